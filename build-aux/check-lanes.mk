@@ -1,13 +1,14 @@
 # For GNU make: `make check` runs three tests more at a time than there are
-# processors, as many tests mostly wait. The longest begin first, so that none
-# is left alone at the end; a test that is in no list begins after these.
+# processors, as many tests mostly wait. $(drop_tests) and $(long_...tests)
+# begin first, so that none is left alone at the end.
 #
 # $(drop_tests) drop all of the kernel's caches, so they end before the first of
-# $(mount_tests) begins, which count what the kernel asks for. When nothing else
-# runs any more, $(timed_unit_tests) and $(timed_tests) measure time, one by
-# one. Beside the former, which sleep, the $(quiet_...tests) follow each other:
-# they need a processor when they ask for it, but not for long. The order is no
-# dependency: `make check TESTS=...` runs those tests alone.
+# $(long_mount_tests) and $(mount_tests), which count what the kernel asks for.
+# When nothing else runs any more, $(timed_unit_tests) and $(timed_tests)
+# measure time, one by one. Beside the former, which sleep, the
+# $(quiet_...tests) follow each other: they need a processor when they ask for
+# it, but not for long. The order is no dependency: `make check TESTS=...` runs
+# those tests alone.
 CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 3)))
 
 # Also after `make -j16 check`: it is for all that is built before.
@@ -29,13 +30,14 @@ check_logs = $(filter $(addsuffix .log,$(1)),$(TEST_LOGS))
 check_sleepers := $(call check_logs,$(timed_unit_tests))
 check_quiet := $(call check_logs,$(quiet_unit_tests) $(quiet_tests))
 check_timed := $(call check_logs,$(timed_tests))
-check_mounts := $(call check_logs,$(mount_tests))
+check_mounts := $(call check_logs,$(long_mount_tests) $(mount_tests))
 check_drops := $(call check_logs,$(drop_tests))
 check_others := $(filter-out $(check_sleepers) $(check_quiet) $(check_timed), \
 	$(TEST_LOGS))
 
 # Make begins what it may in this order.
-check_long := $(foreach t,$(long_tests),$(filter $(t).log,$(check_others)))
+check_long := $(foreach t,$(drop_tests) $(long_tests) $(long_mount_tests), \
+	$(filter $(t).log,$(check_others)))
 TEST_LOGS := $(check_long) $(filter-out $(check_long),$(check_others)) \
 	$(check_sleepers) $(check_quiet) $(check_timed)
 

@@ -53,7 +53,7 @@ check-python-asan: python/pkg.stamp
 	cd python/asan/refrain && mv _refrain '_refrain$(PYTHON_SUFFIX)'
 	srcdir='$(srcdir)' REFRAIN_TEST_PACKAGE=python/asan \
 		CK_TIMEOUT_MULTIPLIER=10 \
-		$(SHELL) '$(srcdir)/tests/system/python.sh'
+		$(SHELL) '$(srcdir)/tests/system/python-package.sh'
 endif
 
 .PHONY: check-python-asan

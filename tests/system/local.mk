@@ -3,151 +3,124 @@
 
 # All caches of the kernel are dropped.
 drop_tests = \
-	tests/system/faults.sh
+	tests/system/fault-table.sh
 
-# Tests that mount: requests to the origin, file system semantics, and
-# survival of faults.
+# Tests that count what the kernel asks a mount for, so that no cache of the
+# kernel may be dropped meanwhile; those that take longest, first.
+long_mount_tests = \
+	tests/system/cache-epochs.sh \
+	tests/system/fault-origin.sh \
+	tests/system/change-live.sh \
+	tests/system/cache-damage.sh \
+	tests/system/s3-reads.sh \
+	tests/system/load-direct.sh \
+	tests/system/cache-hits-spread.sh
+
 mount_tests = \
-	tests/system/epochs.sh \
-	tests/system/changes.sh \
-	tests/system/damage.sh \
-	tests/system/direct.sh \
-	tests/system/faulty-origin.sh \
-	tests/system/herd.sh \
-	tests/system/incidents.sh \
-	tests/system/http.sh \
+	tests/system/cache-herd.sh \
+	tests/system/cache-old-tier.sh \
+	tests/system/cache-parts.sh \
+	tests/system/cache-remount.sh \
+	tests/system/command-warm.sh \
+	tests/system/feature-switches.sh \
+	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
-	tests/system/hits-spread.sh \
-	tests/system/old-tier.sh \
-	tests/system/pages.sh \
-	tests/system/parts.sh \
-	tests/system/peers.sh \
+	tests/system/log-incidents.sh \
+	tests/system/origin-stalled.sh \
+	tests/system/peers-epochs.sh \
 	tests/system/peers-faults.sh \
-	tests/system/programs.sh \
+	tests/system/python-torch.sh \
 	tests/system/read-ahead.sh \
-	tests/system/remount.sh \
-	tests/system/s3.sh \
+	tests/system/read-pages.sh \
+	tests/system/read-programs.sh \
+	tests/system/read-semantics.sh \
 	tests/system/s3-stalled.sh \
-	tests/system/semantics.sh \
-	tests/system/stalled-origin.sh \
 	tests/system/status-epochs.sh \
-	tests/system/survive.sh \
-	tests/system/switches.sh \
-	tests/system/torch.sh \
-	tests/system/warm.sh
+	tests/system/survive-kills.sh
 
 # Where time is what is looked at.
 timed_tests = \
 	tests/system/load-auto.sh \
-	tests/system/plan.sh
+	tests/system/plan-throttled.sh
 
 # Where little of the machine is enough, but must be at hand.
 quiet_tests = \
 	tests/system/plan-epochs.sh \
-	tests/system/load-speaks.sh \
-	tests/system/far-origin.sh
+	tests/system/load-messages.sh \
+	tests/system/origin-far.sh
 
-# Those that take longest, of whichever list: they begin first. One that waits
-# most of its time follows one that does not.
+# All others; those that take longest, first. One that waits most of its time
+# follows one that does not.
 long_tests = \
-	tests/system/faults.sh \
-	tests/system/ending.sh \
+	tests/system/mount-ending.sh \
 	tests/system/analyze-odd.sh \
 	tests/system/analyze-truth.sh \
-	tests/system/analyze.sh \
-	tests/system/library.sh \
+	tests/system/analyze-report.sh \
+	tests/system/build-library.sh \
 	tests/system/s3-safety.sh \
-	tests/system/python.sh \
-	tests/system/umount.sh \
-	tests/system/cross.sh \
-	tests/system/log.sh \
-	tests/system/kill.sh \
-	tests/system/hung-source.sh \
-	tests/system/load.sh \
-	tests/system/ranges.sh \
-	tests/system/epochs.sh \
-	tests/system/faulty-origin.sh \
-	tests/system/changes.sh \
-	tests/system/same-order.sh \
-	tests/system/secrets.sh \
-	tests/system/damage.sh \
-	tests/system/s3.sh \
-	tests/system/errors.sh \
-	tests/system/direct.sh \
+	tests/system/python-package.sh \
+	tests/system/mount-umount.sh \
+	tests/system/build-cross.sh \
+	tests/system/log-lines.sh \
+	tests/system/mount-kill.sh \
+	tests/system/origin-hung.sh \
+	tests/system/load-counts.sh \
+	tests/system/option-ranges.sh \
+	tests/system/plan-same-order.sh \
+	tests/system/access-secrets.sh \
+	tests/system/mount-refused.sh \
 	tests/system/s3-creds.sh \
-	tests/system/hits-spread.sh \
-	tests/system/changed.sh
+	tests/system/change-unmounted.sh
 
-# Access and refusals; the life of a mount, however it ends; the commands and
-# their documents; the loader.
 other_tests = \
-	tests/system/analysis.sh \
+	tests/system/access-closed.sh \
+	tests/system/access-trust.sh \
+	tests/system/access-unprivileged.sh \
+	tests/system/analyze-mask.sh \
 	tests/system/analyze-mounts.sh \
-	tests/system/analyze-odd.sh \
-	tests/system/analyze-truth.sh \
-	tests/system/analyze.sh \
-	tests/system/check-layers.sh \
-	tests/system/check-rooms.sh \
-	tests/system/closed.sh \
-	tests/system/commands.sh \
-	tests/system/completion.sh \
-	tests/system/cross.sh \
-	tests/system/ending.sh \
-	tests/system/epoch-reader.sh \
-	tests/system/errors.sh \
-	tests/system/foreign-reader.sh \
-	tests/system/given-names.sh \
-	tests/system/huge-file.sh \
-	tests/system/hung-source.sh \
-	tests/system/index.sh \
-	tests/system/kill.sh \
-	tests/system/changed.sh \
-	tests/system/killed-reader.sh \
-	tests/system/install.sh \
-	tests/system/library.sh \
-	tests/system/limits.sh \
-	tests/system/log.sh \
-	tests/system/load.sh \
-	tests/system/memory-limit.sh \
-	tests/system/no-memory.sh \
-	tests/system/held-wakes.sh \
-	tests/system/operations.sh \
-	tests/system/python.sh \
+	tests/system/bench-epoch-reader.sh \
+	tests/system/build-install.sh \
+	tests/system/command-completion.sh \
+	tests/system/command-output.sh \
+	tests/system/doc-operations.sh \
+	tests/system/load-train.sh \
+	tests/system/lock-held-wakes.sh \
+	tests/system/memory-failing.sh \
+	tests/system/memory-group.sh \
+	tests/system/mount-stop-waiting.sh \
+	tests/system/names-given.sh \
+	tests/system/names-index.sh \
 	tests/system/python-install.sh \
-	tests/system/ranges.sh \
+	tests/system/read-huge-file.sh \
+	tests/system/reader-foreign.sh \
+	tests/system/reader-killed.sh \
 	tests/system/s3-answers.sh \
 	tests/system/s3-chunks.sh \
-	tests/system/s3-creds.sh \
 	tests/system/s3-deep.sh \
 	tests/system/s3-keys.sh \
 	tests/system/s3-memory.sh \
 	tests/system/s3-refused.sh \
-	tests/system/s3-safety.sh \
-	tests/system/s3-tls.sh \
 	tests/system/s3-sign.sh \
 	tests/system/s3-swift.sh \
-	tests/system/same-order.sh \
-	tests/system/secrets.sh \
-	tests/system/share.sh \
+	tests/system/s3-tls.sh \
 	tests/system/share-mount.sh \
+	tests/system/share-streams.sh \
 	tests/system/share-users.sh \
-	tests/system/stop-waiting.sh \
-	tests/system/train.sh \
-	tests/system/trust.sh \
-	tests/system/umount.sh \
-	tests/system/unprivileged.sh
+	tests/system/status-limits.sh \
+	tests/system/tree-layers.sh \
+	tests/system/tree-rooms.sh
 
-system_tests = $(drop_tests) $(mount_tests) $(other_tests) $(timed_tests) \
-	$(quiet_tests)
+system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
+	$(mount_tests) $(other_tests) $(timed_tests) $(quiet_tests)
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
-	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
-	tests/system/loader.py tests/system/readme.py \
-	tests/system/readme.sh tests/system/readme_train.py \
-	tests/system/semantics.py \
+	tests/system/cache_damage.py tests/system/cache_parts.py \
+	tests/system/change_live.py tests/system/loader.py \
+	tests/system/doc-readme.sh tests/system/doc_readme.py \
+	tests/system/doc_readme_train.py tests/system/read_semantics.py \
 	tests/system/peer_hosts.py tests/system/peer_proxy.py \
-	tests/system/peer_scene.py tests/system/peers.py \
+	tests/system/peer_scene.py tests/system/peers_epochs.py \
 	tests/system/peers_faults.py \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
@@ -207,8 +180,8 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 	export DAMAGES="$${DAMAGES:-1000}"; \
 	export EPOCH_FILE_BYTES="$${EPOCH_FILE_BYTES:-8388608}"; \
 	export NO_MEMORY_STEP="$${NO_MEMORY_STEP:-1}"; \
-	for t in faults kill survive damage epochs no-memory; do \
-		system $$t.sh; done; \
+	for t in fault-table mount-kill survive-kills cache-damage \
+		cache-epochs memory-failing; do system $$t.sh; done; \
 	export TMPDIR=/tmp REFRAIN_TEST_STEPS=6000; \
 	for t in $(unit_tests); do \
 		case $$t in *_store*) echo "== $$t"; $$t;; esac; \
@@ -221,7 +194,7 @@ soak: all $(check_PROGRAMS)
 
 # What README.md tells a newcomer to type, in a new root of Debian.
 check-readme: all
-	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/readme.sh' || \
+	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/doc-readme.sh' || \
 		test $$? -eq 77
 
 .PHONY: check-faults check-readme soak

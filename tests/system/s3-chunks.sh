@@ -60,7 +60,7 @@ in_order() {
 # mixed PIECE: in random order.
 mixed() {
 	ln -sf want "$work/$key"
-	python3 "$here/parts.py" "$work/mnt" "$work" "$1" 7 1 "$key" ||
+	python3 "$here/cache_parts.py" "$work/mnt" "$work" "$1" 7 1 "$key" ||
 		fail "wrong bytes in mixed pieces of $1"
 }
 

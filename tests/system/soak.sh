@@ -65,7 +65,7 @@ pieces() {
 	n=0
 	until enough; do
 		n=$((n + 1))
-		python3 "$here/parts.py" "$mnt" "$src" 16384 $n \
+		python3 "$here/cache_parts.py" "$mnt" "$src" 16384 $n \
 			$((2 - n % 2)) shard || {
 			echo 'pieces: wrong' >>"$work/wrong"
 			return 0

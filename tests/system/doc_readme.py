@@ -3,7 +3,7 @@
 """Writes a script for bash that runs the code blocks of README.md and
 doc/python.md as they stand, in their order.
 
-    readme.py TREE IMAGES > SCRIPT
+    doc_readme.py TREE IMAGES > SCRIPT
 
 A line of a block for the shell must succeed. A block in C or Python is a part
 of a program; WAYS has what comes before and behind it. A block that WAYS does
@@ -158,13 +158,13 @@ def main(tree, images):
         got = list(blocks(pathlib.Path(tree) / name))
         for (number, lines), way in zip(got, ways):
             if not lines[0].startswith(way[0]):
-                sys.exit('%s:%d: readme.py does not know how to run the block '
+                sys.exit('%s:%d: doc_readme.py does not know how to run the block '
                          'that begins with %r' % (name, number, lines[0]))
             print('echo "== %s:%d"' % (name, number))
             for text in way[1](lines, *way[2:]):
                 print(text.replace('IMAGES', images))
         if len(got) != len(ways):
-            sys.exit('%s has %d blocks, readme.py knows %d' %
+            sys.exit('%s has %d blocks, doc_readme.py knows %d' %
                      (name, len(got), len(ways)))
     print('echo "== all blocks have run"')
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Scenarios of peers.sh; usage: peers.py REFRAIN READER HERD WORK [SCENARIO ...]"""
+"""Scenarios of peers-epochs.sh.
+
+peers_epochs.py REFRAIN READER HERD WORK [SCENARIO ...]"""
 import math
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""semantics.py make|compare SOURCE MOUNTPOINT: makes a source with everything
+"""read_semantics.py make|compare SOURCE MOUNTPOINT: makes a source with everything
 that a file system can hold; sees that the mount shows it right.
 """
 import errno

@@ -12,5 +12,5 @@ name=peers
 . "$(dirname "$0")/lib.sh"
 requires root fuse python3 memcached ip tc nsenter unshare
 unshare -n true 2>/dev/null || skip 'cannot make a network namespace'
-python3 "$(dirname "$0")/peers.py" "$refrain" "$reader" "$helpers/herd" \
+python3 "$(dirname "$0")/peers_epochs.py" "$refrain" "$reader" "$helpers/herd" \
 	"$work" "$@" || fail 'see above'

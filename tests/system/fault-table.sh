@@ -563,6 +563,6 @@ not_there memory delay 'that is the cell of the slow disk that pages lie on'
 cell memory error 'mounts, or one line says why not'
 not_there memory short 'an allocation is whole or fails'
 not_there memory corrupt 'what memory holds is not checked again'
-not_there memory vanish 'that is kill -9: kill.sh'
+not_there memory vanish 'that is kill -9: mount-kill.sh'
 cell memory full 'staging stays in its bound; reclaimed, not killed'
 note "$cells cells"

@@ -32,7 +32,7 @@ start() {
 # read_pieces SEED BYTES STEP
 read_pieces() {
 	# shellcheck disable=SC2086 # one word a name
-	python3 "$here/parts.py" "$mnt" "$src" "$2" "$1" "$3" $names
+	python3 "$here/cache_parts.py" "$mnt" "$src" "$2" "$1" "$3" $names
 }
 
 # pieces SEED: an epoch of pieces of 16 KiB; bytes from the source in $bytes.
@@ -161,7 +161,8 @@ all_right
 lost=0
 start_mount "$src" "$mnt" --cache "$work/small:600K" --limit 64K --chunk 64K \
 	--staging $staging
-python3 "$here/parts.py" "$mnt" "$src" 4096 1 16 shard1 || fail 'wrong bytes'
+python3 "$here/cache_parts.py" "$mnt" "$src" 4096 1 16 shard1 ||
+	fail 'wrong bytes'
 expect 'dropped before the end' "$(status_field partial_dropped)" 0
 stop
 [ $lost -gt 0 ] || fail 'the mount does not say what it dropped at its end'

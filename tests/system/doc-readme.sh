@@ -55,9 +55,9 @@ rm "$root/home/reader/refrain/configure"
 mkdir -p "$root/net/imagenet" "$root/data/imagenet" "$root/nvme"
 "$refrain" make-dataset --images $images --classes 10 --size 160x120 \
 	"$root/net/imagenet/train" >/dev/null
-cp "$here/readme_train.py" "$root/home/reader/refrain/train.py"
-python3 "$here/readme.py" "$top" $images >"$root/home/reader/session" ||
-	fail 'readme.py'
+cp "$here/doc_readme_train.py" "$root/home/reader/refrain/train.py"
+python3 "$here/doc_readme.py" "$top" $images >"$root/home/reader/session" ||
+	fail 'doc_readme.py'
 chroot "$root" chown -R reader: /home/reader /data/imagenet /nvme
 
 # -- The reader ----------------------------------------------------------------

@@ -26,7 +26,8 @@ start() {
 # sets $bad and $gone, and $hit, their sum.
 damage() {
 	seed=$((seed + 1))
-	counts=$(python3 "$(dirname "$0")/damage.py" $seed "$1" "$2" "${3:-0}" \
+	counts=$(python3 "$(dirname "$0")/cache_damage.py" $seed "$1" "$2" \
+		"${3:-0}" \
 		"$work/fast" "$work/slow") || fail 'cannot damage'
 	bad=${counts% *}
 	gone=${counts#* }

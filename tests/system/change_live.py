@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""changes.py PART SOURCE MOUNTPOINT REFRAIN: changes a source under a mount
+"""change_live.py PART SOURCE MOUNTPOINT REFRAIN: changes a source under a mount
 and looks at the mount. Each part says in a line what it saw; exit status 1 and
 a reason if that was wrong.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-parts.py DIR COPY BYTES SEED STEP NAME ...: pieces of these files of DIR, each
+cache_parts.py DIR COPY BYTES SEED STEP NAME ...: pieces of these files of DIR, each
 STEPth of a file, all in random order; are they as COPY has them?
 """
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""damage.py SEED COUNT KINDS SECONDS TIER ...: that many operations on entries
+"""cache_damage.py SEED COUNT KINDS SECONDS TIER ...: that many operations on entries
 of the tiers, chosen blindly, one after another and none twice; KINDS is a list
 of flip, trailer, cut, extend, zero, empty, swap, delete. Prints how many entries
 are damaged (a swap damages two), and how many went.

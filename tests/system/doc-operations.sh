@@ -47,6 +47,7 @@ cat >>"$work/options" <<END
 --drop
 --epochs
 --now
+--rates
 --threads
 END
 grep -o -e '--[a-z][a-z-]*' "$doc" | sort -u | while read -r option; do

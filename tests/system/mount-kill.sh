@@ -92,7 +92,7 @@ readers() {
 # Half of a file that nobody else reads.
 pieces() {
 	while [ ! -e "$work/dead" ] &&
-		python3 "$here/parts.py" "$mnt" "$src" 16384 \
+		python3 "$here/cache_parts.py" "$mnt" "$src" 16384 \
 			"$seed" 2 shard >>"$work/read.1" 2>&1; do
 		:
 	done

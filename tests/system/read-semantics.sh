@@ -11,8 +11,8 @@ name=semantics
 requires root fuse python3 mount stat
 
 tree() {
-	python3 "$(dirname "$0")/semantics.py" "$@" "$src" "$mnt" ||
-		fail "semantics.py $1"
+	python3 "$(dirname "$0")/read_semantics.py" "$@" "$src" "$mnt" ||
+		fail "read_semantics.py $1"
 }
 
 tree make
