@@ -5,8 +5,11 @@ standard input does.
 The first part of a path is the habit, and each habit has the same files: "big"
 (9 MiB) and "small". Habits that begin with "html" have an index without sizes,
 the others one in JSON. "bucket" is that of a store, which lists the key "a" too
-late. "dav" has WebDAV, which fails at first, and a further directory. What is
-asked for goes to standard error.
+late. "dav" has WebDAV, which fails at first, and a further directory.
+"html-ill" also has files that it answers only with errors, "html-down" has
+nothing else. "html-two" has a directory of each kind; once /html-two/break was
+asked for, all of its files are errors. What is asked for goes to standard
+error.
 """
 import gzip
 import http.server
@@ -21,6 +24,12 @@ import urllib.parse
 
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
+# Where the server redirects to, or the statuses before it has the file.
+ILL = {'ill-500': 500, 'ill-400': 400, 'ill-416': 416,
+       'ill-loop': '/html-ill/ill-loop', 'ill-dead': 'http://127.0.0.1:1/'}
+DOWN = ['down-%02d' % i for i in range(40)]
+broken = []
+ill_asked = {}  # how often for each of these
 flaked = []  # what the habit of that name was asked for
 asked_dav = {}  # how often for each of its directories
 DAV = ('<D:multistatus xmlns:D="DAV:">%s</D:multistatus>',
@@ -72,6 +81,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                        'mtime': TIME},
                       {'name': 'pipe', 'type': 'other', 'size': 0,
                        'mtime': TIME}]
+        if habit == 'html-ill':
+            names += [{'name': name} for name in [*ILL, 'ill-for-a-while']]
+        elif self.path == '/html-two/':
+            names = [{'name': name} for name in ('up/', 'down/')]
+        elif habit == 'html-down' or self.path == '/html-two/down/':
+            names = [{'name': name} for name in DOWN]
         if habit.startswith('html'):
             text = ''.join('<a href="%s"><img></a><a href="%s">%s</a>' %
                            ((n['name'],) * 3) for n in names)
@@ -146,6 +161,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, data, headers)
 
+    def gives_ill(self, habit, name):
+        """Answers as an ill server, or returns False."""
+        n = ill_asked[name] = ill_asked.get(name, 0) + 1
+        if name in DOWN or (habit == 'html-two' and broken and name):
+            self.answer(500, b'')
+        elif name == 'break':
+            broken.append(1)
+            self.answer(200, b'')
+        elif name == 'ill-for-a-while' and n <= 3:
+            self.answer(502, b'')
+        elif name == 'ill-for-a-while':
+            self.give_file(habit, FILES['small'])
+        elif isinstance(ILL.get(name), int):
+            self.answer(ILL[name], b'')
+        elif name in ILL:
+            self.answer(302, b'', [('Location', ILL[name])])
+        else:
+            return False
+        return True
+
     def do_GET(self):
         # At once: print() writes each word for itself, and another thread's
         # may come in between.
@@ -162,12 +197,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         elif not name:
             self.give_index(habit)
+        elif habit.startswith('html-') and self.gives_ill(habit, name):
+            pass
         elif name not in FILES:
             self.answer(404, b'')
         elif self.command == 'HEAD' and habit == 'html-no-head':
             self.answer(405, b'')
         elif self.command == 'HEAD' and habit == 'html-forbids-head':
             self.answer(403, b'')
+        elif self.command == 'HEAD' and habit == 'html-fails-head':
+            self.answer(500, b'')
         elif self.command == 'HEAD' and habit == 'html-shy':
             self.send_response_only(200)
             self.end_headers()

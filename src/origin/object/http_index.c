@@ -16,8 +16,6 @@
 #include "common/base/date.h"
 #include "common/base/hex.h"
 
-#define INDEX_NAMES_MAX ((size_t)1 << 24)
-
 void index_release(struct index_names *x)
 {
 	for (size_t i = 0; i < x->n; i++)

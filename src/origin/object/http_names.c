@@ -2,8 +2,7 @@
 /*
  * Names of an http origin: a directory is listed by WebDAV if the server has
  * that, else by its index page, in JSON or HTML. If the index has no sizes,
- * files are looked up with HEAD, a few at a time. Each listing runs on one
- * loop's thread.
+ * http_sizes.c asks for them. Each listing runs on one loop's thread.
  */
 #include "origin/object/http_names_impl.h"
 
@@ -14,7 +13,6 @@
 #include "common/base/cleanup.h"
 
 #define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
-#define HEADS_PARALLEL 16u
 /* A server that shows one index at every path would otherwise have no end. Nor
  * would one whose index has several directories: even so deep they are 2^32. */
 #define DIRS_DEEP 32u
@@ -23,12 +21,6 @@
 static const char dav_body[] =
 	"<?xml version=\"1.0\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
 	"<getcontentlength/><getlastmodified/><getetag/></prop></propfind>";
-
-struct listing_head {
-	struct call call;
-	struct names_listing *g;
-	size_t which;
-};
 
 struct names_listing {
 	struct call call;
@@ -41,10 +33,7 @@ struct names_listing {
 	bool dav;
 	bool probe;   /* whether there is an index is all that is asked */
 	int dav_lost; /* PROPFIND's failure, which may pass; 0: none */
-	size_t next;  /* name to ask for */
-	unsigned heads;
-	struct listing_head head[HEADS_PARALLEL];
-	int status;
+	struct sizes sizes;
 };
 
 /* -- The end --------------------------------------------------------------- */
@@ -64,6 +53,13 @@ static int count_too_deep(struct remote *r, unsigned hidden)
 	return remote_add_too_deep(r, hidden) > TOO_DEEP_MAX ? -EMLINK : 0;
 }
 
+static enum hidden why_hidden(const struct index_name *x)
+{
+	if (x->is_dir)
+		return HIDDEN_DEEP;
+	return x->fails ? HIDDEN_FAILS : HIDDEN_SIZE;
+}
+
 static int names_deliver(struct names_listing *g)
 {
 	struct file_entry *entries = calloc(g->names.n + 1, sizeof(*entries));
@@ -77,7 +73,7 @@ static int names_deliver(struct names_listing *g)
 		const struct index_name *x = &g->names.at[i];
 
 		if (x->is_dir ? deep : !x->has_size) {
-			remote_hidden(g->r, x->name);
+			remote_hidden(g->r, x->name, why_hidden(x));
 			hidden += x->is_dir;
 			continue;
 		}
@@ -88,8 +84,8 @@ static int names_deliver(struct names_listing *g)
 				  g->r, x->size_bytes, x->mtime_ns, x->tag);
 	}
 	for (size_t i = 0; i < g->names.bad; i++)
-		remote_hidden(
-			g->r, g->names.bad_name ? g->names.bad_name : "?");
+		remote_hidden(g->r, g->names.bad_name ? g->names.bad_name : "?",
+			HIDDEN_NAME);
 	if (n > 0)
 		g->l->batch(g->l, entries, n);
 	free(entries);
@@ -111,113 +107,9 @@ static void names_finish(struct names_listing *g, int status)
 	origin_answer(&l->req, status);
 }
 
-/* -- Sizes ----------------------------------------------------------------- */
-
-/* HEAD, or a GET of the first byte where HEAD does not tell the size. */
-static void size_call_init(
-	struct call *c, struct remote *r, const struct call_ops *ops)
+static void names_sized(struct sizes *sizes, int status)
 {
-	bool by_get = !remote_has_head(r);
-
-	call_init(c, r, ops, by_get ? "GET" : "HEAD");
-	c->heads_only = by_get;
-	bytes_text(&c->more, "Accept-Encoding: identity\n");
-	if (by_get)
-		bytes_text(&c->more, "Range: bytes=0-0\n");
-}
-
-/* True: HEAD was refused, or told no size, as Apache's of an empty file, and
- * the call was started again as a GET. */
-static bool size_by_get(struct call *c, int status)
-{
-	unsigned code = call_status(c);
-	bool never = code == 405 || code == 501;
-	bool refused = status < 0 && (never || code == 400 || code == 403);
-	bool silent = status == 0 && !call_answer(c)->has_length;
-
-	if (strcmp(c->method, "HEAD") != 0 || (!refused && !silent))
-		return false;
-	if (never)
-		remote_set_no_head(c->r);
-	c->method = "GET";
-	c->heads_only = true;
-	c->throttled = c->moved = 0;
-	bytes_reset(&c->redirect);
-	bytes_text(&c->more, "Range: bytes=0-0\n");
-	call_start(call_loop(c), c);
-	return true;
-}
-
-/* Returns 0 and the size from the headers, or -ENOENT if they have none. */
-static int size_answered(const struct call *c, int status, uint64_t *size)
-{
-	const struct head *h = call_answer(c);
-
-	/* An empty file has no first byte: "bytes star/0". */
-	if (h->code == 416 && h->has_total && h->total == 0)
-		status = 0;
-	*size = h->has_total ? h->total : h->length;
-	if (status == 0 && !h->has_total && (h->has_range || !h->has_length))
-		status = -ENOENT;
-	return status;
-}
-
-static void ask_sizes(struct names_listing *g);
-
-static void size_done(struct call *c, int status)
-{
-	struct listing_head *h = CONTAINER_OF(c, struct listing_head, call);
-	struct names_listing *g = h->g;
-	struct index_name *x = &g->names.at[h->which];
-
-	if (size_by_get(c, status))
-		return;
-	status = size_answered(c, status, &x->size_bytes);
-	if (status == 0) {
-		x->has_size = true;
-		x->mtime_ns = call_answer(c)->modified_ns;
-		x->tag = call_answer(c)->tag;
-	} else if (status < 0 && status != -ENOENT && status != -EACCES) {
-		g->status = status;
-	}
-	call_release(c);
-	h->g = NULL;
-	g->heads--;
-	ask_sizes(g);
-}
-
-static const struct call_ops size_ops = {.done = size_done};
-
-static void ask_one(struct names_listing *g, struct listing_head *h)
-{
-	struct call *c = &h->call;
-
-	size_call_init(c, g->r, &size_ops);
-	h->g = g;
-	h->which = g->next++;
-	call_path(c, g->l->path);
-	if (*g->l->path)
-		bytes_char(&c->path, '/');
-	bytes_encode(&c->path, g->names.at[h->which].name,
-		strlen(g->names.at[h->which].name), false);
-	g->heads++;
-	call_start(g->loop, c);
-}
-
-static void ask_sizes(struct names_listing *g)
-{
-	for (unsigned i = 0; i < HEADS_PARALLEL && g->status == 0; i++) {
-		while (g->next < g->names.n &&
-			(g->names.at[g->next].is_dir ||
-				g->names.at[g->next].has_size))
-			g->next++;
-		if (g->next == g->names.n)
-			break;
-		if (!g->head[i].g)
-			ask_one(g, &g->head[i]);
-	}
-	if (g->heads == 0)
-		names_finish(g, g->status);
+	names_finish(CONTAINER_OF(sizes, struct names_listing, sizes), status);
 }
 
 /* -- The index ------------------------------------------------------------- */
@@ -277,7 +169,7 @@ static char *own_path(const struct names_listing *g)
 	return bytes_take(&path);
 }
 
-static int names_parse(struct names_listing *g, const struct head *h)
+static int names_parse(struct names_listing *g, const char *type)
 {
 	CLEANUP_FREE char *path = own_path(g);
 	const char *doc = bytes_get(&g->doc);
@@ -286,12 +178,12 @@ static int names_parse(struct names_listing *g, const struct head *h)
 		return -ENOMEM;
 	if (g->dav)
 		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
-	if (strcmp(h->type, "application/json") == 0) {
+	if (strcmp(type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
 		remote_set_untagged(g->r);
 		return index_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
-	if (strcmp(h->type, "text/html") == 0)
+	if (strcmp(type, "text/html") == 0)
 		return index_from_html(
 			&g->names, path, doc, bytes_len(&g->doc));
 	remote_words(g->r,
@@ -344,7 +236,7 @@ static void names_done(struct call *c, int status)
 	if (g->dav)
 		remote_set_knows_dav(g->r);
 	if (status == 0)
-		status = names_parse(g, call_answer(c));
+		status = names_parse(g, call_type(c));
 	if (status == 0 && g->dav_lost)
 		remote_set_no_dav(g->r);
 	else if (status != -ECANCELED && g->dav_lost)
@@ -352,7 +244,7 @@ static void names_done(struct call *c, int status)
 	if (status < 0 || g->probe)
 		names_finish(g, status);
 	else
-		ask_sizes(g);
+		sizes_ask(&g->sizes);
 }
 
 static const struct call_ops names_ops = {
@@ -380,6 +272,11 @@ static void names_open(struct remote *r, struct origin_list *l, bool probe)
 	post_init(&g->begin, names_start);
 	g->dav = remote_has_dav(r);
 	g->probe = probe;
+	g->sizes = (struct sizes){.r = r,
+		.loop = g->loop,
+		.dir = l->path,
+		.names = &g->names,
+		.done = names_sized};
 	loop_post(g->loop, &g->begin);
 }
 
@@ -439,9 +336,7 @@ static void names_look_done(struct call *c, int status)
 {
 	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
 	const struct file_version *known = &k->s->known;
-	const struct head *h = call_answer(c);
-	int64_t mtime_ns = h->modified_ns;
-	uint64_t size;
+	struct file_version v;
 
 	if (went_to_dir(k) && status != -ECANCELED) {
 		found(k, 0, remote_dir_attr(k->r));
@@ -450,16 +345,16 @@ static void names_look_done(struct call *c, int status)
 	if (size_by_get(c, status))
 		return;
 	/* One whose size is not known is hidden. */
-	status = size_answered(c, status, &size);
+	status = size_answered(c, status, &v);
 	/* A time may be that of an index whose server sends none. */
-	if (status == 0 && remote_is_foreign(known, h)) {
-		if (known->tag || size != known->size_bytes)
+	if (status == 0 && remote_is_foreign(known, call_answer(c))) {
+		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;
-		mtime_ns = known->mtime_ns;
+		v.mtime_ns = known->mtime_ns;
 	}
 	found(k, status,
-		remote_file_attr(k->r, size, mtime_ns,
-			remote_has_tags(k->r) ? h->tag : 0));
+		remote_file_attr(k->r, v.size_bytes, v.mtime_ns,
+			remote_has_tags(k->r) ? v.tag : 0));
 }
 
 static const struct call_ops names_look_ops = {.done = names_look_done};
@@ -484,7 +379,7 @@ void names_stat(struct remote *r, struct origin_stat *s)
 		remote_late(r, &s->req);
 		return;
 	}
-	size_call_init(&k->call, r, &names_look_ops);
+	size_call_init(&k->call, r, &names_look_ops, false);
 	k->r = r;
 	k->s = s;
 	k->loop = remote_loop(r);

@@ -20,9 +20,13 @@ void names_probe(struct remote *r, struct origin_list *l);
 struct index_name {
 	char *name; /* decoded, without slashes */
 	bool is_dir, has_size;
+	bool fails; /* the server has only errors for it */
+	bool again; /* private to http_sizes.c */
 	uint64_t size_bytes, tag;
 	int64_t mtime_ns;
 };
+
+#define INDEX_NAMES_MAX ((size_t)1 << 24)
 
 struct index_names {
 	struct index_name *at;
@@ -40,5 +44,50 @@ int index_from_dav(
 int index_from_json(struct index_names *x, const char *doc, size_t len);
 int index_from_html(
 	struct index_names *x, const char *path, const char *doc, size_t len);
+
+/* -- http_sizes.c: files whose index has no sizes -------------------------- */
+
+/* A request for a size: HEAD, or a GET of the first byte where HEAD does not
+ * tell it. */
+void size_call_init(struct call *c, struct remote *r,
+	const struct call_ops *ops, bool by_get);
+
+/* True: HEAD was refused, failed, or told no size, as Apache's of an empty
+ * file, and the call was started again as a GET. */
+bool size_by_get(struct call *c, int status);
+
+/* Returns 0 and the version from the headers, or -ENOENT if they have no size.
+ */
+int size_answered(const struct call *c, int status, struct file_version *v);
+
+#define SIZES_PARALLEL 16u
+
+struct size_head {
+	struct call call;
+	struct sizes *s; /* NULL: unused */
+	size_t which;
+	unsigned round; /* of its last request */
+};
+
+/* Zero it, and set what the caller sets. Loop thread. */
+struct sizes {
+	/* Set by the caller. */
+	struct remote *r;
+	struct loop *loop;
+	const char *dir;
+	struct index_names *names;
+	/* 0: files without a size cannot be served; or -errno. May free `s`. */
+	void (*done)(struct sizes *s, int status);
+	/* Private. */
+	size_t next; /* place in this round's order */
+	unsigned round, heads, in_a_row;
+	size_t failed, again; /* files of this round */
+	int failure;	      /* the first of this round */
+	int status;	      /* what ends it all */
+	struct size_head head[SIZES_PARALLEL];
+};
+
+/* Ask for the sizes of all files without one. */
+void sizes_ask(struct sizes *s);
 
 #endif

@@ -6,6 +6,7 @@ libobject_la_SOURCES = \
 	src/origin/object/fetch_object.c \
 	src/origin/object/http_index.c \
 	src/origin/object/http_names.c src/origin/object/http_names_impl.h \
+	src/origin/object/http_sizes.c \
 	src/origin/object/object.c src/origin/object/object.h \
 	src/origin/object/object_impl.h \
 	src/origin/object/object_probe.c \

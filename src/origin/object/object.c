@@ -84,6 +84,7 @@ static bool remote_free(struct origin *o)
 	loops_free(r->loops);
 	creds_free(r->creds);
 	site_release(r);
+	free(r->witness);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 	return true;

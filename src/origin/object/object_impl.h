@@ -49,8 +49,9 @@ struct remote {
 	pthread_mutex_t lock;
 	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
 	char region[REMOTE_REGION_MAX];
-	struct error last; /* the last refusal, in words */
-	bool told_hidden;
+	struct error last;    /* the last refusal, in words */
+	unsigned told_hidden; /* bits of enum hidden */
+	char *witness;	      /* path of the last file that told its size */
 	struct origin_request *no_memory; /* to be answered; through priv */
 };
 
@@ -105,6 +106,12 @@ static inline struct loop *call_loop(const struct call *c)
 static inline const struct head *call_answer(const struct call *c)
 {
 	return &c->t.head;
+}
+
+/* The Content-Type of its answer. */
+static inline const char *call_type(const struct call *c)
+{
+	return c->t.head.type;
 }
 
 /* End it when no byte comes for so long; 0: as others. Before it starts. */
@@ -200,8 +207,22 @@ void remote_reset_too_deep(struct remote *r);
 /* Keep the reason of a failure and its remedy for remote_last_error(). */
 void remote_words(struct remote *r, const char *words);
 
-/* Count a key that cannot be a path; only the first one is logged. */
-void remote_hidden(struct remote *r, const char *key);
+/* The path of the last file whose size the server told, to be freed; NULL: no
+ * file so far. Setting it takes `path`, which may be NULL. */
+char *remote_witness(struct remote *r);
+void remote_set_witness(struct remote *r, char *path);
+
+/* Why a name is not shown. */
+enum hidden {
+	HIDDEN_NAME,
+	HIDDEN_SIZE,
+	HIDDEN_FAILS,
+	HIDDEN_DEEP,
+	HIDDEN_ORDER,
+};
+
+/* Count a name that is not shown; the first one of each reason is logged. */
+void remote_hidden(struct remote *r, const char *key, enum hidden why);
 
 /* Answer with -ENOMEM, later; uses the request's priv. */
 void remote_late(struct remote *r, struct origin_request *q);

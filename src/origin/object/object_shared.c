@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -144,15 +145,43 @@ void remote_words(struct remote *r, const char *words)
 	(void)error_set(&r->last, -EIO, "%s", words);
 }
 
-void remote_hidden(struct remote *r, const char *key)
+char *remote_witness(struct remote *r)
 {
-	struct event e = {.kind = EVENT_ORIGIN_HIDDEN, .path = key};
+	LOCK_SCOPE(&r->lock);
+
+	return r->witness ? strdup(r->witness) : NULL;
+}
+
+void remote_set_witness(struct remote *r, char *path)
+{
+	char *old;
+
+	pthread_mutex_lock(&r->lock);
+	old = r->witness;
+	r->witness = path;
+	pthread_mutex_unlock(&r->lock);
+	free(old);
+}
+
+void remote_hidden(struct remote *r, const char *key, enum hidden why)
+{
+	static const char *const reasons[] = {
+		[HIDDEN_NAME] = "its name cannot be a path",
+		[HIDDEN_SIZE] = "its size is unknown",
+		[HIDDEN_FAILS] = "the server answers only errors for it",
+		[HIDDEN_DEEP] = "it is nested too deep",
+		[HIDDEN_ORDER] = "it is listed out of order",
+	};
+	struct event e = {.kind = EVENT_ORIGIN_HIDDEN,
+		.path = key,
+		.text = reasons[why],
+		.cause = reasons[why]};
 	bool first;
 
 	COUNT(r->counters, origin_hidden);
 	pthread_mutex_lock(&r->lock);
-	first = !r->told_hidden;
-	r->told_hidden = true;
+	first = !(r->told_hidden & 1u << why);
+	r->told_hidden |= 1u << why;
 	pthread_mutex_unlock(&r->lock);
 	if (first)
 		event_report(r->events, &e);

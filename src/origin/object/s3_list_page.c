@@ -17,12 +17,12 @@
 #define KEYS_MAX (UINT64_C(1) << 31)
 
 /* Listing's lock held. */
-static void hide_key(struct s3_listing *g, const char *key)
+static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
 {
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
 		return; /* the listing proper will see it */
-	remote_hidden(g->r, key);
+	remote_hidden(g->r, key, why);
 }
 
 /* Lock held: a key below the listing's prefix as a name. */
@@ -39,7 +39,7 @@ static void take_name(
 		return; /* the mark of the directory itself */
 	rc = key_to_path(name, len);
 	if (rc < 0)
-		hide_key(g, bytes_get(&x->page.text) + o->key);
+		hide_key(g, bytes_get(&x->page.text) + o->key, HIDDEN_NAME);
 	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = remote_dir_attr(g->r)};
@@ -66,7 +66,8 @@ static void take_object(
 	ASSERT_HELD(&x->g->lock);
 	if (!is_readable(g, key, o)) {
 		g->sizeless |= o->sizeless;
-		hide_key(g, o->bad ? "?" : key);
+		hide_key(g, o->bad ? "?" : key,
+			o->sizeless ? HIDDEN_SIZE : HIDDEN_NAME);
 		return;
 	}
 	if (strcmp(key, x->reached) > 0) {
@@ -79,7 +80,7 @@ static void take_object(
 		/* The server does not know start-after, or sorts nothing. */
 		g->deaf |= early;
 		if (early && strcmp(key, x->from) > 0)
-			hide_key(g, key);
+			hide_key(g, key, HIDDEN_ORDER);
 		return;
 	}
 	if (x->end[0] && strcmp(key, x->end) > 0) {

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks up the sizes of files whose index has none, with HEAD, a few at a time.
+ *
+ * A file for which the server has only errors stays without a size, so that the
+ * rest of its directory can be shown. An outage must not hide files, however.
+ * So errors count only while the server answers for another file, the witness:
+ * the last one of this origin whose size was told.
+ *
+ *   round --all asked, or errors in a row--> witness --answers--> next round
+ *     |                                         '-- fails --> the error
+ *     '-- no error ------------------------------------------> 0
+ *
+ * A round asks again for the files whose errors may pass. Loop thread.
+ */
+#include "origin/object/http_names_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+#define ROUNDS_MAX 5u
+#define ROUND_PAUSE_NS (200 * NS_PER_MS) /* doubles; all are 3 s */
+/* With so many errors in a row, the witness is asked before further files. */
+#define DOUBTFUL SIZES_PARALLEL
+/* Files that may be hidden if no file was ever answered. */
+#define UNWITNESSED_MAX 3u
+/* A prime above INDEX_NAMES_MAX: the first files asked for are from all parts
+ * of the directory, as errors often are of neighbours. */
+#define SPREAD UINT64_C(2654435761)
+
+/* -- One size -------------------------------------------------------------- */
+
+void size_call_init(struct call *c, struct remote *r,
+	const struct call_ops *ops, bool by_get)
+{
+	by_get |= !remote_has_head(r);
+	call_init(c, r, ops, by_get ? "GET" : "HEAD");
+	c->heads_only = by_get;
+	bytes_text(&c->more, "Accept-Encoding: identity\n");
+	if (by_get)
+		bytes_text(&c->more, "Range: bytes=0-0\n");
+}
+
+static bool is_throttling(unsigned code)
+{
+	return code == 503 || code == 429;
+}
+
+bool size_by_get(struct call *c, int status)
+{
+	unsigned code = call_status(c);
+	bool never = code == 405 || code == 501;
+	bool refused = status < 0 &&
+		(never || code == 400 || code == 403 ||
+			(code >= 500 && !is_throttling(code)));
+	bool silent = status == 0 && !call_answer(c)->has_length;
+
+	if (status == -ECANCELED || strcmp(c->method, "HEAD") != 0 ||
+		(!refused && !silent))
+		return false;
+	if (never)
+		remote_set_no_head(c->r);
+	c->method = "GET";
+	c->heads_only = true;
+	c->throttled = c->moved = 0;
+	bytes_reset(&c->redirect);
+	bytes_text(&c->more, "Range: bytes=0-0\n");
+	call_start(call_loop(c), c);
+	return true;
+}
+
+int size_answered(const struct call *c, int status, struct file_version *v)
+{
+	const struct head *h = call_answer(c);
+
+	/* An empty file has no first byte: "bytes star/0". */
+	if (h->code == 416 && h->has_total && h->total == 0)
+		status = 0;
+	v->size_bytes = h->has_total ? h->total : h->length;
+	v->mtime_ns = h->modified_ns;
+	v->tag = h->tag;
+	if (status == 0 && !h->has_total && (h->has_range || !h->has_length))
+		status = -ENOENT;
+	return status;
+}
+
+/* -- Rounds ---------------------------------------------------------------- */
+
+static void sizes_go_on(struct sizes *s)
+{
+	s->in_a_row = 0;
+	if (s->next == s->names->n) {
+		if (s->again == 0) {
+			s->done(s, 0);
+			return;
+		}
+		s->round++;
+		s->next = s->failed = s->again = 0;
+	}
+	sizes_ask(s);
+}
+
+static void witness_done(struct call *c, int status)
+{
+	struct size_head *h = CONTAINER_OF(c, struct size_head, call);
+	struct sizes *s = h->s;
+	struct file_version v;
+
+	if (size_by_get(c, status))
+		return;
+	status = size_answered(c, status, &v);
+	call_release(c);
+	h->s = NULL;
+	s->heads--;
+	if (status == -ENOENT) {
+		/* A file that is gone says nothing. */
+		remote_set_witness(s->r, NULL);
+		sizes_ask(s);
+	} else if (status < 0) {
+		s->done(s, status == -ECANCELED ? status : s->failure);
+	} else {
+		sizes_go_on(s);
+	}
+}
+
+static const struct call_ops witness_ops = {.done = witness_done};
+
+/* False: there is none. */
+static bool ask_witness(struct sizes *s)
+{
+	CLEANUP_FREE char *path = remote_witness(s->r);
+	struct size_head *h = &s->head[0];
+
+	if (!path)
+		return false;
+	size_call_init(&h->call, s->r, &witness_ops, false);
+	call_path(&h->call, path);
+	h->s = s;
+	s->heads++;
+	call_start(s->loop, &h->call);
+	return true;
+}
+
+/* No request is in flight. */
+static void sizes_drained(struct sizes *s)
+{
+	if (s->status < 0 || s->failed == 0)
+		s->done(s, s->status);
+	else if (ask_witness(s))
+		return; /* witness_done() goes on */
+	else if (s->failed > UNWITNESSED_MAX)
+		s->done(s, s->failure);
+	else
+		sizes_go_on(s);
+}
+
+/* -- Files ----------------------------------------------------------------- */
+
+/* The directory's path and the name, to be freed; NULL: no memory. */
+static char *size_path(const struct sizes *s, const struct index_name *x)
+{
+	char *path;
+
+	return asprintf(&path, "%s%s%s", s->dir, *s->dir ? "/" : "", x->name) <
+			0
+		? NULL
+		: path;
+}
+
+/* An error for this file. Throttling is of the server, and so is a connection
+ * that failed, unless it was to where the server redirects. */
+static bool is_of_file(const struct call *c, int status)
+{
+	bool answered = call_status(c) != 0 || bytes_len(&c->redirect) > 0;
+
+	return answered && !is_throttling(call_status(c)) &&
+		status != -ECANCELED && status != -ENOMEM;
+}
+
+static bool error_may_pass(const struct call *c)
+{
+	return call_status(c) >= 500 || call_status(c) == 408;
+}
+
+static void size_failed(
+	struct sizes *s, struct index_name *x, const struct call *c, int status)
+{
+	x->fails = true;
+	if (s->failed++ == 0)
+		s->failure = status == -ESTALE ? -EIO : status;
+	s->in_a_row++;
+	if (error_may_pass(c) && s->round + 1 < ROUNDS_MAX) {
+		x->again = true;
+		s->again++;
+	}
+}
+
+static void size_found(
+	struct sizes *s, struct index_name *x, const struct file_version *v)
+{
+	x->has_size = true;
+	x->size_bytes = v->size_bytes;
+	x->mtime_ns = v->mtime_ns;
+	x->tag = v->tag;
+	x->fails = false;
+	s->in_a_row = 0;
+	remote_set_witness(s->r, size_path(s, x));
+}
+
+static void size_done(struct call *c, int status)
+{
+	struct size_head *h = CONTAINER_OF(c, struct size_head, call);
+	struct sizes *s = h->s;
+	struct index_name *x = &s->names->at[h->which];
+	struct file_version v;
+
+	if (size_by_get(c, status))
+		return;
+	status = size_answered(c, status, &v);
+	if (status == 0)
+		size_found(s, x, &v);
+	else if (status == -ENOENT || status == -EACCES)
+		x->fails = false; /* hidden, but no failure */
+	else if (is_of_file(c, status))
+		size_failed(s, x, c, status);
+	else
+		s->status = status;
+	call_release(c);
+	h->s = NULL;
+	s->heads--;
+	sizes_ask(s);
+}
+
+static const struct call_ops size_ops = {.done = size_done};
+
+static void ask_one(struct sizes *s, struct size_head *h, size_t which)
+{
+	CLEANUP_FREE char *path = size_path(s, &s->names->at[which]);
+	struct call *c = &h->call;
+
+	if (!path) {
+		s->status = -ENOMEM;
+		return;
+	}
+	size_call_init(c, s->r, &size_ops, s->round > 0);
+	call_path(c, path);
+	h->s = s;
+	h->which = which;
+	s->heads++;
+	/* A round begins after a pause. */
+	if (h->round == s->round)
+		call_start(s->loop, c);
+	else
+		transfer_start_later(
+			s->loop, &c->t, ROUND_PAUSE_NS << (s->round - 1));
+	h->round = s->round;
+}
+
+/* The next file of this round; false: all were asked for. */
+static bool next_file(struct sizes *s, size_t *which)
+{
+	while (s->next < s->names->n) {
+		size_t i = s->next++ * SPREAD % s->names->n;
+		struct index_name *x = &s->names->at[i];
+
+		if (s->round == 0 ? !x->is_dir && !x->has_size : x->again) {
+			x->again = false;
+			*which = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void sizes_ask(struct sizes *s)
+{
+	size_t which;
+
+	for (unsigned i = 0; i < SIZES_PARALLEL; i++)
+		if (!s->head[i].s && s->status == 0 && s->in_a_row < DOUBTFUL &&
+			next_file(s, &which))
+			ask_one(s, &s->head[i], which);
+	if (s->heads == 0)
+		sizes_drained(s);
+}
