@@ -88,6 +88,25 @@ wait_for 10 grep -q 'info: the source is listed' "$work/log" ||
 expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
 ends_with_mount
 
+# SIGUSR2 ends the daemon, and the mount goes on with the next one.
+held_mount
+exec 9<"$mnt/shard"
+kill -USR2 "$pid"
+cmp -n 3000000 "$mnt/shard" "$src/shard" || fail 'the mount was not left'
+cmp - "$src/shard" <&9 || fail 'an open file of a mount that was left'
+exec 9<&-
+expect 'recoveries' "$(status_field recoveries)" 1
+expect 'the end of the first' "$(status_field last_end)" upgrade
+holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
+ends_with_mount
+# If nobody holds it, it ends.
+"$refrain" mount "$src" "$mnt" --no-hold --cache "$cache:1G" ||
+	fail 'cannot mount'
+pid=$(status_field pid)
+kill -USR2 "$pid"
+wait_for 20 has_ended "$pid" || fail 'SIGUSR2 does not end a mount'
+[ -z "$(mounts_below "$work")" ] || fail 'a mount of no daemon is left'
+
 # A file that crashes the daemon: its reader gets an error, all else goes on.
 for REFRAIN_DISABLE in '' resend; do
 	export REFRAIN_DISABLE

@@ -197,16 +197,26 @@ static void wait_until_built(struct mount *m)
 	pthread_mutex_unlock(&m->life.lock);
 }
 
+/* Ends the daemon, and leaves the mount to its holder. */
+#define LEAVE_SIGNAL SIGUSR2
+
+/* The signals that end the daemon. */
+static void ending_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+	(void)sigaddset(set, LEAVE_SIGNAL);
+}
+
 /* The signal that ends the mount. SIGHUP does if there is no log file. */
 static int wait_for_signal(struct mount *m)
 {
 	sigset_t set;
 	int sig;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
+	ending_signals(&set);
 	while (sigwait(&set, &sig) != 0 ||
 		(sig == SIGHUP && log_reopen(m->log)))
 		;
@@ -224,6 +234,8 @@ static void *signal_main(void *arg)
 	pthread_mutex_unlock(&m->life.lock);
 	notify_holder("STOPPING=1", -1);
 	wait_until_built(m);
+	if (sig == LEAVE_SIGNAL && held_leave(m))
+		process_leave_at_once(m, NULL);
 	mount_set_stopping(m);
 	mount_quiesce(m);
 	if (m->fs)
@@ -236,10 +248,7 @@ static void block_signals(void)
 {
 	sigset_t set;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
+	ending_signals(&set);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,27 @@ static void take_inherited(struct session_fds *fds)
 	(void)fcntl(fds->requests, F_SETFD, FD_CLOEXEC);
 }
 
+/* Does whoever started us keep what it is given? systemd before 254 does not
+ * set FDSTORE; the unit does. */
+static bool somebody_keeps(void)
+{
+	return getenv("NOTIFY_SOCKET") &&
+		(getenv("REFRAIN_HELD") || getenv("FDSTORE"));
+}
+
+/* It was unmounted or aborted while nobody served. */
+static bool connection_ended(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLNVAL));
+}
+
+static bool all_given(const struct session_fds *fds)
+{
+	return fds->fuse >= 0 && fds->session >= 0 && fds->names >= 0;
+}
+
 void held_take(struct mount *m)
 {
 	struct session_fds *fds = &m->given;
@@ -104,10 +126,13 @@ void held_take(struct mount *m)
 	(void)unsetenv("LISTEN_PID"); /* programs that we start must not */
 	(void)unsetenv("LISTEN_FDS"); /* take them for theirs */
 	(void)unsetenv("LISTEN_FDNAMES");
-	if (fds->fuse >= 0 && fds->session >= 0 && fds->names >= 0)
+	if (m->options.check)
 		return;
-	if (!m->options.check &&
-		(fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0))
+	if (all_given(fds) && connection_ended(fds->fuse))
+		held_refuse(m, "its connection has ended");
+	else if (all_given(fds))
+		atomic_store(&m->kept, somebody_keeps());
+	else if (fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0)
 		held_refuse(m, "not all of its state was kept");
 }
 
@@ -138,6 +163,7 @@ void held_refuse(struct mount *m, const char *why)
 	struct error ignored;
 
 	m->refused = strdup(why); /* without memory it is not said */
+	atomic_store(&m->kept, false);
 	held_drop(m);
 	close_fd(&m->given.fuse);
 	close_fd(&m->given.session);
@@ -165,6 +191,15 @@ void held_store(struct mount *m)
 			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", held_names[i]);
 		notify_holder(text, fds[i]);
 	}
+	atomic_store(&m->kept, somebody_keeps());
+}
+
+bool held_leave(struct mount *m)
+{
+	if (!atomic_load(&m->kept))
+		return false;
+	session_note_upgrade(m->session, true);
+	return true;
 }
 
 bool held_again(void)
@@ -179,7 +214,7 @@ const char *held_state(const struct mount *m)
 	bool ours = getenv("REFRAIN_HELD");
 	pid_t holder = getppid();
 
-	if (!getenv("NOTIFY_SOCKET") || (!ours && !getenv("FDSTORE")))
+	if (!somebody_keeps())
 		return "no";
 	if (m->names_fd < 0 || !fs_can_be_held(m->fs) ||
 		!manifest_is_recorded(m->manifest))

@@ -105,6 +105,7 @@ struct mount {
 	const char *typed[STORE_TIERS_MAX]; /* the same as they were given */
 	char *cwd;			    /* where the process was started */
 	atomic_bool can_upgrade;	    /* the kernel was greeted */
+	atomic_bool kept; /* whoever started us has all descriptors */
 	/* Directories that a failed mount must remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
@@ -160,6 +161,9 @@ void held_refuse(struct mount *m, const char *why);
 bool held_again(void);
 /* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
+/* All parts are there: does somebody keep the mount, and start the next daemon?
+ * Then this one may leave at once, and the next one learns that. */
+bool held_leave(struct mount *m);
 
 /* log_events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
