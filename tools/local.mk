@@ -74,10 +74,12 @@ dist_bashcompletion_DATA = completions/refrain
 
 EXTRA_DIST += systemd/refrain@.service.in doc/control-protocol.md
 systemdsystemunit_DATA = systemd/refrain@.service
+dist_pkglibexec_SCRIPTS = systemd/refrain-unserved
 CLEANFILES += systemd/refrain@.service
 
 systemd/refrain@.service: systemd/refrain@.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
-	sed 's|@bindir[@]|$(bindir)|g' \
+	sed -e 's|@bindir[@]|$(bindir)|g' \
+		-e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
 		'$(srcdir)/systemd/refrain@.service.in' > $@.tmp && \
 	mv $@.tmp $@

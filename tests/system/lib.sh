@@ -75,6 +75,7 @@ cleanup() {
 	status=$?
 	trap - EXIT
 	cd / || :
+	! command -v before_cleanup >/dev/null || before_cleanup
 	for p in $servers; do
 		kill "$p" 2>/dev/null || :
 	done

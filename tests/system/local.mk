@@ -115,6 +115,7 @@ system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
+	tests/system/container-lib.sh tests/system/survive-systemd.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/loader.py \
 	tests/system/doc-readme.sh tests/system/doc_readme.py \
@@ -197,7 +198,16 @@ check-readme: all
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/doc-readme.sh' || \
 		test $$? -eq 77
 
-.PHONY: check-faults check-readme soak
+# Mounts that outlive their daemons in containers. REFRAIN_ROOTS, a directory,
+# keeps the Debian that they run in.
+check-containers: all $(check_PROGRAMS)
+	@set -e; export srcdir='$(srcdir)'; \
+	for t in survive-systemd; do \
+		echo "== $$t"; \
+		$(SHELL) '$(srcdir)'/tests/system/$$t.sh || test $$? -eq 77; \
+	done
+
+.PHONY: check-containers check-faults check-readme soak
 
 # Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE

@@ -2,10 +2,13 @@
 """Readers of a mount whose daemon is killed again and again.
 
 survive.py REFRAIN MOUNT SOURCE KILLS SEED [OTHER]: with OTHER, another program,
-the daemon is upgraded to it and back instead. Every reader is a process that compares what it gets with the
-source. No reader may see an error, a wrong byte, another inode number or
-device, or make no progress for 10 s while a daemon serves. Prints the time from
-each kill to the first answer of a daemon after it.
+the daemon is upgraded to it and back instead. If KILLS is 0, OTHER is a file:
+when all readers have read, OTHER.begun appears, and when OTHER does, they end;
+the caller does meanwhile to the daemon what it likes. Every reader is a process
+that compares what it gets with the source. No reader may see an error, a wrong
+byte, another inode number or device, or make no progress for 10 s while a
+daemon serves. Prints the time from each kill to the first answer of a daemon
+after it.
 """
 
 import mmap
@@ -195,6 +198,16 @@ def settle(beat, errors):
     return None
 
 
+def watch(beat, errors):
+    """Until the caller says that it is enough."""
+    hung = settle(beat, errors)
+    open(other + '.begun', 'w').close()
+    while not hung and errors.empty() and not os.path.exists(other):
+        hung = check_beats(beat, 0)
+        time.sleep(0.05)
+    return [], hung
+
+
 helper = os.path.join(os.path.dirname(refrain), 'tests/system/status_field')
 files = names()
 many = set(os.listdir(os.path.join(src, 'many')))
@@ -216,7 +229,8 @@ def main():
         readers.append(multiprocessing.Process(
             target=main_reader, args=(job, n, beat, stop, errors)))
         readers[-1].start()
-    times, hung = rounds(parent_of(daemon()), beat, errors)
+    times, hung = rounds(parent_of(daemon()), beat, errors) if kills \
+        else watch(beat, errors)
     hung = hung or settle(beat, errors)
     stop.set()
     for r in readers:
@@ -229,10 +243,11 @@ def main():
         print(errors.get())
         bad += 1
     times.sort()
-    print('%d times; first answer after: median %.0f ms, p95 %.0f ms, '
-          'most %.0f ms' % (len(times), 1e3 * times[len(times) // 2],
-                            1e3 * times[len(times) * 95 // 100],
-                            1e3 * times[-1]))
+    if times:
+        print('%d times; first answer after: median %.0f ms, p95 %.0f ms, '
+              'most %.0f ms' % (len(times), 1e3 * times[len(times) // 2],
+                                1e3 * times[len(times) * 95 // 100],
+                                1e3 * times[-1]))
     if hung:
         print(hung)
     sys.exit(1 if bad or hung else 0)

@@ -1,0 +1,219 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# refrain@.service below a systemd that is process 1 of a container. Readers see
+# no error when the daemon is killed, restarted or upgraded, nor when no program
+# can be started for some seconds. If that takes longer, they get an error in
+# time, and the unit goes on until it can mount again. A stop leaves nothing.
+#
+# REFRAIN_KILLS is how many times the daemon is killed (10).
+set -eu
+name=survive-systemd
+# shellcheck source=tests/system/lib.sh
+. "${srcdir:-.}/tests/system/lib.sh"
+# shellcheck source=tests/system/container-lib.sh
+. "${srcdir:-.}/tests/system/container-lib.sh"
+
+recover_s=8
+sizes='--limit 128K --chunk 64K --staging 512K'
+make_tree "$root/srv/data" 3 120 400000
+head -c 5000000 /dev/urandom >"$root/srv/data/shard"
+mkdir "$root/srv/data/many" "$root/etc/refrain" "$root/mnt/data" \
+	"$root/mnt/later"
+(cd "$root/srv/data/many" && seq -f 'n%05.0f' 3000 | xargs touch)
+bytes=$(tree_bytes "$root/srv/data")
+cat >"$root/etc/refrain/data.conf" <<END
+SOURCE=/srv/data
+MOUNTPOINT=/mnt/data
+OPTIONS=--cache /var/cache/data:$((bytes / 2)) $sizes
+RECOVER_TIMEOUT=$recover_s
+END
+cat >"$root/etc/refrain/later.conf" <<END
+SOURCE=/srv/later
+MOUNTPOINT=/mnt/later
+OPTIONS=--cache /var/cache/later:1M
+END
+
+# -- The container -----------------------------------------------------------
+
+inside() {
+	pod exec refrain "$@"
+}
+
+ctl() {
+	inside /bin/systemctl "$@"
+}
+
+systemd_runs() {
+	ctl is-system-running >"$work/said" 2>&1
+}
+
+start_systemd() {
+	pod run --detach --name refrain --network=none --systemd=always \
+		--device /dev/fuse --cap-add SYS_ADMIN \
+		--security-opt apparmor=unconfined \
+		--rootfs "$root" /lib/systemd/systemd >"$work/said" 2>&1 ||
+		skip "podman runs no container: $(tail -n 1 "$work/said")"
+	wait_for 30 systemd_runs ||
+		skip "systemd does not run: $(cat "$work/said")"
+}
+
+gives_up() {
+	inside /bin/journalctl --no-pager -u 'refrain@*' | tail -n 40
+	fail "$*"
+}
+
+field() {
+	inside /usr/local/bin/status_field /mnt/data "$1"
+}
+
+main_pid() {
+	ctl show -P MainPID refrain@data
+}
+
+is_active() {
+	[ "$(ctl is-active "refrain@$1")" = active ]
+}
+
+mounted() {
+	inside /bin/grep -q ' /mnt/data fuse.refrain ' /proc/mounts
+}
+
+# -- Readers -----------------------------------------------------------------
+
+readers_begun() {
+	[ -e "$root/srv/stop.begun" ] || has_ended "$readers"
+}
+
+start_readers() {
+	rm -f "$root/srv/stop" "$root/srv/stop.begun"
+	inside /usr/bin/python3 /usr/local/bin/survive.py "$bin/refrain" \
+		/mnt/data /srv/data 0 1 /srv/stop >"$work/read" 2>&1 &
+	readers=$!
+	wait_for 60 readers_begun || gives_up 'the readers do not begin'
+}
+
+readers_saw_nothing() {
+	touch "$root/srv/stop"
+	wait "$readers" || gives_up "$1: readers: $(cat "$work/read")"
+}
+
+is_another() {
+	pid=$(main_pid)
+	[ "$pid" -gt 0 ] && [ "$pid" != "$1" ]
+}
+
+kill_daemon() {
+	pid=$(main_pid)
+	ctl kill --kill-whom=main --signal=KILL refrain@data
+	wait_for 30 is_another "$pid" || gives_up 'no daemon follows'
+}
+
+# No program of that name does anything; back again.
+break_program() {
+	mv "$root$bin/refrain" "$work/refrain.was"
+	cp "$root/bin/false" "$root$bin/refrain"
+}
+
+mend_program() {
+	mv "$work/refrain.was" "$root$bin/refrain"
+}
+
+# -- The life of a unit ------------------------------------------------------
+
+start_systemd
+ctl start refrain@data || gives_up 'the unit does not start'
+expect held "$(field held)" yes
+
+start_readers
+i=0
+while [ $i -lt "${REFRAIN_KILLS:-10}" ]; do
+	kill_daemon
+	i=$((i + 1))
+done
+wait_for 30 is_active data || gives_up 'not active after the kills'
+readers_saw_nothing 'kill -9'
+
+start_readers
+before=$(field recoveries)
+for what in restart reload restart reload restart; do
+	ctl $what refrain@data || gives_up "$what"
+done
+expect 'recoveries by restart and reload' "$(field recoveries)" \
+	$((before + 5))
+readers_saw_nothing 'restart and reload'
+
+# The program is away for a while that readers wait.
+start_readers
+break_program
+ctl reload refrain@data 2>/dev/null && gives_up 'reloaded to a broken program'
+pid=$(main_pid)
+ctl kill --kill-whom=main --signal=KILL refrain@data
+tried() {
+	[ "$(ctl show -P NRestarts refrain@data)" -ge "$1" ]
+}
+wait_for 30 tried 3 || gives_up 'the unit does not go on trying'
+mend_program
+wait_for 30 is_active data || gives_up 'no daemon after the program is back'
+readers_saw_nothing 'a program that was away'
+expect 'recoveries' "$(field recoveries)" $((before + 6))
+
+# It is away for longer: who waits gets an error, in time.
+inside /bin/sh -c 'exec 9</mnt/data/shard && touch /srv/opened &&
+	until [ -e /srv/killed ]; do sleep 0.1; done &&
+	timeout 60 dd iflag=direct bs=64k of=/dev/null <&9' \
+	>"$work/dd" 2>&1 &
+waiting=$!
+wait_for 30 test -e "$root/srv/opened" || gives_up 'cannot open a file'
+break_program
+begun=$(date +%s)
+ctl kill --kill-whom=main --signal=KILL refrain@data
+touch "$root/srv/killed"
+status=0
+wait $waiting || status=$?
+took=$(($(date +%s) - begun))
+[ $status -eq 1 ] || gives_up "a reader ended with $status: $(cat "$work/dd")"
+if [ $took -lt $((recover_s - 1)) ] ||
+	[ $took -gt $(((recover_s + 8) * patience)) ]; then
+	gives_up "readers waited $took s, not $recover_s"
+fi
+note "without a program readers waited $took s"
+! mounted || gives_up 'the ended mount is still there'
+mend_program
+wait_for 30 is_active data || gives_up 'the unit did not go on'
+expect 'recoveries of a new mount' "$(field recoveries)" 0
+inside /usr/bin/cmp /srv/data/shard /mnt/data/shard || gives_up 'wrong bytes'
+inside /bin/journalctl --no-pager -u refrain@data |
+	grep -q 'cannot go on with the mount.*its connection has ended' ||
+	gives_up 'the log lacks why the mount is new'
+
+# A source that is away is waited for, however long.
+ctl start refrain@later 2>/dev/null && gives_up 'mounted without a source'
+later_tried() {
+	[ "$(ctl show -P NRestarts refrain@later)" -ge 7 ]
+}
+wait_for 60 later_tried || gives_up 'the unit does not wait for its source'
+mkdir "$root/srv/later"
+echo it >"$root/srv/later/is"
+wait_for 30 is_active later || gives_up 'a source that is back is not mounted'
+expect 'a file of it' "$(inside /bin/cat /mnt/later/is)" it
+ctl stop refrain@later
+
+# A stop ends the mount, with a daemon and without one.
+nothing_left() {
+	! mounted || gives_up "$1: the mount is left"
+	[ -z "$(inside /usr/bin/find /run -name '*refrain*' -type f)" ] ||
+		gives_up "$1: files are left: $(inside /usr/bin/find /run \
+			-name '*refrain*' -type f)"
+	[ "$(main_pid)" = 0 ] || gives_up "$1: the daemon is left"
+}
+ctl stop refrain@data || gives_up 'stop'
+expect 'the unit' "$(ctl is-active refrain@data)" inactive
+nothing_left 'stop'
+ctl start refrain@data || gives_up 'start after a stop'
+break_program
+ctl kill --kill-whom=main --signal=KILL refrain@data
+wait_for 30 tried 9 || gives_up 'the unit does not go on trying'
+ctl stop refrain@data || gives_up 'stop without a daemon'
+nothing_left 'stop without a daemon'
+mend_program
