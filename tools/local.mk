@@ -34,6 +34,7 @@ refrain_SOURCES = \
 	tools/mount.c tools/far_options.h \
 	tools/mount_helper.c \
 	tools/mounts.c tools/mounts.h \
+	tools/order_lines.c tools/order_lines.h \
 	tools/peer_options.c tools/peer_options.h \
 	tools/peers.c \
 	tools/peers_unit.c tools/peers_unit.h \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain plan: sends a mount the order in which files will be read, and waits
- * until they have been. One thread.
+ * until they have been. The next daemon of a mount that is held gets the order
+ * again, from where the readers are. One thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/fleet/request.h"
 #include "analysis/fleet/client.h"
@@ -19,6 +21,7 @@
 #include "common/base/size.h"
 #include "command.h"
 #include "mount/plan/prefetch.h"
+#include "order_lines.h"
 #include "progress.h"
 #include "common/schedule/schedule.h"
 
@@ -27,6 +30,14 @@
 #define NAME_BYTES_MAX 8192
 
 #define NOT_GIVEN UINT_MAX
+
+/* Between two attempts to reach the next daemon. */
+#define AGAIN_US 50000
+#define AGAIN_MAX 200
+/* Between two looks at the plan, and how many of them see no read at its end
+ * until it is given up: 10 s. */
+#define LOOK_US 100000
+#define STILL_MAX 100u
 
 struct plan_args {
 	unsigned epoch, batch, window, slack; /* or NOT_GIVEN */
@@ -115,8 +126,16 @@ struct plan_run {
 	const struct plan_args *args;
 	struct ctl_client *client;
 	struct progress progress;
-	json_t *names;	/* names of the next request */
-	uint64_t epoch; /* of these */
+	const char *mountpoint;
+	struct order_lines order;
+	bool read;	  /* all of it was read once */
+	uint64_t skip;	  /* names at its beginning that are done with */
+	uint64_t skipped; /* of these, names that were passed over */
+	json_t *told;	  /* the last status of this daemon, or NULL */
+	unsigned still;	  /* looks since something was read */
+	json_t *before;	  /* sums of the daemons before, or NULL */
+	json_t *names;	  /* names of the next request */
+	uint64_t epoch;	  /* of these */
 	size_t bytes;
 	/* Counts of lines that were left out. */
 	uint64_t unknown, not_file, empty, duplicate, too_long;
@@ -208,7 +227,8 @@ static int send_names(struct plan_run *p, struct error *err)
 	p->bytes = 0;
 	if (rc < 0)
 		return rc;
-	add_up(p, reply);
+	if (!p->read)
+		add_up(p, reply);
 	json_decref(reply);
 	return 0;
 }
@@ -220,8 +240,12 @@ static int add_line(
 	size_t bytes = 6 * len + 16;
 	int rc = 0;
 
+	if (p->skipped < p->skip) {
+		p->skipped++;
+		return 0;
+	}
 	if (len >= NAME_BYTES_MAX || strlen(line) != len) {
-		p->too_long++;
+		p->too_long += !p->read;
 		return 0;
 	}
 	if (p->bytes + bytes > REQUEST_BYTES)
@@ -248,37 +272,37 @@ static int end_epoch(struct plan_run *p, struct error *err)
 
 static int read_order(struct plan_run *p, struct error *err)
 {
-	const int end = p->args->null ? '\0' : '\n';
 	CLEANUP_FREE char *line = NULL;
 	size_t room = 0;
 	int rc = 0;
 
 	p->epoch = p->args->epoch;
+	p->skipped = 0;
 	while (rc == 0) {
-		ssize_t len = getdelim(&line, &room, end, stdin);
+		ssize_t len = order_lines_next(&p->order, &line, &room);
 
 		if (len < 0)
 			break;
-		if (line[len - 1] == end)
-			line[--len] = '\0';
 		rc = len > 0 ? add_line(p, line, (size_t)len, err)
 			     : end_epoch(p, err);
 	}
 	if (rc == 0 && ferror(stdin))
 		rc = error_set(err, -EIO, "cannot read the order: %m");
-	return rc < 0 ? rc : send_names(p, err);
+	if (rc == 0)
+		rc = send_names(p, err);
+	p->read |= rc == 0;
+	return rc;
 }
 
-static void plan_show(void *arg, const json_t *line)
+static void plan_show(struct plan_run *p)
 {
-	struct plan_run *p = arg;
 	char note[96];
 
 	(void)snprintf(note, sizeof(note),
 		" fetched ahead, %" PRIu64 " of %" PRIu64 " files done",
-		ask_number(line, "done"), ask_number(line, "positions"));
-	progress_show(&p->progress, ask_number(line, "fetched_items"),
-		ask_number(line, "fetched_bytes"), 0, note);
+		ask_number(p->told, "done"), ask_number(p->told, "positions"));
+	progress_show(&p->progress, ask_number(p->told, "fetched_items"),
+		ask_number(p->told, "fetched_bytes"), 0, note);
 }
 
 static void print_left_out(const struct plan_run *p)
@@ -356,13 +380,54 @@ static int check_failed(const json_t *reply, struct error *err)
 		ask_plural(changed, "file has", "files have"));
 }
 
-static int plan_run(struct plan_run *p, json_t *request, struct error *err)
+/*
+ * Is it done? What was read just before a daemon ended, nobody reads again: so
+ * its successor is not waited for when all that follows was read.
+ */
+static bool plan_is_done(struct plan_run *p, const json_t *status)
 {
+	uint64_t end = ask_number(status, "positions");
+
+	if (ask_number(status, "read") != ask_number(p->told, "read"))
+		p->still = 0;
+	if (ask_number(status, "done") == end)
+		return true;
+	return p->before && ask_number(status, "front") == end &&
+		++p->still > STILL_MAX;
+}
+
+static int wait_until_done(struct plan_run *p, struct error *err)
+{
+	bool done = false;
+
+	while (!done) {
+		json_t *status = NULL;
+		int rc = ctl_request(p->client,
+			json_pack("{s:s}", "cmd", "plan-status"), 0, NULL, NULL,
+			&status, err);
+
+		if (rc < 0)
+			return rc;
+		done = plan_is_done(p, status);
+		json_decref(p->told);
+		p->told = status;
+		if (!p->args->json)
+			plan_show(p);
+		if (!done)
+			(void)usleep(LOOK_US);
+	}
+	return 0;
+}
+
+/* Send the order, and wait until it is done. -EPIPE: the daemon has ended. */
+static int plan_send(struct plan_run *p, json_t *request, struct error *err)
+{
+	bool first = !p->read;
 	json_t *reply = NULL;
-	int rc = ctl_request(p->client, request, 0, NULL, NULL, &reply, err);
+	int rc = ctl_request(
+		p->client, json_incref(request), 0, NULL, NULL, &reply, err);
 
 	json_decref(reply);
-	reply = NULL;
 	if (rc == 0)
 		rc = read_order(p, err);
 	if (rc == 0 && p->added == 0)
@@ -375,17 +440,102 @@ static int plan_run(struct plan_run *p, json_t *request, struct error *err)
 	if (rc < 0)
 		return rc;
 	/* At once: the end may be hours away. */
-	if (!p->args->json)
+	if (first && !p->args->json)
 		print_left_out(p);
-	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,
-		p->args->json ? NULL : plan_show, p, &reply, err);
-	progress_end(&p->progress);
-	if (rc == 0) {
-		plan_report(p, reply);
-		rc = check_failed(reply, err);
+	return wait_until_done(p, err);
+}
+
+/* -- The next daemon ------------------------------------------------------- */
+
+static void add_sums(json_t *to, const json_t *from)
+{
+	static const char *const sums[] = {"positions", "done", "read",
+		"resident", "fetched_items", "fetched_bytes", "wasted_items",
+		"failed_items", "changed"};
+
+	for (size_t i = 0; from && i < sizeof(sums) / sizeof(sums[0]); i++)
+		(void)json_object_set_new(to, sums[i],
+			json_integer((json_int_t)(ask_number(to, sums[i]) +
+				ask_number(from, sums[i]))));
+}
+
+/* What is done with is not sent again. */
+static void pass_done(struct plan_run *p, json_t *request)
+{
+	uint64_t done = ask_number(p->told, "done");
+
+	p->skip += done;
+	(void)json_object_set_new(
+		request, "fresh", json_integer((json_int_t)p->skip));
+	(void)json_object_set_new(request, "again", json_true());
+	if (p->told)
+		(void)json_object_set_new(
+			p->told, "positions", json_integer((json_int_t)done));
+	if (p->before)
+		add_sums(p->before, p->told);
+	else
+		p->before = json_incref(p->told);
+	json_decref(p->told);
+	p->told = NULL;
+}
+
+/* The order is read from its beginning again. */
+static bool turn_back(struct plan_run *p)
+{
+	if (!order_lines_rewind(&p->order))
+		return false;
+	(void)json_array_clear(p->names);
+	p->bytes = 0;
+	if (p->read)
+		return true;
+	p->added = p->unknown = p->not_file = p->empty = 0;
+	p->duplicate = p->too_long = 0;
+	return true;
+}
+
+/* The kernel lets us wait for the next daemon, or says that there is none. */
+static int plan_reconnect(struct plan_run *p)
+{
+	int rc = -EAGAIN;
+
+	ctl_disconnect(p->client);
+	p->client = NULL;
+	for (int i = 0; i < AGAIN_MAX; i++) {
+		rc = ctl_connect(&p->client, p->mountpoint, NULL);
+		if (rc != -ECONNREFUSED && rc != -ENOENT && rc != -EAGAIN &&
+			rc != -ETIMEDOUT)
+			break;
+		(void)usleep(AGAIN_US);
 	}
-	json_decref(reply);
 	return rc;
+}
+
+static int plan_run(struct plan_run *p, json_t *request, struct error *err)
+{
+	int rc;
+
+	order_lines_begin(&p->order, p->args->null);
+	rc = plan_send(p, request, err);
+	while (rc == -EPIPE && turn_back(p) && plan_reconnect(p) == 0) {
+		pass_done(p, request);
+		rc = plan_send(p, request, err);
+	}
+	progress_end(&p->progress);
+	if (rc < 0)
+		return rc;
+	add_sums(p->told, p->before);
+	plan_report(p, p->told);
+	return check_failed(p->told, err);
+}
+
+static void plan_release(struct plan_run *p)
+{
+	ctl_disconnect(p->client);
+	order_lines_release(&p->order);
+	json_decref(p->told);
+	json_decref(p->before);
+	json_decref(p->names);
+	json_decref(p->examples);
 }
 
 int cmd_plan(int argc, char **argv)
@@ -406,14 +556,11 @@ int cmd_plan(int argc, char **argv)
 	}
 	progress_begin(&p.progress);
 	p.names = json_array();
+	p.mountpoint = argv[1];
 	rc = ctl_connect(&p.client, argv[1], &err);
 	if (rc == 0)
 		rc = plan_run(&p, request, &err);
-	else
-		json_decref(request);
-	if (p.client)
-		ctl_disconnect(p.client);
-	json_decref(p.names);
-	json_decref(p.examples);
+	json_decref(request);
+	plan_release(&p);
 	return rc < 0 ? command_fail("plan", &err) : EXIT_OK;
 }

@@ -585,6 +585,9 @@ struct refrain_stats {
 	uint64_t memory_wanted_bytes; /* with rereads: the memory_bytes with
 					 which there would hardly be any;
 					 else 0 */
+	uint64_t mount_returns; /* times that the daemon of the dataset's mount
+				   was replaced by another, which was sent the
+				   plan again */
 };
 
 /* -- Calls -------------------------------------------------------------- */

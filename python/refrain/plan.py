@@ -31,9 +31,11 @@ hands it on unchanged. For anything else there is Plan:
 Everything that speaks to the mount does so on a thread of its own; no
 call waits for it, and no failure stops the trainer. A plan that fails, or
 leaves out names that are not files of the mount, says so in one warning, and
-plan.error has the reason.
+plan.error has the reason. If the daemon of a mount that is held dies or is
+upgraded, the next one gets the plan again, from where the reader is.
 """
 
+import itertools
 import json
 import os
 import queue
@@ -46,6 +48,27 @@ __all__ = ['Plan', 'PlannedSampler', 'find_mount']
 
 _XATTR = 'user.refrain.control'
 _REQUEST_BYTES = 512 << 10
+# How soon a plan that has nothing to say notices that the daemon has ended.
+_LOOK_S = 0.5
+# Between two attempts to reach the next daemon.
+_PAUSE_S, _PAUSE_MAX_S = 0.01, 1.0
+
+
+class _Gone(OSError):
+    """The daemon has ended; another one may go on with the mount."""
+
+
+class _Epoch:
+    """An epoch that the reader has not finished."""
+
+    def __init__(self, number, paths, first):
+        self.number = number
+        self.paths = list(paths)
+        self.first = first      # files of the epochs before it
+        self.counted = False    # its names that are left out
+
+    def end(self):
+        return self.first + len(self.paths)
 
 
 def _unescape(field):
@@ -130,12 +153,14 @@ class Plan:
     `left_out` counts the names that have no place in the plan: names that are
     not files of the mount, empty files, and names that occur twice in an
     epoch. `error` is None, or says why the plan has ended or which name was
-    the first that is not a file of the mount."""
+    the first that is not a file of the mount. `returns` counts the daemons
+    that were sent the plan after the first."""
 
     def __init__(self, root, batch=None, echo=None, window=None, step_ms=None,
                  fresh=None, slack=None):
         self.error = None
         self.left_out = 0
+        self.returns = 0
         self._warned = False
         self._mount, self._socket_path, self._owner = _find_mount(root)
         self._root = os.path.realpath(root)
@@ -150,6 +175,12 @@ class Plan:
                     'slack': slack}
         if isinstance(echo, float):
             settings['echo'] = '%.3f' % echo
+        self._epochs = []       # those that are not over
+        self._files = 0         # of all epochs
+        self._used = 0          # of these, as far as that is known
+        self._skipped = 0       # of these, before the plan of this daemon
+        self._missing = 0       # names without a position in it
+        self._closing = threading.Event()
         self._queue = queue.Queue()
         self._thread = threading.Thread(
             target=self._run, name='refrain-plan', daemon=True,
@@ -159,7 +190,8 @@ class Plan:
 
     def epoch(self, number, paths):
         """The paths of an epoch, in the order in which they will be read. Any
-        iterable; it is read in the background, so do not change it.
+        iterable; it is read in the background, so do not change it. The paths
+        are kept until the epoch is over.
 
         Relative paths are relative to the working directory in which the plan
         was made or, if they are not there, to `root`: the first one that
@@ -176,6 +208,7 @@ class Plan:
     def close(self, wait=5.0):
         """End the plan."""
         if self._alive():
+            self._closing.set()
             self._queue.put(None)
             self._thread.join(wait)
         self.active = False
@@ -205,36 +238,97 @@ class Plan:
         return self.active and self._pid == os.getpid()
 
     def _run(self, settings):
+        self._pause = 0
         try:
-            with socket.socket(socket.AF_UNIX) as sock:
-                _connect(sock, self._socket_path, self._owner)
-                self._lines = sock.makefile('rwb')
-                self._ask(settings)
-                self._serve()
+            while not self._talk(settings):
+                settings['again'] = True
+                if self._closing.wait(self._pause):
+                    break
+                self._pause = min(2 * self._pause + _PAUSE_S, _PAUSE_MAX_S)
+                self._find_again()
         except (OSError, ValueError, TypeError) as e:
             self.error = str(e)
             _warn('the plan for %s has ended: %s' % (self._mount, e))
         self.active = False
 
+    def _talk(self, settings):
+        """Speak to a daemon until the plan ends. False: it has ended first."""
+        try:
+            with socket.socket(socket.AF_UNIX) as sock:
+                _connect(sock, self._socket_path, self._owner)
+                self._lines = sock.makefile('rwb')
+                self._begin(settings)
+                self._pause = 0
+                self._serve()
+            return True
+        except _Gone:
+            return False
+        except (ConnectionRefusedError, FileNotFoundError):
+            if 'again' not in settings:
+                raise
+            return False
+
+    def _find_again(self):
+        """Wait for the next daemon. The kernel answers for it, or says that
+        there will be none."""
+        self._owner = _mount_owner(self._mount)
+        if self._owner is None:
+            raise OSError('the mount is gone')
+        self._socket_path = os.fsdecode(os.getxattr(self._mount, _XATTR))
+
+    def _begin(self, settings):
+        """Send the plan from where the reader is."""
+        first = settings.get('fresh', 0)
+        self._skipped, self._missing = self._used, 0
+        if self._used > 0:
+            settings = dict(settings, fresh=first + self._used)
+        self._ask(settings)
+        for epoch in self._epochs:
+            self._send_epoch(epoch)
+        self.returns += 'again' in settings
+
     def _serve(self):
         while True:
-            job = self._queue.get()
+            try:
+                job = self._queue.get(timeout=_LOOK_S)
+            except queue.Empty:
+                self._look()
+                continue
             if job is None:
                 return
             if job[0] == 'epoch':
-                self._send_epoch(job[1], job[2])
+                self._epochs.append(_Epoch(job[1], job[2], self._files))
+                self._files = self._epochs[-1].end()
+                self._send_epoch(self._epochs[-1])
             elif job[0] == 'progress':
+                self._note_used(job[1])
                 # Names that were left out have no position.
-                self._ask({'cmd': 'plan-progress',
-                           'position': max(0, job[1] - self.left_out)})
+                self._ask({'cmd': 'plan-progress', 'position': max(
+                    0, job[1] - self._skipped - self._missing)})
             else:
                 job[1].set()
 
+    def _look(self):
+        """Where are the readers? Also notices that the daemon has ended."""
+        answer = self._ask({'cmd': 'plan-status'})
+        self._note_used(self._skipped + answer['done'])
+
+    def _note_used(self, files):
+        self._used = max(self._used, min(files, self._files))
+        while self._epochs and self._epochs[0].end() <= self._used:
+            del self._epochs[0]
+
     def _ask(self, request):
         line = json.dumps(request, separators=(',', ':')) + '\n'
-        self._lines.write(line.encode('utf-8'))
-        self._lines.flush()
-        answer = json.loads(self._lines.readline() or b'{}')
+        try:
+            self._lines.write(line.encode('utf-8'))
+            self._lines.flush()
+            line = self._lines.readline()
+        except (BrokenPipeError, ConnectionResetError):
+            line = b''
+        if not line.endswith(b'\n'):
+            raise _Gone('the mount is gone')
+        answer = json.loads(line)
         if not answer.get('ok'):
             raise OSError(answer.get('error', 'the mount is gone'))
         return answer
@@ -264,12 +358,21 @@ class Plan:
             return None
         return path[len(self._mount) + 1:]
 
-    def _send_epoch(self, number, paths):
+    def _send_epoch(self, epoch):
+        before = self._missing
+        first = max(0, self._skipped - epoch.first)
+        self._send_names(epoch.number, itertools.islice(
+            epoch.paths, first, None))
+        if not epoch.counted:
+            epoch.counted = True
+            self.left_out += self._missing - before
+
+    def _send_names(self, number, paths):
         names, size = [], 0
         for path in paths:
             name = self._inside(path)
             if name is None:
-                self.left_out += 1
+                self._missing += 1
                 self._not_there('%s: is not on the mount' % os.fsdecode(path))
                 continue
             names.append(_json_path(name))
@@ -285,7 +388,7 @@ class Plan:
             return
         answer = self._ask({'cmd': 'plan-add', 'epoch': number,
                             'paths': names})
-        self.left_out += len(names) - answer['added']
+        self._missing += len(names) - answer['added']
         if answer['unknown'] + answer['not_file'] > 0:
             # Names that occur twice are normal: a sampler may pad its order.
             self._not_there(next(

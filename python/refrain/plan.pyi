@@ -9,6 +9,7 @@ class Plan:
     active: bool
     error: Optional[str]
     left_out: int
+    returns: int
     def __init__(self, root: str | PathLike[str], batch: Optional[int] = ...,
                  echo: Optional[float] = ..., window: Optional[int] = ...,
                  step_ms: Optional[float] = ..., fresh: Optional[int] = ...,

@@ -152,6 +152,36 @@ class Mount:
         self.daemon.wait()
 
 
+class HeldMount:
+    """A mount of a directory in the background, which has a holder."""
+
+    def __init__(self, source, tmp_path):
+        self.top = tmp_path / 'held'
+        self.top.mkdir()
+        command('mount', source, self.top, '--cache',
+                '%s:4K' % (tmp_path / 'tier'))
+
+    def status(self):
+        return json.loads(command('status', '--json', self.top))
+
+    def kill(self):
+        """Kill the daemon; its holder starts another one."""
+        os.kill(self.status()['pid'], signal.SIGKILL)
+
+    def end(self):
+        command('umount', self.top)
+
+
+@pytest.fixture
+def held(own, tmp_path):
+    """A mount of `own` that outlives its daemon."""
+    if os.geteuid() != 0 or not os.access('/dev/fuse', os.W_OK):
+        pytest.skip('needs root and FUSE')
+    made = HeldMount(own, tmp_path)
+    yield made
+    made.end()
+
+
 @pytest.fixture
 def mount(own, tmp_path):
     """A mount of `own`."""

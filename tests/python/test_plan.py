@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -92,3 +93,55 @@ def test_a_plan_that_fails_says_so(mount):
         plan = refrain.Plan(mount.top, batch=9, window=1, echo=4)
         plan.flush(60 * PATIENCE)
     assert 'window' in plan.error and not plan.active
+
+
+def wait_for(condition):
+    until = time.monotonic() + 60 * PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_next_daemon_gets_the_plan_from_where_the_reader_is(held):
+    names = sorted(map(str, held.top.glob('*/*.jpg')))
+    with warnings.catch_warnings(), refrain.Plan(held.top) as plan:
+        warnings.simplefilter('error')
+        plan.epoch(0, names)
+        plan.epoch(1, [held.top / 'none'] + names[::-1])
+        plan.progress(70)
+        assert plan.flush(60 * PATIENCE) and plan.left_out == 1
+        for times in 1, 2:
+            held.kill()
+            wait_for(lambda: plan.returns == times)
+            status = held.status()
+            assert status['plans_again'] == status['plans'] == 1
+            # Of epoch 1, 61 names, 10 were read. The tier has one file.
+            assert status['planned_positions'] in (50, 51)
+        plan.epoch(2, names)
+        plan.progress(100)
+        assert plan.flush(60 * PATIENCE)
+        assert held.status()['planned_positions'] in (20 + 60, 21 + 60)
+        assert plan.active and plan.left_out == 1
+        assert plan.error.startswith('none: ')
+
+
+def test_without_progress_the_mount_knows_where_the_reader_is(held):
+    names = sorted(held.top.glob('*/*.jpg'))
+    with refrain.Plan(held.top, slack=4) as plan:
+        plan.epoch(0, names)
+        assert plan.flush(60 * PATIENCE)
+        for name in names[:30]:
+            name.read_bytes()
+        wait_for(lambda: plan._used == 30)
+        held.kill()
+        wait_for(lambda: plan.returns == 1)
+        assert held.status()['planned_positions'] in (29, 30)
+
+
+def test_a_plan_ends_with_its_mount(mount):
+    with pytest.warns(RuntimeWarning, match='has ended'):
+        plan = refrain.Plan(mount.top)
+        assert plan.flush(60 * PATIENCE)
+        mount.daemon.kill()
+        wait_for(lambda: not plan.active)
+    assert plan.error and plan.returns == 0

@@ -36,7 +36,8 @@ mount_tests = \
 	tests/system/read-semantics.sh \
 	tests/system/s3-stalled.sh \
 	tests/system/status-epochs.sh \
-	tests/system/survive-kills.sh
+	tests/system/survive-kills.sh \
+	tests/system/survive-loaders.sh
 
 # Where time is what is looked at.
 timed_tests = \

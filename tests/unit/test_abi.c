@@ -156,7 +156,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 584),
+	SIZE(refrain_stats, 592),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -211,6 +211,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, empty_classes, 560, 8),
 	MEMBER(refrain_stats, empty_first, 568, 8),
 	MEMBER(refrain_stats, memory_wanted_bytes, 576, 8),
+	MEMBER(refrain_stats, mount_returns, 584, 8),
 };
 
 static const struct row values[] = {

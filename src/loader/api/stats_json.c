@@ -98,6 +98,7 @@ static const struct stats_field fields[] = {
 	FIELD(empty_classes, UINT),
 	FIELD(empty_first, NAME),
 	FIELD(memory_wanted_bytes, UINT),
+	FIELD(mount_returns, UINT),
 };
 
 /* As snprintf(). A name is any bytes, and what is not printable is escaped. */

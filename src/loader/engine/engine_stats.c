@@ -99,6 +99,7 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	out->pool_bytes = originals_kept_bytes(engine->pool);
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
+	out->mount_returns = help_returns(engine->help);
 	if (out->rereads)
 		out->memory_wanted_bytes = budget_wanted_bytes(engine->budget);
 	out->t_upstream_ms = upstream_ms(engine, m);

@@ -22,6 +22,9 @@
 #define KEYS_FIRST 256u
 /* The time that closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
+/* Between two attempts to reach the next daemon, from the second on. */
+#define BACK_MIN_NS (10 * NS_PER_MS)
+#define BACK_MAX_NS NS_PER_S
 /* The usual memory of the lines and their tables. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
@@ -61,12 +64,22 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	return 0;
 }
 
-static void serve(struct mount_help *m)
+/* Nothing was asked, so there is nothing to read: the daemon has ended. */
+static int see_daemon(struct mount_help *m)
+{
+	int rc = talk_wait_readable(m->talk.fd, 0);
+
+	return rc > 0 ? -EPIPE : rc;
+}
+
+/* Until the loader closes: 0. -errno: the conversation is over. */
+static int serve(struct mount_help *m)
 {
 	struct help_now now;
 	int rc = 0;
 
 	while (rc >= 0) {
+		now.report.untold = (struct help_direct){0, 0};
 		switch (help_wait_for_work(m, &now)) {
 		case WORK_KEYS:
 			rc = get_keys(m, now.answered);
@@ -85,11 +98,14 @@ static void serve(struct mount_help *m)
 			break;
 		case WORK_END:
 			help_tell_last(m, &now.report.untold);
-			return;
+			return 0;
 		case WORK_NONE:
-			return;
+			rc = see_daemon(m);
+			break;
 		}
 	}
+	help_not_told(m, &now.report.untold);
+	return rc;
 }
 
 /* -- The thread ------------------------------------------------------------ */
@@ -197,18 +213,76 @@ static int go_on(struct mount_help *m)
 	return -ECANCELED;
 }
 
-/* A socket that closing has taken is closed by help_stop(). */
-static void end(struct mount_help *m)
+/* Reads do not wait for the daemon any more. A socket that closing has taken is
+ * closed by help_stop(): then false. */
+static bool hang_up(struct mount_help *m, enum help_state state)
 {
 	bool ours;
 
 	turn_lock(m->c.turn);
 	ours = m->socket >= 0;
 	m->socket = -1;
-	m->state = HELP_OFF;
+	m->state = state;
+	m->again |= m->begun;
+	m->begun = m->planned = m->fetching = m->gated = false;
 	turn_unlock(m->c.turn);
 	if (ours)
 		talk_close(&m->talk);
+	return ours;
+}
+
+/* False: closing has begun. */
+static bool pause_for(struct mount_help *m, uint64_t ns)
+{
+	uint64_t until_ns = clock_now_ns() + ns;
+	bool closing;
+
+	turn_lock(m->c.turn);
+	while (!(closing = help_look(m).closing) &&
+		turn_wait_until(m->c.turn, TURN_HELP, until_ns))
+		;
+	turn_unlock(m->c.turn);
+	return !closing;
+}
+
+/* A daemon that has just ended may have told us where it listens. */
+static bool may_meet_next(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ENOENT || rc == -EAGAIN;
+}
+
+/*
+ * The kernel lets us wait for the next daemon, or ends the connection. The
+ * second of two that end at once is asked later.
+ */
+static int meet_next(struct mount_help *m)
+{
+	uint64_t pause_ns =
+		m->back_ns + NS_PER_S > clock_now_ns() ? BACK_MIN_NS : 0;
+	int rc;
+
+	do {
+		if (!pause_for(m, pause_ns))
+			return -ECANCELED;
+		rc = meet(m);
+		pause_ns = pause_ns ? 2 * pause_ns : BACK_MIN_NS;
+		pause_ns = pause_ns < BACK_MAX_NS ? pause_ns : BACK_MAX_NS;
+	} while (may_meet_next(rc));
+	if (rc < 0)
+		return rc;
+	m->back_ns = clock_now_ns();
+	turn_lock(m->c.turn);
+	m->returns++;
+	m->state = HELP_ON;
+	m->planning = true;
+	m->gated = m->again;
+	turn_unlock(m->c.turn);
+	return 0;
+}
+
+static void end(struct mount_help *m)
+{
+	(void)hang_up(m, HELP_OFF);
 	turn_lock(m->c.turn);
 	m->ended = true;
 	turn_mark(m->c.turn, TURN_CLOSER);
@@ -224,8 +298,13 @@ static void *help_thread(void *arg)
 		rc = open_tiers(m);
 	if (rc == 0)
 		rc = go_on(m);
-	if (rc == 0)
-		serve(m);
+	while (rc == 0) {
+		rc = serve(m);
+		if (rc == 0)
+			break;
+		if (rc == -EPIPE && hang_up(m, HELP_AWAY))
+			rc = meet_next(m);
+	}
 	end(m);
 	return NULL;
 }

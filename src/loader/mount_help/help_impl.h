@@ -17,6 +17,8 @@
 #include "common/control/talk.h"
 
 #define HELP_LATE_MS 250
+/* How soon a silent loader notices that the daemon has ended. */
+#define HELP_LOOK_NS (300 * NS_PER_MS)
 
 /* Longer lines of answers are refused. */
 #define HELP_LINE_MAX_BYTES ((size_t)2 << 20)
@@ -39,7 +41,7 @@ int help_open_tier(const char *dir, uid_t owner);
 
 /* -- help.c -- */
 
-enum help_state { HELP_OFF, HELP_STARTING, HELP_ON };
+enum help_state { HELP_OFF, HELP_STARTING, HELP_ON, HELP_AWAY };
 
 /* Items that were read from tiers, and their bytes. */
 struct help_direct {
@@ -84,6 +86,7 @@ struct mount_help {
 	bool planned;	      /* there is a plan, so the mount reports rates */
 	bool fetching;	      /* and the mount fetches for it at full speed */
 	struct fetch_rates rates; /* of this plan and those before */
+	uint64_t returns;	  /* daemons after the first */
 
 	/* Set once by the thread, before ON. */
 	uid_t owner; /* of the mount */
@@ -100,6 +103,8 @@ struct mount_help {
 	uint64_t *asked;	    /* indices of a request */
 	struct answer_key *answers; /* to them */
 	bool plan_turn;		    /* names for the plan before keys */
+	bool again;		    /* the daemon before had a plan */
+	uint64_t back_ns;	    /* when the last daemon was reached */
 	struct help_plan {
 		uint64_t first; /* fresh number of the first in it */
 		uint64_t added; /* fresh numbers below this are in the plan */
@@ -153,6 +158,8 @@ bool help_tell_due(const struct mount_help *m);
 /* The direct hits not yet reported; they count as reported from now on. Needs
  * the lock. */
 struct help_direct help_untold(struct mount_help *m);
+/* A report that no daemon counts: its hits are in the next one. */
+void help_not_told(struct mount_help *m, const struct help_direct *untold);
 /* Write the counts as members of a request; nothing if there are none. */
 #define HELP_DIRECT_TEXT 96
 int help_put_direct(const struct help_direct *untold, char *text, size_t size);
@@ -172,7 +179,7 @@ int help_ask(struct mount_help *m, size_t bytes, const char **line,
 /* -- help_work.c -- */
 
 enum help_work {
-	WORK_NONE,
+	WORK_NONE, /* for a while: see whether the daemon is there */
 	WORK_KEYS,
 	WORK_BEGIN,
 	WORK_PLAN,
@@ -189,7 +196,7 @@ struct help_now {
 
 /* The state of the run. Asserts the lock. */
 struct help_run help_look(const struct mount_help *m);
-/* Sleep until something is due. Takes the lock. */
+/* Sleep until something is due, or HELP_LOOK_NS. Takes the lock. */
 enum help_work help_wait_for_work(struct mount_help *m, struct help_now *now);
 
 #endif

@@ -47,7 +47,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 	const struct schedule_config *c = schedule_settings(&m->schedule);
 	uint32_t batch = m->c.s->c.batch;
 	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
-	char window[64] = "", ours[160];
+	const char *again = m->again ? ",\"again\":true" : "";
+	char window[64] = "", ours[192];
 	int rc;
 
 	m->plan = (struct help_plan){
@@ -63,8 +64,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			c->window);
 	(void)snprintf(ours, sizeof(ours),
 		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
-		",\"spread\":%" PRIu64 "%s",
-		now->begun, help_slack(m), spread(m), measure);
+		",\"spread\":%" PRIu64 "%s%s",
+		now->begun, help_slack(m), spread(m), measure, again);
 	rc = ask_daemon(m,
 		snprintf(m->request, HELP_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
@@ -79,6 +80,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 	turn_lock(m->c.turn);
 	m->planning = m->begun = rc == 1;
 	turn_unlock(m->c.turn);
+	m->again &= rc < 0;
 	return rc < 0 ? rc : 0;
 }
 

@@ -66,6 +66,14 @@ bool help_plans(const struct mount_help *m)
 	return m->planned && m->state == HELP_ON;
 }
 
+uint64_t help_returns(const struct mount_help *m)
+{
+	if (!m)
+		return 0;
+	ASSERT_HELP(m);
+	return m->returns;
+}
+
 void help_rates_get(
 	const struct mount_help *m, struct fetch_rates *out, bool *fetching)
 {

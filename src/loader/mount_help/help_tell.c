@@ -34,6 +34,14 @@ struct help_direct help_untold(struct mount_help *m)
 	return untold;
 }
 
+void help_not_told(struct mount_help *m, const struct help_direct *untold)
+{
+	TURN_LOOK_SCOPE(m->c.turn);
+
+	m->told.items -= untold->items;
+	m->told.bytes -= untold->bytes;
+}
+
 int help_put_direct(const struct help_direct *untold, char *text, size_t size)
 {
 	text[0] = '\0';

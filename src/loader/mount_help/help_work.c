@@ -20,7 +20,7 @@
 
 bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 {
-	if (!m || m->late || m->state == HELP_OFF)
+	if (!m || m->late || m->state == HELP_OFF || m->state == HELP_AWAY)
 		return true;
 	ASSERT_HELP(m);
 	if (m->gated)
@@ -174,16 +174,18 @@ static enum help_work look_at_run(struct mount_help *m, struct help_run *run)
 static enum help_work sleep_until_due(
 	struct mount_help *m, struct help_run *run)
 {
+	uint64_t until_ns = clock_now_ns() + HELP_LOOK_NS;
 	enum help_work work;
+	bool early = true;
 
 	*run = help_look(m);
 	/* All of it is over. */
 	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
 		m->begun = m->planned = false;
 	open_gate(m, run);
-	while ((work = look_at_run(m, run)) == WORK_NONE) {
+	while ((work = look_at_run(m, run)) == WORK_NONE && early) {
 		m->waiting = true;
-		turn_wait(m->c.turn, TURN_HELP);
+		early = turn_wait_until(m->c.turn, TURN_HELP, until_ns);
 		m->waiting = false;
 	}
 	return work;

@@ -6,8 +6,13 @@
  * reads as from any file system. A read waits for the first keys, and for keys
  * that come later than the read, HELP_LATE_MS at most.
  *
- *	STARTING --> ON --> OFF      STARTING: the mount is being found
- *	    +---------------^        OFF: no help, or no more of it
+ *	STARTING --> ON <--> AWAY    STARTING: the mount is being found
+ *	    |         |       |      AWAY: the daemon has ended; another may
+ *	    +-------> OFF <---+            go on with the mount
+ *	                             OFF: no help, or no more of it
+ *
+ * While the daemon is away, entries whose keys are known are still read
+ * directly. To the next daemon the plan is sent again.
  *
  * All functions accept a NULL mount_help, which means that no help is
  * available.
@@ -90,6 +95,8 @@ const struct help_key *help_key(const struct mount_help *h, uint64_t index);
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
 	const struct mount_help *h, struct fetch_rates *out, bool *fetching);
+/* How often another daemon took the place of the one that had ended. */
+uint64_t help_returns(const struct mount_help *h);
 /* The ring for reading entries; NULL until the mount was found. */
 struct uring *help_ring(const struct mount_help *h);
 

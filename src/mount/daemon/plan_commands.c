@@ -152,6 +152,8 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	}
 	k->of = of;
+	if (json_is_true(json_object_get(request, "again")))
+		COUNT(of->counters, plans_again);
 	ctl_own(conn, steal_ptr(&k), course_free);
 	cache_status(of->cache, &s);
 	(void)ctl_send(conn,
