@@ -26,6 +26,11 @@ static const char *size_of(const json_t *s, const char *key, char *buf)
 	return size_format(ask_number(s, key), buf);
 }
 
+static bool has(const struct view *v, const char *key)
+{
+	return json_object_get(v->now, key) != NULL;
+}
+
 /* Growth of a counter per second; 0 without a previous status. */
 static double rate(const struct view *v, const char *key)
 {
@@ -132,29 +137,82 @@ static void print_cache(const struct view *v)
 	}
 }
 
-/* The share of hits, since the mount or, with rates, since the previous status.
- */
-static void print_hits(const struct view *v)
+/* Print a share that is not 0, without rounding it to 0 or 100 %. */
+static void print_part(uint64_t part, uint64_t whole)
+{
+	double pct = 100.0 * (double)part / (double)whole;
+
+	if (pct < 1)
+		(void)fputs("less than 1 % of ", stdout);
+	else if (part < whole)
+		(void)printf("%.0f %% of ", pct < 99 ? pct : 99);
+	else if (pct < 100.5)
+		(void)fputs("100 % of ", stdout);
+	else
+		(void)printf("%.2f times ", pct / 100);
+}
+
+/* The share of the dataset that the source had to deliver. Other shares
+ * mislead, because reads that the kernel answers do not reach the mount. */
+static void print_delivered(const struct view *v)
+{
+	bool epoch = has(v, "epoch_origin_bytes");
+	const char *key = epoch ? "epoch_origin_bytes" : "origin_bytes";
+	uint64_t bytes = ask_number(v->now, key);
+	uint64_t known = ask_number(v->now, "bytes_known");
+	const char *scan = ask_text(v->now, "scan");
+	const char *so_far = epoch ? " so far" : "";
+	/* A daemon that goes on with a mount counts from 0. */
+	const char *since = ask_number(v->now, "recoveries") > 0
+		? "since the daemon's start"
+		: "since the mount";
+	char text[SIZE_TEXT_MAX];
+
+	(void)size_format(bytes, text);
+	(void)printf(LABEL "%s: ", "data", epoch ? "this epoch" : since);
+	if (bytes == 0) {
+		(void)printf("nothing read from the source%s\n", so_far);
+	} else if (known == 0 || strcmp(scan, "running") == 0) {
+		(void)printf("%s read from the source%s; the size of the "
+			     "dataset is not known yet\n",
+			text, so_far);
+	} else {
+		print_part(bytes, known);
+		(void)printf("the %s read from the source%s, %s\n",
+			strcmp(scan, "complete") == 0 ? "dataset"
+						      : "listed files",
+			so_far, text);
+	}
+}
+
+/* Reads that reached the mount, since it began. No share of hits: the kernel
+ * may answer all hits from its page cache, so that only misses are seen. */
+static void print_reads(const struct view *v)
 {
 	uint64_t hits = ask_number(v->now, "hits");
 	uint64_t all = hits + ask_number(v->now, "misses");
 	double all_rate = rate(v, "hits") + rate(v, "misses");
-	char bar[BAR_COLUMNS + 3], bytes[SIZE_TEXT_MAX];
+	char bytes[SIZE_TEXT_MAX];
 
-	(void)printf(LABEL "%s %3.0f %%  of %" PRIu64 " reads, %s from the "
-			   "cache",
-		"hits", progress_bar(hits, all, bar),
-		all ? 100.0 * (double)hits / (double)all : 0, all,
-		size_of(v->now, "hit_bytes", bytes));
+	if (all == 0)
+		(void)printf(LABEL "none reached refrain", "reads");
+	else if (hits == 0)
+		(void)printf(LABEL "%" PRIu64 " reached refrain; the cache had "
+				   "none of them",
+			"reads", all);
+	else
+		(void)printf(LABEL "%" PRIu64 " reached refrain; the cache had "
+				   "%" PRIu64 " of them, %s",
+			"reads", all, hits,
+			size_of(v->now, "hit_bytes", bytes));
 	print_byte_rate(v, "hit_bytes");
-	(void)putchar('\n');
-	if (all > 0)
-		(void)printf(LABEL "reads that the kernel's page cache answers "
-				   "are not counted\n",
-			"");
+	(void)printf("\n" LABEL "reads that the kernel answered from its page "
+		     "cache do not reach refrain\n",
+		"");
 	if (all_rate > 0)
-		(void)printf(LABEL "%.0f items/s, %.0f %% of them hits\n", "",
-			all_rate, 100.0 * rate(v, "hits") / all_rate);
+		(void)printf(LABEL "now %.0f items/s, the cache has %.0f of "
+				   "them\n",
+			"", all_rate, rate(v, "hits"));
 }
 
 /* Hits that loaders opened without the mount; no other figure includes them. */
@@ -212,11 +270,6 @@ static void print_peers(const struct view *v)
 	(void)putchar('\n');
 }
 
-static bool has(const struct view *v, const char *key)
-{
-	return json_object_get(v->now, key) != NULL;
-}
-
 static void print_gain(const struct view *v, const char *bytes_key,
 	const char *least_key, const char *most_key)
 {
@@ -244,7 +297,9 @@ static void print_epoch(const struct view *v)
 	(void)printf("readers waited for the source %" PRIu64
 		     " %% of the time\n",
 		ask_number(v->now, "epoch_waited_pct"));
-	if (has(v, "epoch_hits_pct"))
+	/* A 0 says nothing: nothing was expected, or the kernel answered. */
+	if (ask_number(v->now, "epoch_hits_pct") > 0 &&
+		ask_number(v->now, "epoch_expected_hits_pct") > 0)
 		(void)printf(LABEL "%" PRIu64 " %% of its bytes hit, %" PRIu64
 				   " %% were expected\n",
 			"", ask_number(v->now, "epoch_hits_pct"),
@@ -393,8 +448,9 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 	const struct view v = {now, before, elapsed_s};
 
 	status_view_print_head(&v);
+	print_delivered(&v);
 	print_cache(&v);
-	print_hits(&v);
+	print_reads(&v);
 	print_direct(&v);
 	print_peers(&v);
 	print_epoch(&v);

@@ -35,6 +35,7 @@ mount_tests = \
 	tests/system/read-programs.sh \
 	tests/system/read-semantics.sh \
 	tests/system/s3-stalled.sh \
+	tests/system/status-data.sh \
 	tests/system/status-epochs.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh

@@ -84,8 +84,9 @@ stop_mount
 start_mount "$src" "$mnt" --cache "$cache:1M"
 cat "$mnt"/* >/dev/null
 cat "$mnt"/* >/dev/null
-must_say "of 21 reads, "
-must_say "reads that the kernel's page cache answers are not counted"
+must_say "data      since the mount: "
+must_say "reads     21 reached refrain; the cache had "
+must_say "reads that the kernel answered from its page cache do not"
 stop_mount
 
 # -- A memory control group that is smaller than a tier in memory --------------

@@ -89,8 +89,13 @@ static void shuffle(struct scene *s)
 
 static void scene_miss(struct scene *s, unsigned i)
 {
-	epochs_missed(s->e, key_of(i), ITEM_BYTES, s->now.time_ns);
+	epochs_missed(s->e,
+		&(struct epochs_miss){.key = key_of(i),
+			.bytes = ITEM_BYTES,
+			.planned_bytes = s->now.planned_bytes,
+			.time_ns = s->now.time_ns});
 	s->now.miss_bytes += (uint64_t)(s->read * ITEM_BYTES);
+	s->now.origin_bytes += ITEM_BYTES;
 }
 
 /* Items [from, to) of the epoch that was shuffled last, 1 ms each. */
@@ -230,6 +235,147 @@ START_TEST(test_hits_that_the_kernel_answers_are_not_said)
 	ck_assert_int_eq(n.hits_pct, EPOCHS_UNKNOWN);
 	within(n.expected_pct, 50, 50);
 	within(n.done_pct, 45, 55);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(test_no_hit_of_a_small_dataset_is_not_said)
+{
+	struct epochs_news n;
+	struct scene s;
+
+	scene_begin(&s, 12, 4, 1);
+	s.hidden_hits = 1;
+	scene_epochs(&s, 1);
+	ck_assert(scene_tell(&s, 0, 12, &n));
+	ck_assert_uint_eq(n.epoch, 2);
+	within(n.expected_pct, 33, 34);
+	ck_assert_int_eq(n.hits_pct, EPOCHS_UNKNOWN);
+	scene_end(&s);
+}
+END_TEST
+
+/* -- What the source delivered --------------------------------------------- */
+
+/* Items delivered in this epoch. */
+static int delivered(const struct scene *s)
+{
+	uint64_t bytes;
+
+	if (!epochs_delivered(s->e, &s->now, &bytes))
+		return EPOCHS_UNKNOWN;
+	return (int)(bytes / ITEM_BYTES);
+}
+
+START_TEST(test_says_what_the_source_delivered_in_each_epoch)
+{
+	static const unsigned items[] = {12, 1000, 300000};
+	struct epochs_news n;
+	struct scene s;
+
+	for (unsigned k = 0; k < 3; k++) {
+		int missing = (int)items[k] / 2;
+
+		/* The kernel has no bound, and may answer all hits. */
+		scene_begin(&s, items[k], items[k] / 2, 0);
+		s.hidden_hits = 1;
+		ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
+		for (unsigned i = 1; i <= 4; i++) {
+			(void)scene_tell(&s, 0, items[k] * 3 / 4, &n);
+			within(delivered(&s), missing / 2, missing);
+			(void)scene_tell(&s, items[k] * 3 / 4, items[k], &n);
+			/* The sample of items is an estimate. */
+			within(delivered(&s), missing - missing / 1000,
+				missing + missing / 1000);
+		}
+		s.now.time_ns += 30 * NS_PER_S;
+		s.now.time_ns += (uint64_t)items[k] * NS_PER_MS;
+		ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
+		scene_end(&s);
+	}
+}
+END_TEST
+
+START_TEST(test_items_fetched_before_the_first_miss_belong_to_epoch_1)
+{
+	struct scene s;
+
+	scene_begin(&s, 1000, 0, 0);
+	s.now.origin_bytes = 1000 * ITEM_BYTES; /* by a plan */
+	shuffle(&s);
+	for (unsigned i = 0; i < 10; i++) {
+		scene_miss(&s, s.order[i]);
+		s.now.origin_bytes -= ITEM_BYTES;
+	}
+	ck_assert_int_eq(delivered(&s), 1000);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(test_items_that_miss_again_in_memory_are_not_delivered)
+{
+	struct scene s;
+	uint64_t bytes;
+
+	scene_begin(&s, 12, 0, 0);
+	scene_epochs(&s, 1);
+	bytes = s.now.origin_bytes;
+	for (unsigned i = 0; i < 12; i++) {
+		scene_miss(&s, i);
+		s.now.origin_bytes = bytes;
+	}
+	ck_assert_int_eq(delivered(&s), 0);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(test_says_what_it_delivered_where_the_kernel_answers_misses)
+{
+	struct epochs_news n;
+	struct scene s;
+
+	scene_begin(&s, 1000, 250, 0);
+	scene_epochs(&s, 1);
+	s.hidden = 0.2;
+	for (unsigned i = 0; i < 5; i++) {
+		(void)scene_tell(&s, 0, 1000, &n);
+		within(delivered(&s), 560, 640);
+	}
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(test_does_not_divide_what_plans_fetch_over_the_end_of_an_epoch)
+{
+	struct scene s;
+
+	scene_begin(&s, 1000, 500, 1);
+	s.now.planned_bytes = 20 * ITEM_BYTES;
+	scene_epochs(&s, 2);
+	within(delivered(&s), 499, 501);
+	s.now.planned_bytes = 100 * ITEM_BYTES;
+	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
+	/* It was so when an epoch began. */
+	scene_epochs(&s, 1);
+	s.now.planned_bytes = 0;
+	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(test_two_items_that_miss_again_tell_no_epochs_apart)
+{
+	struct scene s;
+
+	/* All others went into the cache. */
+	scene_begin(&s, 2, 0, 0);
+	s.now.dataset_bytes = 1000 * ITEM_BYTES;
+	scene_epochs(&s, 1);
+	ck_assert_int_eq(delivered(&s), 2);
+	for (unsigned i = 0; i < 5; i++) {
+		scene_epochs(&s, 1);
+		ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
+	}
 	scene_end(&s);
 }
 END_TEST
@@ -474,6 +620,13 @@ static Suite *suite(void)
 		test_says_nothing_where_the_kernel_answers_misses,
 		test_pages_whose_bound_is_large_tell_nothing_at_once,
 		test_hits_that_the_kernel_answers_are_not_said,
+		test_no_hit_of_a_small_dataset_is_not_said,
+		test_says_what_the_source_delivered_in_each_epoch,
+		test_items_fetched_before_the_first_miss_belong_to_epoch_1,
+		test_items_that_miss_again_in_memory_are_not_delivered,
+		test_says_what_it_delivered_where_the_kernel_answers_misses,
+		test_does_not_divide_what_plans_fetch_over_the_end_of_an_epoch,
+		test_two_items_that_miss_again_tell_no_epochs_apart,
 		test_says_nothing_when_nothing_misses_any_more,
 		test_says_nothing_where_items_are_read_in_part,
 		test_a_few_items_that_are_read_again_begin_no_epoch,

@@ -46,6 +46,12 @@ struct cache_mask {
 
 #define CACHE_MASK_NONE UINT64_MAX
 
+struct cache_miss {
+	struct hash128 key;
+	uint64_t size_bytes;
+	uint64_t planned_bytes; /* as in struct cache_status */
+};
+
 struct cache_config {
 	struct store *store; /* all four outlive the cache */
 	struct origin *origin;
@@ -57,7 +63,7 @@ struct cache_config {
 	struct hash128 dataset; /* digest, for keys */
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
-	uint64_t staging_bytes; /* bound on items held in memory */
+	uint64_t staging_bytes;	 /* bound on items held in memory */
 	uint64_t inflight_bytes; /* that requests to the origin may ask for at a
 				    time; 0: no limit of the cache's own */
 	/* The path of the file that a cookie stands for: length, or -ESTALE if
@@ -72,8 +78,7 @@ struct cache_config {
 	void (*passed)(void *arg, const struct cache_item *item);
 	/* An item's first byte is read, and no tier has it. The cache's lock
 	 * is held. May be NULL. */
-	void (*missed)(
-		void *missed_arg, struct hash128 key, uint64_t size_bytes);
+	void (*missed)(void *missed_arg, const struct cache_miss *miss);
 	void *missed_arg;
 	void *arg;
 	const struct cache_mask *mask;	 /* NULL but for an analysis */

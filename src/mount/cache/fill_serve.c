@@ -144,7 +144,10 @@ static void note_miss(
 
 	COUNT(config->counters, misses);
 	if (config->missed && !r->again)
-		config->missed(config->missed_arg, f->key, f->item.size);
+		config->missed(config->missed_arg,
+			&(struct cache_miss){.key = f->key,
+				.size_bytes = f->item.size,
+				.planned_bytes = planned_bytes(c)});
 }
 
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)

@@ -24,6 +24,7 @@ static void mount_look(void *arg, struct epochs_look *now)
 		.hit_bytes = counted(&e->counters->hit_bytes) +
 			counted(&e->counters->direct_hit_bytes),
 		.miss_bytes = counted(&e->counters->miss_bytes),
+		.origin_bytes = counted(&e->counters->origin_bytes),
 		.starved_us = counted(&e->counters->starved_us)};
 	for (size_t i = 0; i < store_tiers(e->store); i++) {
 		struct tier_status s;
@@ -33,11 +34,15 @@ static void mount_look(void *arg, struct epochs_look *now)
 	}
 }
 
-static void mount_missed(void *arg, struct hash128 key, uint64_t size_bytes)
+static void mount_missed(void *arg, const struct cache_miss *miss)
 {
 	const struct mount_epochs *e = arg;
 
-	epochs_missed(e->epochs, key.lo, size_bytes, clock_now_ns());
+	epochs_missed(e->epochs,
+		&(struct epochs_miss){.key = miss->key.lo,
+			.bytes = miss->size_bytes,
+			.planned_bytes = miss->planned_bytes,
+			.time_ns = clock_now_ns()});
 }
 
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
@@ -70,14 +75,21 @@ static void add_pct(json_t *o, const char *name, int pct)
 	add_known(o, name, (uint64_t)pct, pct != EPOCHS_UNKNOWN);
 }
 
-void status_add_epoch(json_t *o, struct mount_epochs *e, uint64_t dataset_bytes)
+void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
+	uint64_t dataset_bytes)
 {
 	struct epochs_look now;
+	struct cache_status s;
 	struct epochs_news n;
+	uint64_t delivered;
 	bool timed;
 
 	mount_look(e, &now);
 	now.dataset_bytes = dataset_bytes;
+	cache_status(cache, &s);
+	now.planned_bytes = s.planned_bytes;
+	if (epochs_delivered(e->epochs, &now, &delivered))
+		add_known(o, "epoch_origin_bytes", delivered, true);
 	if (!epochs_tell(e->epochs, &now, &n))
 		return;
 	timed = n.epoch_ms > 0;

@@ -41,6 +41,10 @@
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
+/* If plans hold more than this share of the bytes that miss, too much of an
+ * epoch is fetched in the one before. */
+#define AHEAD 0.05
+
 /* If more than this share of the expected hits is not seen, the kernel answers
  * them. */
 #define LACK 0.1
@@ -71,13 +75,15 @@ struct epochs {
 		skip; /* items are kept if these low bits of their keys are 0 */
 	uint64_t epoch; /* 0: nothing was missed yet */
 	bool uncounted; /* misses were missing once: so may epochs be */
+	bool ahead;	/* much of this epoch was fetched before it began */
 	struct epochs_look begun;
 	double absent; /* bytes that should miss in this epoch; 0: unknown */
 	/* Kept items that missed in this epoch, and in the next one, which may
 	 * have begun. */
 	double seen, again;
 	unsigned nseen, nagain;
-	uint64_t last_ns;    /* of a miss */
+	uint64_t again_origin_bytes; /* delivered before the first of these */
+	uint64_t last_ns;	     /* of a miss */
 	bool whole, read;    /* the epoch before: all missed, and read whole */
 	struct stretch last; /* the epoch before */
 };
@@ -182,13 +188,17 @@ static bool items_read_whole(
 		READ_WHOLE * kept_bytes(e, e->seen);
 }
 
-/* Items miss again: the next epoch. */
-static void epoch_begins(struct epochs *e)
+/* Items miss again, the last of them just now: the next epoch. */
+static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 {
 	struct epochs_look now = {0};
 	double seen = kept_bytes(e, e->seen);
+	double fetched = kept_bytes(e, e->again) - (double)last->bytes;
 
 	e->config.look(e->config.arg, &now);
+	/* If they are not in memory. A few may have missed again long ago. */
+	if (fetched > (double)(now.origin_bytes - e->again_origin_bytes))
+		fetched = (double)(now.origin_bytes - e->again_origin_bytes);
 	e->last = stretch_between(&e->begun, &now);
 	e->read = items_read_whole(e, &now);
 	e->whole = seen >= WHOLE * e->absent;
@@ -199,11 +209,22 @@ static void epoch_begins(struct epochs *e)
 	if (e->absent < 0)
 		e->absent = 0;
 	e->begun = now;
+	if (fetched > 0)
+		e->begun.origin_bytes -= (uint64_t)fetched;
+	e->ahead = (double)last->planned_bytes > AHEAD * seen;
 	e->epoch++;
 	e->seen = e->again;
 	e->nseen = e->nagain;
 	e->again = 0;
 	e->nagain = 0;
+}
+
+static uint64_t origin_bytes(const struct epochs *e)
+{
+	struct epochs_look now = {0};
+
+	e->config.look(e->config.arg, &now);
+	return now.origin_bytes;
 }
 
 static bool epoch_has_ended(const struct epochs *e)
@@ -216,32 +237,35 @@ static bool epoch_has_ended(const struct epochs *e)
 	return e->nagain >= (least > AGAIN_LEAST ? least : AGAIN_LEAST);
 }
 
-void epochs_missed(
-	struct epochs *e, uint64_t key, uint64_t bytes, uint64_t time_ns)
+void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 {
 	struct item *item;
 
 	LOCK_SCOPE(&e->lock);
-	if ((key & e->skip) != 0)
+	if ((miss->key & e->skip) != 0)
 		return;
 	if (e->epoch == 0) {
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
 			return; /* what is resident misses, too */
+		/* What was fetched ahead of the first reader is its, too. */
+		e->begun.origin_bytes = 0;
 		e->epoch = 1;
 	}
-	e->last_ns = time_ns;
-	item = item_slot(e, key);
+	e->last_ns = miss->time_ns;
+	item = item_slot(e, miss->key);
 	if (item->epoch == e->epoch) {
 		item->epoch++;
+		if (e->nagain == 0)
+			e->again_origin_bytes = origin_bytes(e);
 		sum_item(e, item);
 		if (epoch_has_ended(e))
-			epoch_begins(e);
+			epoch_begins(e, miss);
 	} else if (item->epoch < e->epoch) {
 		if (item->epoch == 0 && e->nitems == EPOCHS_ITEMS)
 			return; /* memory was short */
 		e->nitems += item->epoch == 0;
-		*item = (struct item){key, bytes, e->epoch};
+		*item = (struct item){miss->key, miss->bytes, e->epoch};
 		sum_item(e, item);
 		if (e->nitems == EPOCHS_ITEMS)
 			thin_out(e);
@@ -266,17 +290,23 @@ static double absent_now(const struct epochs *e, const struct epochs_look *now)
 	return known > 0 ? known : 0;
 }
 
-static bool epoch_is_known(
-	const struct epochs *e, const struct epochs_look *now)
+static bool items_miss(const struct epochs *e, const struct epochs_look *now)
 {
 	double quiet_ns =
 		((double)now->time_ns - (double)e->begun.time_ns) / QUIET_SHARE;
-	double pages = (double)e->config.pages_bytes;
 
 	if (quiet_ns < QUIET_NS)
 		quiet_ns = QUIET_NS;
-	if (e->epoch == 0 ||
-		(double)now->time_ns > (double)e->last_ns + quiet_ns)
+	return e->epoch > 0 &&
+		(double)now->time_ns <= (double)e->last_ns + quiet_ns;
+}
+
+static bool epoch_is_known(
+	const struct epochs *e, const struct epochs_look *now)
+{
+	double pages = (double)e->config.pages_bytes;
+
+	if (!items_miss(e, now))
 		return false;
 	if (e->nseen >= JUDGED_ITEMS && !items_read_whole(e, now))
 		return false;
@@ -296,7 +326,8 @@ static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double all = hits + (double)(now->miss_bytes - e->begun.miss_bytes);
 	double lack;
 
-	if (done < TOLD_HITS || all <= 0)
+	/* No hit at all: the kernel may answer all, however few they are. */
+	if (done < TOLD_HITS || all <= 0 || (hits <= 0 && expected > 0))
 		return EPOCHS_UNKNOWN;
 	hits /= all;
 	lack = expected - hits - LACK;
@@ -365,5 +396,19 @@ bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	out->expected_pct = in_pct(expected);
 	out->hits_pct = seen_hits(e, now, expected, done);
 	tell_gain(e, now, absent, done, out);
+	return true;
+}
+
+bool epochs_delivered(
+	struct epochs *e, const struct epochs_look *now, uint64_t *bytes)
+{
+	LOCK_SCOPE(&e->lock);
+	if (!items_miss(e, now) || e->ahead ||
+		(double)now->planned_bytes > AHEAD * absent_now(e, now))
+		return false;
+	/* Items miss again, but too few to tell epochs apart. */
+	if (e->epoch == 1 && e->nagain > 0)
+		return false;
+	*bytes = now->origin_bytes - e->begun.origin_bytes;
 	return true;
 }

@@ -30,14 +30,16 @@ struct epochs;
 /* The state of a mount at a moment; counters since it began. */
 struct epochs_look {
 	uint64_t time_ns;
-	/* Set for epochs_tell() only. 0: the source is not listed yet. */
+	/* Set by those who ask only. 0: the source is not listed yet. */
 	uint64_t dataset_bytes;
+	uint64_t planned_bytes; /* fetched ahead for plans, or to be */
 	/* Content in the tiers; 0 and not `ready` while they are listed. */
 	uint64_t resident_bytes;
 	bool ready;
 	/* Bytes answered from tiers, by loaders that open entries, too. */
 	uint64_t hit_bytes;
 	uint64_t miss_bytes;
+	uint64_t origin_bytes;
 	uint64_t starved_us;
 };
 
@@ -53,10 +55,14 @@ struct epochs_config {
 struct epochs *epochs_new(const struct epochs_config *config);
 void epochs_free(struct epochs *e); /* NULL is allowed */
 
-/* The first byte of an item was read, and no tier had it. `key` is uniformly
- * distributed. */
-void epochs_missed(
-	struct epochs *e, uint64_t key, uint64_t bytes, uint64_t time_ns);
+/* The first byte of an item was read, and no tier had it. */
+struct epochs_miss {
+	uint64_t key; /* uniformly distributed */
+	uint64_t bytes;
+	uint64_t planned_bytes; /* as in struct epochs_look */
+	uint64_t time_ns;
+};
+void epochs_missed(struct epochs *e, const struct epochs_miss *miss);
 
 /* A share in percent that is not known. */
 #define EPOCHS_UNKNOWN (-1)
@@ -82,5 +88,11 @@ struct epochs_news {
 /* Returns false if nothing is known now. */
 bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	struct epochs_news *out);
+
+/* Bytes that the source delivered in this epoch. Needs less than the news: it
+ * is known although the kernel answers some reads. Returns false while nobody
+ * misses, or if items are fetched ahead over the end of an epoch. */
+bool epochs_delivered(
+	struct epochs *e, const struct epochs_look *now, uint64_t *bytes);
 
 #endif

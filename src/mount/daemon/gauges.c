@@ -67,6 +67,9 @@ const struct gauge gauge_table[] = {
 	{"epoch_waited_pct", "percent",
 		"Share of the epoch's time during which at least one READ "
 		"waited for the origin."},
+	{"epoch_origin_bytes", "bytes",
+		"Content bytes that the origin has delivered in this epoch, "
+		"items fetched ahead included."},
 	{"epoch_ms", "milliseconds",
 		"Duration of the last epoch, or of this one as estimated from "
 		"its first half."},

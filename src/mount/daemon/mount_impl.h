@@ -314,8 +314,8 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
 /* Add what is known of the epoch. dataset_bytes 0: unknown. */
-void status_add_epoch(
-	json_t *o, struct mount_epochs *e, uint64_t dataset_bytes);
+void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
+	uint64_t dataset_bytes);
 
 /*
  * troubles.c: add the last error of each cause, with its time and whether it

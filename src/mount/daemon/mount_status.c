@@ -219,7 +219,7 @@ json_t *mount_status(struct mount *m)
 	if (m->peering)
 		peering_status(m->peering, m->cache, o);
 	else
-		status_add_epoch(o, &m->epochs,
+		status_add_epoch(o, &m->epochs, m->cache,
 			scan_state(m->scan) == SCAN_COMPLETE ? totals.bytes
 							     : 0);
 	set_int(o, "memory_rss_bytes", rss_bytes());
