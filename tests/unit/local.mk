@@ -41,6 +41,7 @@ unit_tests = \
 	tests/unit/test_loader_life \
 	tests/unit/test_loader_state \
 	tests/unit/test_log \
+	tests/unit/test_loop \
 	tests/unit/test_manifest \
 	tests/unit/test_manifest_kept \
 	tests/unit/test_model \

@@ -48,7 +48,8 @@ static int sign_call(
 	request.access_key = secret.access_key;
 	request.secret = secret.key;
 	request.token = secret.token[0] ? secret.token : NULL;
-	rc = sign_headers(loop_sign_key(c->t.loop), &request, &text->headers);
+	rc = sign_headers(
+		web_loop_sign_key(c->t.loop), &request, &text->headers);
 	c->generation = secret.generation;
 	explicit_bzero(&secret, sizeof(secret));
 	return rc;

@@ -80,7 +80,7 @@ static uint64_t bucket_end_ns(unsigned bucket)
 	return ((UINT64_C(9) + bucket % 8) << (log - 3)) * NS_PER_US;
 }
 
-static void find_slow(struct loop *l)
+static void find_slow(struct web_loop *l)
 {
 	uint32_t above = l->ntimes / 20;
 	unsigned b = TIMES_BUCKETS;
@@ -92,7 +92,7 @@ static void find_slow(struct loop *l)
 	l->slow_ns = slow > SLOW_LEAST_NS ? slow : SLOW_LEAST_NS;
 }
 
-void loop_note_time(struct loop *l, uint64_t ns)
+void web_loop_note_time(struct web_loop *l, uint64_t ns)
 {
 	struct loops *e = l->e;
 	uint64_t old = atomic_load_explicit(&e->round_ns, memory_order_relaxed);

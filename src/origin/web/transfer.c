@@ -30,7 +30,7 @@
 static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
-	struct loop *l = t->loop;
+	struct web_loop *l = web_loop_of(t->loop);
 
 	n *= size;
 	if (t->state == ARRIVING) /* a trailer */
@@ -44,7 +44,7 @@ static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 	list_del(&t->node);
 	list_add_tail(&l->arriving, &t->node);
 	t->state = ARRIVING;
-	loop_note_time(l, clock_now_ns() - t->since_ns);
+	web_loop_note_time(l, clock_now_ns() - t->since_ns);
 	t->refused = t->head.bad ? -EBADMSG : t->ops->head(t, &t->head);
 	return t->refused ? 0 : n;
 }
@@ -112,7 +112,7 @@ static bool is_resolved(const struct transfer *t)
 static int look_up(void *state, void *reserved, void *arg)
 {
 	struct transfer *t = arg;
-	struct loop *l = t->loop;
+	struct web_loop *l = web_loop_of(t->loop);
 	uint64_t now = clock_now_ns();
 
 	(void)state;
@@ -135,7 +135,7 @@ static int look_up(void *state, void *reserved, void *arg)
 }
 
 /* Its transfer leaves the loop. */
-static void end_lookup(struct loop *l, const struct transfer *t)
+static void end_lookup(struct web_loop *l, const struct transfer *t)
 {
 	if (is_resolved(t) || t->why == CURLE_COULDNT_RESOLVE_HOST ||
 		t->why == CURLE_COULDNT_RESOLVE_PROXY)
@@ -158,7 +158,7 @@ static void wait_for_lookup(struct transfer *t)
 
 /* -- Handles --------------------------------------------------------------- */
 
-static void set_fixed(struct loop *l, CURL *easy)
+static void set_fixed(struct web_loop *l, CURL *easy)
 {
 	const struct loops_config *c = &l->e->config;
 
@@ -193,7 +193,7 @@ static void set_fixed(struct loop *l, CURL *easy)
 	suites_order(easy);
 }
 
-static CURL *easy_get(struct loop *l)
+static CURL *easy_get(struct web_loop *l)
 {
 	CURL *easy;
 
@@ -205,7 +205,7 @@ static CURL *easy_get(struct loop *l)
 	return easy;
 }
 
-static void easy_put(struct loop *l, CURL *easy)
+static void easy_put(struct web_loop *l, CURL *easy)
 {
 	if (l->nidle == LOOP_EASY_MAX) {
 		curl_easy_cleanup(easy);
@@ -219,7 +219,7 @@ static void easy_put(struct loop *l, CURL *easy)
 	l->idle[l->nidle++] = easy;
 }
 
-void loop_release_handles(struct loop *l)
+void web_loop_release_handles(struct web_loop *l)
 {
 	while (l->nidle > 0)
 		curl_easy_cleanup(l->idle[--l->nidle]);
@@ -275,7 +275,8 @@ static int set_request(struct transfer *t, struct request_text *text)
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->lines);
 	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)t->fresh);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
-		(long)(t->stall_s ? t->stall_s : t->loop->e->config.stall_s));
+		(long)(t->stall_s ? t->stall_s
+				  : web_loop_of(t->loop)->e->config.stall_s));
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -289,7 +290,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 /* Leave libcurl and all lists. */
 static void transfer_detach(struct transfer *t)
 {
-	struct loop *l = t->loop;
+	struct web_loop *l = web_loop_of(t->loop);
 
 	list_del(&t->node);
 	if (t->state == SENT || t->state == ARRIVING)
@@ -311,7 +312,7 @@ void transfer_drop(struct transfer *t)
 	transfer_detach(t);
 }
 
-static int send_now(struct loop *l, struct transfer *t)
+static int send_now(struct web_loop *l, struct transfer *t)
 {
 	struct request_text *text = &l->text;
 	int rc;
@@ -336,7 +337,7 @@ static int send_now(struct loop *l, struct transfer *t)
 								    : -ENOMEM;
 }
 
-void transfer_send(struct loop *l, struct transfer *t)
+void transfer_send(struct web_loop *l, struct transfer *t)
 {
 	int rc;
 
@@ -357,7 +358,7 @@ void transfer_send(struct loop *l, struct transfer *t)
 	}
 	transfer_detach(t);
 	if (rc == -EAGAIN)
-		transfer_start_later(l, t, AGAIN_NS);
+		transfer_start_later(&l->loop, t, AGAIN_NS);
 	else
 		t->ops->done(t, rc);
 }
@@ -389,7 +390,7 @@ static void reap_one(CURL *easy, CURLcode code)
 		t->ops->done(t, status);
 }
 
-void transfer_reap(struct loop *l)
+void transfer_reap(struct web_loop *l)
 {
 	CURLMsg *message;
 	int left;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop thread: posts, sockets and times. Everything in this file runs on that
- * thread only.
+ * The thread of a loop: sockets and times of libcurl, and the queue of
+ * transfers. Everything in this file runs on that thread only.
  */
 #include "origin/web/web_loop_impl.h"
 
@@ -10,15 +10,11 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <curl/curl.h>
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
-
-#define EVENTS_MAX 64
-#define IDLE_WAIT_MS 60000
 
 /* -- libcurl's wishes ------------------------------------------------------ */
 
@@ -39,34 +35,27 @@ static void acknowledge_at_once(curl_socket_t fd)
 static int on_socket(
 	CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
-	struct loop *l = arg;
-	struct epoll_event event = {.data.fd = fd};
+	struct web_loop *l = arg;
+	uint32_t events = 0;
 
 	(void)easy;
+	(void)known;
 	if (what == CURL_POLL_REMOVE) {
-		/* Closed already, perhaps: then it has left by itself. */
-		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		loop_unwatch(&l->loop, fd);
 		return 0;
 	}
 	if (what & CURL_POLL_IN) {
-		event.events |= EPOLLIN;
+		events |= EPOLLIN;
 		acknowledge_at_once(fd);
 	}
 	if (what & CURL_POLL_OUT)
-		event.events |= EPOLLOUT;
-	if (epoll_ctl(l->epoll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
-		    &event) < 0 &&
-		epoll_ctl(l->epoll_fd, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-			fd, &event) < 0)
-		return -1;
-	if (!known)
-		(void)curl_multi_assign(l->multi, fd, l); /* a known socket */
-	return 0;
+		events |= EPOLLOUT;
+	return loop_watch(&l->loop, fd, events, (uint64_t)fd) < 0 ? -1 : 0;
 }
 
 static int on_curl_timer(CURLM *multi, long ms, void *arg)
 {
-	struct loop *l = arg;
+	struct web_loop *l = arg;
 
 	(void)multi;
 	l->curl_due_ns =
@@ -75,7 +64,7 @@ static int on_curl_timer(CURLM *multi, long ms, void *arg)
 }
 
 /* Without one, every transfer ends with -ENOMEM. */
-static void open_multi(struct loop *l)
+static void open_multi(struct web_loop *l)
 {
 	unsigned share = l->e->config.depth / l->e->config.loops + 1;
 
@@ -100,7 +89,7 @@ void transfer_start(struct loop *l, struct transfer *t)
 	t->verify = 0;
 	t->told_slow = false;
 	t->waits = 0;
-	list_add_tail(&l->queue, &t->node);
+	list_add_tail(&web_loop_of(l)->queue, &t->node);
 }
 
 void transfer_start_later(struct loop *l, struct transfer *t, uint64_t pause_ns)
@@ -109,7 +98,7 @@ void transfer_start_later(struct loop *l, struct transfer *t, uint64_t pause_ns)
 	list_del(&t->node);
 	t->state = PAUSED;
 	t->since_ns = clock_now_ns() + pause_ns;
-	list_add_tail(&l->paused, &t->node);
+	list_add_tail(&web_loop_of(l)->paused, &t->node);
 }
 
 void transfer_cancel(struct transfer *t)
@@ -119,7 +108,7 @@ void transfer_cancel(struct transfer *t)
 	transfer_drop(t);
 }
 
-static unsigned loop_room(const struct loop *l)
+static unsigned web_loop_room(const struct web_loop *l)
 {
 	unsigned share = loops_depth(l->e) / l->e->nloops;
 
@@ -127,9 +116,9 @@ static unsigned loop_room(const struct loop *l)
 	return share > l->active ? share - l->active : 0;
 }
 
-static void send_queued(struct loop *l)
+static void send_queued(struct web_loop *l)
 {
-	while (!list_empty(&l->queue) && loop_room(l) > 0) {
+	while (!list_empty(&l->queue) && web_loop_room(l) > 0) {
 		struct transfer *t =
 			LIST_FIRST(&l->queue, struct transfer, node);
 
@@ -138,7 +127,7 @@ static void send_queued(struct loop *l)
 }
 
 /* Those whose pause is over; the time of the next one, or `until`. */
-static uint64_t end_pauses(struct loop *l, uint64_t now, uint64_t until)
+static uint64_t end_pauses(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	LIST_FOREACH_SAFE(n, next, &l->paused) {
 		struct transfer *t = CONTAINER_OF(n, struct transfer, node);
@@ -155,7 +144,7 @@ static uint64_t end_pauses(struct loop *l, uint64_t now, uint64_t until)
 }
 
 /* In order of sending, so the first that is not slow ends the search. */
-static uint64_t tell_slow(struct loop *l, uint64_t now, uint64_t until)
+static uint64_t tell_slow(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	struct list *n = list_next(&l->sent);
 
@@ -178,68 +167,22 @@ static uint64_t tell_slow(struct loop *l, uint64_t now, uint64_t until)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* False: the loop is to end. */
-static bool run_posts(struct loop *l)
+static void handle_event(struct loop *base, uint64_t data, uint32_t events)
 {
-	bool stop;
-
-	pthread_mutex_lock(&l->lock);
-	while (!list_empty(&l->posts)) {
-		struct post *p = LIST_FIRST(&l->posts, struct post, node);
-
-		list_del(&p->node);
-		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
-		p->queued = false;
-		pthread_mutex_unlock(&l->lock);
-		p->run(p);
-		pthread_mutex_lock(&l->lock);
-	}
-	l->awake = false;
-	stop = l->stop;
-	pthread_mutex_unlock(&l->lock);
-	return !stop;
-}
-
-static int wait_ms(const struct loop *l, uint64_t until)
-{
-	uint64_t now = clock_now_ns();
-
-	if (l->curl_due_ns && l->curl_due_ns < until)
-		until = l->curl_due_ns;
-	if (until == UINT64_MAX)
-		return IDLE_WAIT_MS;
-	if (until <= now)
-		return 0;
-	until = (until - now) / NS_PER_MS + 1;
-	return until > IDLE_WAIT_MS ? IDLE_WAIT_MS : (int)until;
-}
-
-static void drain_event(struct loop *l)
-{
-	uint64_t count;
-
-	(void)!read(l->event_fd, &count, sizeof(count)); /* just a wake-up */
-}
-
-static void handle_event(struct loop *l, const struct epoll_event *event)
-{
+	struct web_loop *l = web_loop_of(base);
 	int running, mask = 0;
 
-	if (event->data.fd == l->event_fd) {
-		drain_event(l);
-		return;
-	}
-	if (event->events & EPOLLIN)
+	if (events & EPOLLIN)
 		mask |= CURL_CSELECT_IN;
-	if (event->events & EPOLLOUT)
+	if (events & EPOLLOUT)
 		mask |= CURL_CSELECT_OUT;
-	if (event->events & (EPOLLERR | EPOLLHUP))
+	if (events & (EPOLLERR | EPOLLHUP))
 		mask |= CURL_CSELECT_ERR | CURL_CSELECT_IN;
 	(void)curl_multi_socket_action(
-		l->multi, event->data.fd, mask, &running);
+		l->multi, (curl_socket_t)data, mask, &running);
 }
 
-static void handle_curl_timer(struct loop *l)
+static void handle_curl_timer(struct web_loop *l)
 {
 	int running;
 
@@ -250,23 +193,21 @@ static void handle_curl_timer(struct loop *l)
 		l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
-static void loop_turn(struct loop *l)
+static void web_loop_turn(struct web_loop *l)
 {
-	struct epoll_event events[EVENTS_MAX];
 	uint64_t now = clock_now_ns();
 	uint64_t until;
-	int n;
 
-	(void)end_pauses(l, now, UINT64_MAX);
-	(void)tell_slow(l, now, UINT64_MAX);
+	(void)end_pauses(l, now, LOOP_NEVER);
+	(void)tell_slow(l, now, LOOP_NEVER);
 	send_queued(l);
 	atomic_store_explicit(&l->held, l->active, memory_order_relaxed);
 	/* Sending adds pauses and transfers that may become slow. */
-	until = end_pauses(l, now, UINT64_MAX);
+	until = end_pauses(l, now, LOOP_NEVER);
 	until = tell_slow(l, now, until);
-	n = epoll_wait(l->epoll_fd, events, EVENTS_MAX, wait_ms(l, until));
-	for (int i = 0; i < n; i++)
-		handle_event(l, &events[i]);
+	if (l->curl_due_ns && l->curl_due_ns < until)
+		until = l->curl_due_ns;
+	loop_wait(&l->loop, until, handle_event);
 	handle_curl_timer(l);
 	if (l->multi)
 		transfer_reap(l);
@@ -283,19 +224,19 @@ static void end_all(struct list *head)
 	}
 }
 
-void *loop_main(void *arg)
+void *web_loop_main(void *arg)
 {
-	struct loop *l = arg;
+	struct web_loop *l = arg;
 
 	open_multi(l);
-	while (run_posts(l))
-		loop_turn(l);
+	while (loop_run_posts(&l->loop))
+		web_loop_turn(l);
 	end_all(&l->queue);
 	end_all(&l->paused);
 	end_all(&l->sent);
 	end_all(&l->arriving);
-	(void)run_posts(l);
-	loop_release_handles(l);
+	(void)loop_run_posts(&l->loop);
+	web_loop_release_handles(l);
 	if (l->multi)
 		curl_multi_cleanup(l->multi);
 	return NULL;

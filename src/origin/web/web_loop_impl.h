@@ -5,6 +5,7 @@
 #define WEB_LOOP_IMPL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "origin/web/web_loops.h"
 #include "origin/web/throttle.h"
@@ -13,20 +14,15 @@
 /* First-byte times, eight buckets to each power of two of microseconds. */
 #define TIMES_BUCKETS 256u
 
-struct loop {
+struct web_loop {
+	struct loop loop;
 	/* Set once. */
 	struct loops *e;
 	pthread_t thread;
 	bool started;
-	int epoll_fd, event_fd;
 	void *multi; /* CURLM */
 
-	pthread_mutex_t lock; /* guards the next three; rank: innermost */
-	struct list posts;
-	bool awake; /* the loop will look at its posts by itself */
-	bool stop;
-	_Atomic unsigned posted; /* relaxed: length of `posts` */
-	_Atomic unsigned held;	 /* relaxed: `active`, for other threads */
+	_Atomic unsigned held; /* relaxed: `active`, for other threads */
 
 	/* The loop thread's own from here on. */
 	struct list queue, paused, sent, arriving;
@@ -50,7 +46,7 @@ struct loops {
 	char *ca_file;
 	bool proxies; /* the environment names some */
 	unsigned nloops;
-	struct loop loops[LOOPS_MAX];
+	struct web_loop loops[LOOPS_MAX];
 	/* All relaxed: they steer, nothing depends on their order. */
 	_Atomic unsigned turn;
 	_Atomic unsigned depth;	   /* that of `throttle` */
@@ -60,19 +56,24 @@ struct loops {
 	struct throttle throttle;
 };
 
+static inline struct web_loop *web_loop_of(struct loop *l)
+{
+	return CONTAINER_OF(l, struct web_loop, loop);
+}
+
 /* -- transfer.c: one transfer and libcurl -----------------------------------
  */
 
 /* Send the transfer, or end it with the status of its prepare(). */
-void transfer_send(struct loop *l, struct transfer *t);
+void transfer_send(struct web_loop *l, struct transfer *t);
 
 /* Handle the transfers that libcurl has completed. */
-void transfer_reap(struct loop *l);
+void transfer_reap(struct web_loop *l);
 
 /* End it without a callback and leave libcurl. */
 void transfer_drop(struct transfer *t);
 
-void loop_release_handles(struct loop *l);
+void web_loop_release_handles(struct web_loop *l);
 
 /* -- suites.c ----------------------------------------------------------------
  */
@@ -87,12 +88,11 @@ void suites_order(void *easy);
 #define SLOW_LEAST_NS (300 * NS_PER_MS)
 
 /* Headers came `ns` after the request was sent. Loop thread. */
-void loop_note_time(struct loop *l, uint64_t ns);
+void web_loop_note_time(struct web_loop *l, uint64_t ns);
 
-/* -- web_loop.c
- * -------------------------------------------------------------------
+/* -- web_loop.c --------------------------------------------------------------
  */
 
-void *loop_main(void *arg);
+void *web_loop_main(void *arg); /* a struct web_loop */
 
 #endif

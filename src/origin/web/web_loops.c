@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
@@ -23,21 +21,20 @@
 /* Posts that wait for a loop, from which on another one takes its share. */
 #define BACKLOG 8u
 
-/* -- Posts ----------------------------------------------------------------- */
+/* -- The choice of a loop -------------------------------------------------- */
 
 struct loop *loops_pick(struct loops *e)
 {
 	unsigned turn =
 		atomic_fetch_add_explicit(&e->turn, 1, memory_order_relaxed);
 
-	return &e->loops[turn % e->nloops];
+	return &e->loops[turn % e->nloops].loop;
 }
 
 /* Does it start what it is given at once? */
-static bool keeps_up(const struct loops *e, const struct loop *l)
+static bool keeps_up(const struct loops *e, const struct web_loop *l)
 {
-	unsigned posted =
-		atomic_load_explicit(&l->posted, memory_order_relaxed);
+	unsigned posted = loop_posted(&l->loop);
 	unsigned held = atomic_load_explicit(&l->held, memory_order_relaxed);
 
 	return posted < BACKLOG && posted + held < loops_depth(e) / e->nloops;
@@ -47,113 +44,44 @@ struct loop *loops_pick_running(struct loops *e)
 {
 	for (unsigned i = 0; i < e->nloops; i++)
 		if (keeps_up(e, &e->loops[i]))
-			return &e->loops[i];
+			return &e->loops[i].loop;
 	return loops_pick(e);
 }
 
-struct sign_key *loop_sign_key(struct loop *l)
+struct sign_key *web_loop_sign_key(struct loop *l)
 {
-	return &l->key;
-}
-
-void loop_wake(struct loop *l)
-{
-	uint64_t one = 1;
-
-	/* A counter that is full wakes the loop as well. */
-	(void)!write(l->event_fd, &one, sizeof(one));
-}
-
-bool loop_put(struct loop *l, struct post *p)
-{
-	bool wake = false;
-
-	pthread_mutex_lock(&l->lock);
-	if (!p->queued) {
-		p->queued = true;
-		list_add_tail(&l->posts, &p->node);
-		atomic_fetch_add_explicit(&l->posted, 1, memory_order_relaxed);
-		wake = !l->awake;
-		l->awake = true;
-	}
-	pthread_mutex_unlock(&l->lock);
-	return wake;
-}
-
-void loop_post(struct loop *l, struct post *p)
-{
-	if (loop_put(l, p))
-		loop_wake(l);
-}
-
-void loop_unpost(struct loop *l, struct post *p)
-{
-	LOCK_SCOPE(&l->lock);
-
-	if (p->queued) {
-		list_del(&p->node);
-		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
-	}
-	p->queued = false;
+	return &web_loop_of(l)->key;
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-static int loop_open(struct loop *l)
+static int web_loop_begin(struct web_loop *l, struct loops *e)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	int rc = loop_init(&l->loop);
 
-	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (l->epoll_fd < 0 || l->event_fd < 0)
-		return -errno;
-	event.data.fd = l->event_fd;
-	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->event_fd, &event) < 0)
-		return -errno;
-	return 0;
-}
-
-static void loop_init(struct loop *l, struct loops *e)
-{
 	l->e = e;
-	l->epoll_fd = l->event_fd = -1;
-	lock_init(&l->lock, RANK_LOOP);
-	list_init(&l->posts);
 	list_init(&l->queue);
 	list_init(&l->paused);
 	list_init(&l->sent);
 	list_init(&l->arriving);
 	l->slow_ns = 3 * SLOW_LEAST_NS; /* until there are times */
-}
-
-static int loop_begin(struct loop *l)
-{
-	int rc = loop_open(l);
-
 	if (rc < 0)
 		return rc;
-	rc = pthread_create(&l->thread, NULL, loop_main, l);
+	rc = pthread_create(&l->thread, NULL, web_loop_main, l);
 	l->started = rc == 0;
 	return -rc;
 }
 
-static void loop_end(struct loop *l)
+static void web_loop_end(struct web_loop *l)
 {
 	if (l->started) {
-		pthread_mutex_lock(&l->lock);
-		l->stop = true;
-		pthread_mutex_unlock(&l->lock);
-		loop_wake(l);
+		loop_stop(&l->loop);
 		pthread_join(l->thread, NULL);
 	}
-	if (l->epoll_fd >= 0)
-		(void)close(l->epoll_fd); /* nothing is written to it */
-	if (l->event_fd >= 0)
-		(void)close(l->event_fd); /* as above */
+	loop_release(&l->loop);
 	sign_key_wipe(&l->key);
 	bytes_release(&l->text.url);
 	bytes_release(&l->text.headers);
-	pthread_mutex_destroy(&l->lock);
 }
 
 void loops_free(struct loops *e)
@@ -161,7 +89,7 @@ void loops_free(struct loops *e)
 	if (!e)
 		return;
 	for (unsigned i = 0; i < e->nloops; i++)
-		loop_end(&e->loops[i]);
+		web_loop_end(&e->loops[i]);
 	pthread_mutex_destroy(&e->throttle_lock);
 	free(e->ca_file);
 	free(e);
@@ -228,12 +156,8 @@ int loops_new(struct loops **out, const struct loops_config *config,
 		e->ca_file = strdup(config->ca_file);
 		rc = e->ca_file ? 0 : -ENOMEM;
 	}
-	while (rc == 0 && e->nloops < e->config.loops) {
-		struct loop *l = &e->loops[e->nloops++];
-
-		loop_init(l, e);
-		rc = loop_begin(l);
-	}
+	while (rc == 0 && e->nloops < e->config.loops)
+		rc = web_loop_begin(&e->loops[e->nloops++], e);
 	if (rc < 0) {
 		loops_free(e);
 		return error_set(err, rc, "cannot start network threads: %m");

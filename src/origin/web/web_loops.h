@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops: a few threads for HTTP, each with a libcurl multi handle, an
- * epoll, kept connections and a queue. A transfer belongs to one loop: all of
- * its callbacks run there, and only functions marked "loop thread" touch it.
- * Other threads may only post.
+ * The loops: a few threads for HTTP, each with a libcurl multi handle, kept
+ * connections and a queue. A transfer belongs to one loop: all of its callbacks
+ * run there, and only functions marked "loop thread" touch it. Other threads
+ * may only post (common/base/loop.h).
  *
  *   queued --room in the depth--> sent --headers--> arriving --> done
  *     |  ^                          |
@@ -13,20 +13,18 @@
 #ifndef WEB_LOOPS_H
 #define WEB_LOOPS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/counters.h"
 #include "common/base/err.h"
-#include "common/base/list.h"
+#include "common/base/loop.h"
 #include "origin/web/body.h"
 #include "origin/web/http_head.h"
 #include "origin/web/sign.h"
 
 struct loops;
-struct loop;
 
 #define LOOPS_MAX 4u
 #define LOOPS_DEPTH_DEFAULT 256u
@@ -52,21 +50,6 @@ int loops_new(struct loops **out, const struct loops_config *config,
  */
 void loops_free(struct loops *e);
 
-/* -- Posts: the way in from other threads ---------------------------------- */
-
-struct post {
-	/* All private. */
-	void (*run)(struct post *p); /* set once */
-	struct list node;	     /* lock of the loop */
-	bool queued;		     /* the same */
-};
-
-/* run() is called on the loop's thread. */
-static inline void post_init(struct post *p, void (*run)(struct post *p))
-{
-	*p = (struct post){.run = run};
-}
-
 /* A loop for a new request; the one after the last. Any thread. */
 struct loop *loops_pick(struct loops *e);
 
@@ -76,19 +59,8 @@ struct loop *loops_pick(struct loops *e);
  */
 struct loop *loops_pick_running(struct loops *e);
 
-/* Run the post soon, once, even if it was posted several times meanwhile. Any
- * thread. */
-void loop_post(struct loop *l, struct post *p);
-/* The same in two steps, for callers with locks: if loop_put() returns true,
- * loop_wake() must follow without them. */
-bool loop_put(struct loop *l, struct post *p);
-void loop_wake(struct loop *l);
-
-/* Take the post back; it will not run. Loop thread. */
-void loop_unpost(struct loop *l, struct post *p);
-
 /* The loop's cache of the signing key. Loop thread. */
-struct sign_key *loop_sign_key(struct loop *l);
+struct sign_key *web_loop_sign_key(struct loop *l);
 
 /* -- Transfers ------------------------------------------------------------- */
 

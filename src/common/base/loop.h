@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread needs that waits in one place: descriptors that become ready,
+ * posts of other threads, and a time. The thread is its owner's, as is what it
+ * does between two waits:
+ *
+ *	while (loop_run_posts(l)) {
+ *		...
+ *		loop_wait(l, until_ns, ready);
+ *	}
+ *
+ * Functions are for that thread alone unless they are marked "any thread".
+ */
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+
+/* A call on the thread of a loop. Embedded in its owner. */
+struct post {
+	/* All private. */
+	void (*run)(struct post *p); /* set once */
+	struct list node;	     /* lock of the loop */
+	bool queued;		     /* the same */
+};
+
+/* Embedded in its owner. All private. */
+struct loop {
+	int epoll_fd, wake_fd; /* set once */
+
+	pthread_mutex_t lock; /* guards the next three */
+	struct list posts;
+	bool awake; /* the loop will look at its posts by itself */
+	bool stopping;
+	_Atomic unsigned posted; /* relaxed: length of `posts` */
+};
+
+/* A descriptor has one of these events: EPOLLIN and so on. `data` is that of
+ * loop_watch(). */
+typedef void loop_ready_fn(struct loop *l, uint64_t data, uint32_t events);
+
+/* No time to wait until. */
+#define LOOP_NEVER UINT64_MAX
+
+/* -errno. Needs loop_release() in any case. */
+int loop_init(struct loop *l);
+
+/* Its thread has ended, or was never started. Descriptors that are watched
+ * belong to their owners. */
+void loop_release(struct loop *l);
+
+/* -- The thread ------------------------------------------------------------ */
+
+/*
+ * Watch a descriptor for these events from now on, in place of others. A
+ * descriptor that is closed leaves by itself, unless another process has a copy
+ * of it. `data` may be all but UINT64_MAX. -errno: it is watched as before.
+ */
+int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data);
+void loop_unwatch(struct loop *l, int fd);
+
+/* Wait for a descriptor, a wake-up or the time, and call `ready` for each
+ * descriptor that has events. */
+void loop_wait(struct loop *l, uint64_t until_ns, loop_ready_fn *ready);
+
+/* Run the posts, oldest first. False after loop_stop(). */
+bool loop_run_posts(struct loop *l);
+
+/* Take the post back; it will not run. */
+void loop_unpost(struct loop *l, struct post *p);
+
+/* -- Any thread ------------------------------------------------------------ */
+
+/* run() is called on the loop's thread, and may free the post. */
+static inline void post_init(struct post *p, void (*run)(struct post *p))
+{
+	*p = (struct post){.run = run};
+}
+
+/* Run the post soon, once, even if it was posted several times meanwhile. */
+void loop_post(struct loop *l, struct post *p);
+
+/* The same in two steps, for callers with locks: if loop_put() returns true,
+ * loop_wake() must follow without them. */
+bool loop_put(struct loop *l, struct post *p);
+void loop_wake(struct loop *l);
+
+/* The number of posts that wait. */
+unsigned loop_posted(const struct loop *l);
+
+/* Let loop_run_posts() return false. */
+void loop_stop(struct loop *l);
+
+#endif
