@@ -85,15 +85,18 @@ static void memcached_one(const uint8_t *data, size_t size)
 		"mg rf2:1:0 v T604800", "mg rf2:1:lease v N30",
 		"ms rf2:1:lease 7 T30", "md rf2:1:lease", "mg rf2:2:0 v"};
 	struct asked x[sizeof(lines) / sizeof(lines[0])];
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC), fd, rc = 0;
-	struct wire *w = wire_new(epoll_fd, NULL);
+	int fd, rc;
+	struct loop loop;
+	struct wire *w = wire_new(&loop, NULL);
 	struct sockaddr_un a;
 	struct server server;
 	socklen_t len;
 	int listener = fuzz_listener(&a, &len);
 
+	rc = loop_init(&loop);
 	server_init(&server);
-	FUZZ_MUST(w && wire_open(w, (struct sockaddr *)&a, len, 1) == 0);
+	FUZZ_MUST(rc == 0 && w &&
+		wire_open(w, (struct sockaddr *)&a, len, 1) == 0);
 	fd = accept(listener, NULL, NULL);
 	FUZZ_MUST(fd >= 0);
 	for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
@@ -112,7 +115,7 @@ static void memcached_one(const uint8_t *data, size_t size)
 	(void)server_fault(&server);
 	wire_shut(w, -1);
 	wire_free(w);
-	(void)close(epoll_fd);
+	loop_release(&loop);
 	for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
 		FUZZ_MUST(x[i].ends == 1);
 }

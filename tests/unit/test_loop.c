@@ -102,6 +102,22 @@ START_TEST(test_loop_does_not_run_a_post_that_was_taken_back)
 }
 END_TEST
 
+START_TEST(test_loop_is_not_woken_for_a_quiet_post)
+{
+	struct scene s;
+
+	open_scene(&s);
+	loop_post_quietly(&s.l, &s.post[0]);
+	ck_assert(!wakes(&s, 5 * NS_PER_MS));
+	/* ... and the next post wakes it. */
+	ck_assert(loop_put(&s.l, &s.post[1]));
+	ck_assert(loop_run_posts(&s.l));
+	ck_assert_uint_eq(s.n, 2);
+	ck_assert_uint_eq(s.order[0], 0);
+	loop_release(&s.l);
+}
+END_TEST
+
 START_TEST(test_loop_hands_out_events_as_they_are_watched_last)
 {
 	struct scene s;
@@ -160,6 +176,7 @@ int main(void)
 	tcase_add_test(t, test_loop_runs_each_post_once_and_in_order);
 	tcase_add_test(t, test_loop_is_woken_once_for_several_posts);
 	tcase_add_test(t, test_loop_does_not_run_a_post_that_was_taken_back);
+	tcase_add_test(t, test_loop_is_not_woken_for_a_quiet_post);
 	tcase_add_test(t, test_loop_hands_out_events_as_they_are_watched_last);
 	tcase_add_test(t, test_loop_ends_after_the_posts_when_it_is_stopped);
 	return run_suite(s);

@@ -151,6 +151,12 @@ void loop_post(struct loop *l, struct post *p)
 		loop_wake(l);
 }
 
+void loop_post_quietly(struct loop *l, struct post *p)
+{
+	LOCK_SCOPE(&l->lock);
+	(void)queue_post(l, p); /* it runs once */
+}
+
 unsigned loop_posted(const struct loop *l)
 {
 	return atomic_load_explicit(&l->posted, memory_order_relaxed);

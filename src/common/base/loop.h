@@ -90,6 +90,9 @@ void loop_post(struct loop *l, struct post *p);
 bool loop_put(struct loop *l, struct post *p);
 void loop_wake(struct loop *l);
 
+/* Run the post after the next wait, which does not end for it. */
+void loop_post_quietly(struct loop *l, struct post *p);
+
 /* The number of posts that wait. */
 unsigned loop_posted(const struct loop *l);
 

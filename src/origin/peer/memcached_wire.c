@@ -24,10 +24,11 @@
 enum wire_state { WIRE_CLOSED, WIRE_CONNECTING, WIRE_OPEN };
 
 struct wire {
-	void *owner; /* set once, as epoll_fd */
-	int epoll_fd, fd;
+	void *owner; /* set once, as `loop` */
+	struct loop *loop;
+	int fd;
 	enum wire_state state;
-	uint32_t events;  /* that epoll looks for */
+	uint32_t events;  /* that the loop looks for */
 	uint32_t opaque;  /* the last */
 	struct list line; /* of struct request, oldest first */
 	unsigned nline;
@@ -41,7 +42,7 @@ struct wire {
 	uint8_t in[WIRE_IN_BYTES];
 };
 
-struct wire *wire_new(int epoll_fd, void *owner)
+struct wire *wire_new(struct loop *loop, void *owner)
 {
 	struct wire *w = malloc(sizeof(*w));
 
@@ -49,7 +50,7 @@ struct wire *wire_new(int epoll_fd, void *owner)
 		return NULL;
 	memset(w, 0, offsetof(struct wire, in));
 	w->owner = owner;
-	w->epoll_fd = epoll_fd;
+	w->loop = loop;
 	w->fd = -1;
 	list_init(&w->line);
 	w->unsent = &w->line;
@@ -98,14 +99,12 @@ uint64_t wire_take_received(struct wire *w)
 
 /* -- Life ------------------------------------------------------------------ */
 
-static int wire_watch(struct wire *w, int op, uint32_t events)
+static int wire_watch(struct wire *w, uint32_t events)
 {
-	struct epoll_event e = {.events = events, .data.ptr = w};
-
-	if (op == EPOLL_CTL_MOD && events == w->events)
+	if (events == w->events)
 		return 0;
 	w->events = events;
-	return epoll_ctl(w->epoll_fd, op, w->fd, &e) < 0 ? -errno : 0;
+	return loop_watch(w->loop, w->fd, events, (uintptr_t)w);
 }
 
 int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
@@ -121,9 +120,10 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 		/* Only slower without it. */
 		(void)setsockopt(
 			w->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	w->events = 0;
 	rc = connect(w->fd, addr, len) < 0 && errno != EINPROGRESS ? -errno : 0;
 	if (rc == 0)
-		rc = wire_watch(w, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
+		rc = wire_watch(w, EPOLLIN | EPOLLOUT);
 	if (rc < 0) {
 		(void)close(w->fd); /* nothing was sent */
 		w->fd = -1;
@@ -150,7 +150,7 @@ void wire_shut(struct wire *w, int status)
 	if (w->state == WIRE_CLOSED)
 		return;
 	w->state = WIRE_CLOSED;
-	(void)close(w->fd); /* also leaves epoll */
+	(void)close(w->fd); /* also leaves the loop */
 	w->fd = -1;
 	list_init(&failed);
 	list_splice_tail(&failed, &w->line);
@@ -282,7 +282,7 @@ int wire_flush(struct wire *w)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return wire_watch(w, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+			return wire_watch(w, EPOLLIN | EPOLLOUT);
 		if (n < 0)
 			return -errno;
 		wire_sent(w, (size_t)n);
@@ -415,6 +415,6 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 	if (rc == 0)
 		rc = wire_parse(w, now_ns);
 	if (rc == 0 && w->unsent == &w->line)
-		rc = wire_watch(w, EPOLL_CTL_MOD, EPOLLIN);
+		rc = wire_watch(w, EPOLLIN);
 	return rc;
 }

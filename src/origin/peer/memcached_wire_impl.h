@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "common/base/list.h"
+#include "common/base/loop.h"
 #include "origin/peer/memcached_meta_impl.h"
 #include "origin/peer/peer_unit_impl.h"
 
@@ -48,8 +49,8 @@ struct request {
 
 struct wire;
 
-/* NULL: no memory. Events of epoll carry the connection. */
-struct wire *wire_new(int epoll_fd, void *owner);
+/* NULL: no memory. The connection is the data of its events. */
+struct wire *wire_new(struct loop *loop, void *owner);
 void *wire_owner(const struct wire *w);
 void wire_free(struct wire *w); /* closed, or it closes with -ECANCELED */
 

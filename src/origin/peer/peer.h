@@ -32,7 +32,7 @@
 #include "common/base/err.h"
 #include "common/base/events.h"
 #include "common/base/hash.h"
-#include "common/base/list.h"
+#include "common/base/loop.h"
 #include "origin/source.h"
 
 /* Limits of peers_start(). */
@@ -56,8 +56,8 @@ struct peers_check {
 	/* Set by the one who compares: 1: the same bytes; 0: others; -errno:
 	 * the origin did not answer. */
 	int result;
-	struct list link;    /* whoever has it; private after the call */
-	struct peers *owner; /* private, these three */
+	struct post checked; /* private, these four */
+	struct peers *owner;
 	struct writer *writer;
 	unsigned proof;
 };

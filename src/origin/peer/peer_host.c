@@ -167,7 +167,7 @@ int host_new(struct host **out, const struct host_config *config,
 		rc = address_new(&h->address, name);
 	}
 	for (unsigned i = 0; i < HOST_WIRES && rc == 0; i++) {
-		h->wire[i] = wire_new(config->epoll_fd, h);
+		h->wire[i] = wire_new(config->loop, h);
 		rc = h->wire[i] ? 0 : -ENOMEM;
 	}
 	if (rc < 0) {

@@ -45,7 +45,7 @@ enum host_count {
 
 /* The configuration that all hosts share; set once. */
 struct host_config {
-	int epoll_fd;
+	struct loop *loop; /* of the peers */
 	struct hash128 dataset;
 	bool named; /* there is a dataset */
 	uint64_t secret_mark;

@@ -15,6 +15,7 @@ struct pushes {
 };
 
 struct push_job {
+	struct post begin;
 	struct list link; /* until it is sent */
 	struct request q;
 	struct pushes *all;

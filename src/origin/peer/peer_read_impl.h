@@ -43,6 +43,7 @@ struct reads {
 };
 
 struct reading {
+	struct post begin;
 	struct list link;
 	struct list active;  /* of peers.c, its lock */
 	struct reads *reads; /* this and those up to `last` are set once */
@@ -71,7 +72,7 @@ struct reading {
 	uint64_t check_ns; /* CHECKING: until then; 0: never was */
 };
 
-/* Begin, once it is on the list. */
+/* Before it comes on the list. */
 void reading_begin(struct reading *g, uint64_t now_ns);
 /*
  * Go on with all of them. Those that are done leave the list and go to `ended`;

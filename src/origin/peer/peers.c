@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hosts of the partitioned cache and the thread that talks to them. Others
- * put reads, pushes and ends of leases on lists, and the thread takes them.
+ * post reads, pushes and ends of leases to its loop.
  */
 #include "origin/peer/peer.h"
 
@@ -9,10 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
@@ -22,9 +19,8 @@
 #include "origin/peer/peer_read_impl.h"
 
 /* The intervals of checks for overdue answers, in use and idle. */
-#define PEERS_TICK_MS 5
-#define PEERS_IDLE_MS 100
-#define PEERS_EVENTS 64
+#define PEERS_TICK_NS (5 * NS_PER_MS)
+#define PEERS_IDLE_NS (100 * NS_PER_MS)
 #define PEERS_DEPTH 64u
 #define PEERS_PATIENCE_NS (60 * NS_PER_S)
 #define PEERS_PENDING_BYTES ((uint64_t)64 << 20)
@@ -32,7 +28,8 @@
 
 /* Nothing more of an item is on its way. */
 struct peers_end {
-	struct list link;
+	struct post post;
+	struct peers *peers;
 	struct hash128 item;
 };
 
@@ -43,22 +40,20 @@ struct peers {
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
 	uint64_t seed;
-	int epoll_fd, event_fd;
+	struct loop loop;
 	pthread_t thread;
 	struct reads reads; /* the thread's, these five */
 	struct pushes pushes;
 	struct leases *leases;
 	struct trusts *trusts;
-	unsigned nstrangers;  /* hosts with another secret */
+	unsigned nstrangers; /* hosts with another secret */
+	/* No memory for a request; none for a peers_end; the digest. */
+	struct post failed, lost_end, has_digest;
 	pthread_mutex_t lock; /* guards the rest */
-	struct list new_reads, new_pushes, new_ends;
-	struct list checked; /* of struct peers_check */
-	struct list active;  /* of struct reading: may be abandoned */
+	struct list active;   /* of struct reading: may be abandoned */
 	/* Without memory for more, linked by their .priv. */
 	struct source_read *failed_reads;
 	struct source_push *failed_pushes;
-	bool has_digest, stopping;
-	bool lost_end; /* there was no memory for it */
 	struct hash128 digest;
 };
 
@@ -76,12 +71,6 @@ const char *peer_state_name(enum peer_state state)
 
 /* -- From other threads ---------------------------------------------------- */
 
-static void peers_kick(struct peers *p)
-{
-	/* It cannot be full: the thread reads it. */
-	(void)eventfd_write(p->event_fd, 1);
-}
-
 static struct hash128 peers_key(
 	const struct peers *p, const struct source_item *item)
 {
@@ -89,30 +78,39 @@ static struct hash128 peers_key(
 		item->base, item->size);
 }
 
+static void peers_begin_read(struct post *post)
+{
+	struct reading *g = CONTAINER_OF(post, struct reading, begin);
+
+	reading_begin(g, clock_now_ns());
+	list_add_tail(&g->reads->all, &g->link);
+}
+
 static void peers_read(struct source *s, struct source_read *r)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
 	struct reading *g = calloc(1, sizeof(*g));
 
-	if (g) {
-		g->reads = &p->reads;
-		g->r = r;
-		g->item = peers_key(p, &r->item);
-		g->host = p->host[peer_owner(p->hash, p->n, g->item)];
-	}
-	pthread_mutex_lock(&p->lock);
-	if (g) {
-		list_add_tail(&p->new_reads, &g->link);
-		list_add_tail(&p->active, &g->active);
-	} else {
+	if (!g) {
+		pthread_mutex_lock(&p->lock);
 		r->priv = p->failed_reads;
 		p->failed_reads = r;
+		pthread_mutex_unlock(&p->lock);
+		loop_post(&p->loop, &p->failed);
+		return;
 	}
+	post_init(&g->begin, peers_begin_read);
+	g->reads = &p->reads;
+	g->r = r;
+	g->item = peers_key(p, &r->item);
+	g->host = p->host[peer_owner(p->hash, p->n, g->item)];
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->active, &g->active);
 	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
+	loop_post(&p->loop, &g->begin);
 }
 
-/* The thread is not woken: with reads or leases it looks every PEERS_TICK_MS.
+/* The thread is not woken: with reads or leases it looks every PEERS_TICK_NS.
  */
 static void peers_abandon(struct source *s, struct source_read *r)
 {
@@ -129,68 +127,49 @@ static void peers_abandon(struct source *s, struct source_read *r)
 	pthread_mutex_unlock(&p->lock);
 }
 
+static void peers_begin_push(struct post *post)
+{
+	struct push_job *j = CONTAINER_OF(post, struct push_job, begin);
+
+	list_add_tail(&j->all->waiting, &j->link);
+}
+
 static void peers_push(struct source *s, struct source_push *push)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
 	struct push_job *j = calloc(1, sizeof(*j));
 
-	if (j) {
-		j->all = &p->pushes;
-		j->p = push;
-		j->unit.item = peers_key(p, &push->item);
-		j->unit.n = (uint32_t)(push->off / UNIT_BYTES);
-		j->unit.bytes = (uint32_t)push->len;
-		j->host = p->host[peer_owner(p->hash, p->n, j->unit.item)];
-	}
-	pthread_mutex_lock(&p->lock);
-	if (j) {
-		list_add_tail(&p->new_pushes, &j->link);
-	} else {
+	if (!j) {
+		pthread_mutex_lock(&p->lock);
 		push->priv = p->failed_pushes;
 		p->failed_pushes = push;
+		pthread_mutex_unlock(&p->lock);
+		loop_post(&p->loop, &p->failed);
+		return;
 	}
-	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
+	post_init(&j->begin, peers_begin_push);
+	j->all = &p->pushes;
+	j->p = push;
+	j->unit.item = peers_key(p, &push->item);
+	j->unit.n = (uint32_t)(push->off / UNIT_BYTES);
+	j->unit.bytes = (uint32_t)push->len;
+	j->host = p->host[peer_owner(p->hash, p->n, j->unit.item)];
+	loop_post(&p->loop, &j->begin);
 }
 
-/* As above: the caller holds a lock. Without a lease the end of an item means
- * nothing. */
-static void peers_ended(struct source *s, const struct source_item *item)
+/* Requests for which there was no memory. */
+static void peers_fail(struct post *post)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, source);
-	struct peers_end *e = calloc(1, sizeof(*e));
-
-	if (e)
-		e->item = peers_key(p, item);
-	pthread_mutex_lock(&p->lock);
-	if (e)
-		list_add_tail(&p->new_ends, &e->link);
-	else
-		p->lost_end = true;
-	pthread_mutex_unlock(&p->lock);
-}
-
-void peers_checked(struct peers_check *c)
-{
-	struct peers *p = c->owner;
+	struct peers *p = CONTAINER_OF(post, struct peers, failed);
+	struct source_read *reads;
+	struct source_push *pushes;
 
 	pthread_mutex_lock(&p->lock);
-	list_add_tail(&p->checked, &c->link);
+	reads = p->failed_reads;
+	pushes = p->failed_pushes;
+	p->failed_reads = NULL;
+	p->failed_pushes = NULL;
 	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
-}
-
-static const struct source_ops peers_ops = {
-	.read = peers_read,
-	.abandon = peers_abandon,
-	.push = peers_push,
-	.ended = peers_ended,
-};
-
-/* -- The thread ------------------------------------------------------------ */
-
-static void peers_fail(struct source_read *reads, struct source_push *pushes)
-{
 	while (reads) {
 		struct source_read *r = reads;
 
@@ -205,58 +184,66 @@ static void peers_fail(struct source_read *reads, struct source_push *pushes)
 	}
 }
 
-static void peers_take_checked(
-	struct peers *p, struct list *checked, uint64_t now_ns)
+static void peers_end_lease(struct post *post)
 {
-	LIST_FOREACH_SAFE(l, next, checked) {
-		list_del(l);
-		trusts_checked(p->trusts,
-			CONTAINER_OF(l, struct peers_check, link), now_ns);
-	}
+	struct peers_end *e = CONTAINER_OF(post, struct peers_end, post);
+
+	leases_end(e->peers->leases, e->item, clock_now_ns());
+	free(e);
 }
 
-/* Take what others have put on the lists. False: the end. */
-static bool peers_take(struct peers *p, uint64_t now_ns)
+static void peers_forget_leases(struct post *post)
 {
-	struct source_read *reads;
-	struct source_push *pushes;
-	struct list begun, ends, checked;
-	bool stopping, digest, lost_end;
+	leases_forget(CONTAINER_OF(post, struct peers, lost_end)->leases);
+}
 
-	list_init(&begun);
-	list_init(&ends);
-	list_init(&checked);
-	pthread_mutex_lock(&p->lock);
-	list_splice_tail(&begun, &p->new_reads);
-	list_splice_tail(&p->pushes.waiting, &p->new_pushes);
-	list_splice_tail(&ends, &p->new_ends);
-	list_splice_tail(&checked, &p->checked);
-	reads = p->failed_reads;
-	pushes = p->failed_pushes;
-	p->failed_reads = NULL;
-	p->failed_pushes = NULL;
-	stopping = p->stopping;
-	digest = p->has_digest;
-	p->has_digest = false;
-	lost_end = p->lost_end;
-	p->lost_end = false;
-	pthread_mutex_unlock(&p->lock);
-	for (size_t i = 0; digest && i < p->n; i++)
-		host_set_manifest(p->host[i], p->digest);
-	peers_take_checked(p, &checked, now_ns);
-	LIST_FOREACH(l, &begun)
-		reading_begin(CONTAINER_OF(l, struct reading, link), now_ns);
-	list_splice_tail(&p->reads.all, &begun);
-	LIST_FOREACH_SAFE(l, next, &ends) {
-		struct peers_end *e = CONTAINER_OF(l, struct peers_end, link);
+/* The thread is not woken, as above: the caller holds a lock. Without a lease
+ * the end of an item means nothing. */
+static void peers_ended(struct source *s, const struct source_item *item)
+{
+	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers_end *e = calloc(1, sizeof(*e));
 
-		leases_end(p->leases, e->item, now_ns);
-		free(e);
+	if (e) {
+		post_init(&e->post, peers_end_lease);
+		e->peers = p;
+		e->item = peers_key(p, item);
 	}
-	if (lost_end)
-		leases_forget(p->leases);
-	peers_fail(reads, pushes);
-	return !stopping;
+	loop_post_quietly(&p->loop, e ? &e->post : &p->lost_end);
+}
+
+static void peers_take_check(struct post *post)
+{
+	struct peers_check *c = CONTAINER_OF(post, struct peers_check, checked);
+
+	trusts_checked(c->owner->trusts, c, clock_now_ns());
+}
+
+void peers_checked(struct peers_check *c)
+{
+	post_init(&c->checked, peers_take_check);
+	loop_post(&c->owner->loop, &c->checked);
+}
+
+static const struct source_ops peers_ops = {
+	.read = peers_read,
+	.abandon = peers_abandon,
+	.push = peers_push,
+	.ended = peers_ended,
+};
+
+/* -- The thread ------------------------------------------------------------ */
+
+static void peers_take_digest(struct post *post)
+{
+	struct peers *p = CONTAINER_OF(post, struct peers, has_digest);
+	struct hash128 digest;
+
+	pthread_mutex_lock(&p->lock);
+	digest = p->digest;
+	pthread_mutex_unlock(&p->lock);
+	for (size_t i = 0; i < p->n; i++)
+		host_set_manifest(p->host[i], digest);
 }
 
 static void peers_tell(struct peers *p, struct list *ended)
@@ -283,21 +270,12 @@ static bool peers_are_idle(const struct peers *p)
 		!leases_are_held(p->leases);
 }
 
-static void peers_events(struct peers *p)
+static void peers_on_event(struct loop *l, uint64_t data, uint32_t events)
 {
-	struct epoll_event e[PEERS_EVENTS];
-	int n = epoll_wait(p->epoll_fd, e, PEERS_EVENTS,
-		peers_are_idle(p) ? PEERS_IDLE_MS : PEERS_TICK_MS);
-	uint64_t now_ns = clock_now_ns(), kicks;
+	struct wire *w = (struct wire *)(uintptr_t)data; /* as it was watched */
 
-	for (int i = 0; i < n; i++) {
-		struct wire *w = e[i].data.ptr;
-
-		if (w)
-			host_event(wire_owner(w), w, e[i].events, now_ns);
-		else if (read(p->event_fd, &kicks, sizeof(kicks)) < 0)
-			continue; /* somebody has read it */
-	}
+	(void)l;
+	host_event(wire_owner(w), w, events, clock_now_ns());
 }
 
 static void *peers_main(void *arg)
@@ -307,12 +285,16 @@ static void *peers_main(void *arg)
 
 	list_init(&ended);
 	for (;;) {
-		uint64_t now_ns;
+		uint64_t now_ns = clock_now_ns();
 
-		peers_events(p);
-		now_ns = clock_now_ns();
-		if (!peers_take(p, now_ns))
+		loop_wait(&p->loop,
+			now_ns +
+				(peers_are_idle(p) ? PEERS_IDLE_NS
+						   : PEERS_TICK_NS),
+			peers_on_event);
+		if (!loop_run_posts(&p->loop))
 			return NULL;
+		now_ns = clock_now_ns();
 		for (size_t i = 0; i < p->n; i++)
 			host_tick(p->host[i], now_ns);
 		leases_tick(p->leases, now_ns);
@@ -349,25 +331,23 @@ static int peers_add(struct peers *p, const struct peers_config *config,
 static int peers_open(
 	struct peers *p, const struct peers_config *config, struct error *err)
 {
-	struct epoll_event e = {.events = EPOLLIN};
-	struct host_config host = {.dataset = p->dataset,
+	struct host_config host = {.loop = &p->loop,
+		.dataset = p->dataset,
 		.named = config->dataset != NULL,
 		.secret_mark = unit_secret_mark(p->seed),
 		.nstrangers = &p->nstrangers,
 		.counters = config->counters,
 		.events = config->events};
-	int rc = 0;
+	int rc = loop_init(&p->loop);
 
+	if (rc < 0)
+		return error_set(err, rc, "cannot start the peers: %m");
 	p->trusts = trusts_new(config, p, clock_now_ns(), err);
 	if (!p->trusts)
 		return -ENOMEM;
-	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->leases = leases_new();
-	if (p->epoll_fd < 0 || p->event_fd < 0 || !p->leases ||
-		epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->event_fd, &e) < 0)
-		return error_set(err, -errno, "cannot start the peers: %m");
-	host.epoll_fd = p->epoll_fd;
+	if (!p->leases)
+		return error_set(err, -ENOMEM, "cannot start the peers: %m");
 	if (config->nhosts > PEERS_MAX)
 		return error_set(err, -EINVAL, "at most %u peers are supported",
 			PEERS_MAX);
@@ -382,10 +362,7 @@ static void peers_free(struct peers *p)
 		host_free(p->host[i]);
 	leases_free(p->leases);
 	trusts_free(p->trusts);
-	if (p->epoll_fd >= 0)
-		(void)close(p->epoll_fd); /* nothing was written */
-	if (p->event_fd >= 0)
-		(void)close(p->event_fd);
+	loop_release(&p->loop);
 	(void)pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -396,7 +373,6 @@ static struct peers *peers_new(const struct peers_config *config)
 
 	if (!p)
 		return NULL;
-	p->epoll_fd = p->event_fd = -1;
 	p->source.ops = &peers_ops;
 	p->source.traits = (struct source_traits){
 		.request_bytes = READ_UNITS * UNIT_BYTES,
@@ -410,12 +386,11 @@ static struct peers *peers_new(const struct peers_config *config)
 		p->dataset = key_digest(config->dataset);
 	p->seed = unit_seed(p->dataset, config->secret, config->secret_bytes);
 	lock_init(&p->lock, RANK_PEERS);
+	post_init(&p->failed, peers_fail);
+	post_init(&p->lost_end, peers_forget_leases);
+	post_init(&p->has_digest, peers_take_digest);
 	list_init(&p->reads.all);
 	list_init(&p->pushes.waiting);
-	list_init(&p->new_reads);
-	list_init(&p->new_pushes);
-	list_init(&p->new_ends);
-	list_init(&p->checked);
 	list_init(&p->active);
 	return p;
 }
@@ -437,7 +412,7 @@ int peers_start(struct peers **out, const struct peers_config *config,
 		if (rc < 0)
 			(void)error_set(err, rc, "cannot start a thread: %m");
 		else
-			peers_kick(p); /* probe at once */
+			loop_wake(&p->loop); /* probe at once */
 	}
 	if (rc < 0) {
 		peers_free(p);
@@ -451,10 +426,7 @@ void peers_stop(struct peers *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->lock);
-	p->stopping = true;
-	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
+	loop_stop(&p->loop);
 	pthread_join(p->thread, NULL);
 	peers_free(p);
 }
@@ -520,7 +492,6 @@ void peers_set_manifest(struct peers *p, struct hash128 digest)
 {
 	pthread_mutex_lock(&p->lock);
 	p->digest = digest;
-	p->has_digest = true;
 	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
+	loop_post(&p->loop, &p->has_digest);
 }
