@@ -29,10 +29,9 @@
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
-#define EVENTS 32
 #define STOP_MS (950 * TIME_LIMIT_FACTOR) /* more than closing may take */
 #define GIVE_UP_NS (2 * NS_PER_S)
-#define LOOK_MS 100 /* while jobs are missing, or descriptors */
+#define LOOK_NS (100 * NS_PER_MS) /* while jobs are missing, or descriptors */
 
 /* -- The thread ------------------------------------------------------------ */
 
@@ -67,8 +66,7 @@ static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 	if (m->fd < 0)
 		return;
 	if (events & EPOLLOUT) {
-		(void)host_watch(
-			h, EPOLL_CTL_MOD, m->fd, EPOLLIN, EVENT_SOCKET, n);
+		(void)host_watch(h, m->fd, EPOLLIN, EVENT_SOCKET, n);
 		m->armed = false;
 	}
 	host_member_read(h, n);
@@ -78,14 +76,12 @@ static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 		host_tell_all(h);
 }
 
-/* Returns false if the host must stop. */
-static bool host_on_event(struct share_host *h, const struct epoll_event *e)
+static void host_on_event(struct loop *l, uint64_t data, uint32_t events)
 {
-	uint32_t n = (uint32_t)e->data.u64;
+	struct share_host *h = CONTAINER_OF(l, struct share_host, loop);
+	uint32_t n = (uint32_t)data;
 
-	switch ((enum host_event)(e->data.u64 >> 32)) {
-	case EVENT_STOP:
-		return false;
+	switch ((enum host_event)(data >> 32)) {
 	case EVENT_LISTEN: /* its place may be meant by a later event */
 		h->accept_due = true;
 		break;
@@ -93,7 +89,7 @@ static bool host_on_event(struct share_host *h, const struct epoll_event *e)
 		h->stream_armed = false;
 		break;
 	case EVENT_SOCKET:
-		host_on_socket(h, n, e->events);
+		host_on_socket(h, n, events);
 		break;
 	case EVENT_PROCESS:
 		if (h->members[n].fd >= 0)
@@ -103,7 +99,6 @@ static bool host_on_event(struct share_host *h, const struct epoll_event *e)
 		expected_drop(h, n);
 		break;
 	}
-	return true;
 }
 
 static void host_say_done(struct share_host *h)
@@ -164,26 +159,23 @@ static void host_end(struct share_host *h)
 	place_unlock(h->place);
 }
 
-static int host_wait_ms(const struct share_host *h)
+/* The time until which it waits for an event. */
+static uint64_t host_wait_until(const struct share_host *h)
 {
-	if (h->accept_ns || (!h->begun && host_missing(h)))
-		return LOOK_MS;
-	return host_judge_ms(h);
+	uint64_t wait_ns = h->accept_ns || (!h->begun && host_missing(h))
+		? LOOK_NS
+		: host_judge_wait_ns(h);
+
+	return wait_ns == LOOP_NEVER ? LOOP_NEVER : clock_now_ns() + wait_ns;
 }
 
 static void *host_main(void *arg)
 {
 	struct share_host *h = arg;
-	struct epoll_event events[EVENTS];
-	bool going = true;
 
-	while (going) {
-		int n = epoll_wait(
-			h->epoll_fd, events, EVENTS, host_wait_ms(h));
-
-		for (int i = 0; i < n && going; i++)
-			going = host_on_event(h, &events[i]);
-		if (!going)
+	for (;;) {
+		loop_wait(&h->loop, host_wait_until(h), host_on_event);
+		if (!loop_run_posts(&h->loop))
 			break;
 		host_give_up_waiting(h);
 		if (h->accept_due ||
@@ -209,11 +201,11 @@ static void *host_main(void *arg)
 
 static void host_free(struct share_host *h)
 {
-	int fds[] = {h->epoll_fd, h->stop_fd, h->done_fd, h->listen_fd};
-
-	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
-		if (fds[i] >= 0)
-			(void)close(fds[i]); /* nobody waits there */
+	if (h->done_fd >= 0)
+		(void)close(h->done_fd); /* nobody waits there */
+	if (h->listen_fd >= 0)
+		(void)close(h->listen_fd); /* as above */
+	loop_release(&h->loop);
 	pthread_mutex_destroy(&h->lock);
 	free(h->slots);
 	free(h);
@@ -235,8 +227,8 @@ static void expect(struct share_host *h, const struct share_view *before)
 				.pidfd = fd,
 				.pid = (pid_t)job->pid,
 				.solo = job->grace_s > 0};
-			(void)host_watch(h, EPOLL_CTL_ADD, fd, EPOLLIN,
-				EVENT_EXPECTED, h->expected_n++);
+			(void)host_watch(h, fd, EPOLLIN, EVENT_EXPECTED,
+				h->expected_n++);
 		} else if (fd >= 0) {
 			(void)close(fd); /* of another process */
 		}
@@ -245,20 +237,18 @@ static void expect(struct share_host *h, const struct share_view *before)
 
 static int host_open(struct share_host *h, struct error *err)
 {
-	int rc;
+	int rc = loop_init(&h->loop);
 
-	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	h->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (h->epoll_fd < 0 || h->stop_fd < 0 || h->done_fd < 0)
-		return error_set(err, -errno, "cannot wait for events: %m");
+	if (rc == 0) {
+		h->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		rc = h->done_fd < 0 ? -errno : 0;
+	}
+	if (rc < 0)
+		return error_set(err, rc, "cannot wait for events: %m");
 	h->listen_fd = place_listen(h->place, err);
 	if (h->listen_fd < 0)
 		return h->listen_fd;
-	rc = host_watch(h, EPOLL_CTL_ADD, h->stop_fd, EPOLLIN, EVENT_STOP, 0);
-	if (rc == 0)
-		rc = host_watch(h, EPOLL_CTL_ADD, h->listen_fd, EPOLLIN,
-			EVENT_LISTEN, 0);
+	rc = host_watch(h, h->listen_fd, EPOLLIN, EVENT_LISTEN, 0);
 	if (rc < 0)
 		return error_set(err, rc, "cannot wait for events: %m");
 	expect(h, h->config.before);
@@ -295,7 +285,7 @@ int share_host_start(struct share_host **out,
 	h->config = *config;
 	h->place = config->place;
 	h->started_ns = clock_now_ns();
-	h->epoll_fd = h->stop_fd = h->done_fd = h->listen_fd = -1;
+	h->done_fd = h->listen_fd = -1;
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
 		h->members[i].fd = h->members[i].pidfd = h->expected[i].pidfd =
 			-1;
@@ -317,9 +307,8 @@ int share_host_start(struct share_host **out,
 bool share_host_end(struct share_host *host)
 {
 	struct pollfd p = {.fd = host->done_fd, .events = POLLIN};
-	uint64_t one = 1;
 
-	(void)!write(host->stop_fd, &one, sizeof(one)); /* cannot be full */
+	loop_stop(&host->loop);
 	return poll(&p, 1, STOP_MS) == 1;
 }
 

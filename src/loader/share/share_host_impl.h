@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "common/base/loop.h"
 #include "loader/share/share_place_impl.h"
 #include "loader/share/share_wire_impl.h"
 
@@ -67,8 +68,9 @@ struct share_host {
 	struct share_place *place;
 	struct share_host_config config;
 	pthread_t thread;
-	int listen_fd, epoll_fd, stop_fd, done_fd;
+	int listen_fd, done_fd;
 	uint64_t started_ns;
+	struct loop loop;
 
 	struct host_member members[SHARE_MEMBERS_MAX];
 	struct expected expected[SHARE_MEMBERS_MAX];
@@ -114,7 +116,6 @@ static inline const struct share_area *host_area(const struct share_host *h)
 
 /* The kinds of events. */
 enum host_event {
-	EVENT_STOP,
 	EVENT_LISTEN,
 	EVENT_STREAM,
 	EVENT_SOCKET,  /* + member */
@@ -124,8 +125,8 @@ enum host_event {
 
 /* -- share_slots.c -- */
 
-/* -1: not watched any more, with `fd` still open. */
-int host_watch(struct share_host *h, int op, int fd, uint32_t events,
+/* -errno: it is watched as before. */
+int host_watch(struct share_host *h, int fd, uint32_t events,
 	enum host_event what, uint32_t number);
 /* The run has failed. */
 void host_fail(struct share_host *h, int error, const struct error *why);
@@ -174,9 +175,9 @@ void expected_drop(struct share_host *h, uint32_t n);
 /* Part the members that others have waited for too long; this may free slots.
  * Call it after each event. Returns true if it parted one. */
 bool host_judge(struct share_host *h);
-/* Milliseconds until a member may have to be parted; -1 if none can be in the
- * present state. */
-int host_judge_ms(const struct share_host *h);
+/* The time until a member may have to be parted; LOOP_NEVER if none can be in
+ * the present state. */
+uint64_t host_judge_wait_ns(const struct share_host *h);
 /* Part a member: it continues alone. */
 void host_part(struct share_host *h, uint32_t n);
 

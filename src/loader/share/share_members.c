@@ -83,18 +83,16 @@ static void host_accept_one(struct share_host *h, int fd)
 		host_member_leave(h, n); /* a child may hold its socket */
 		return;
 	}
-	if (host_watch(h, EPOLL_CTL_ADD, fd, EPOLLIN, EVENT_SOCKET, n) < 0 ||
+	if (host_watch(h, fd, EPOLLIN, EVENT_SOCKET, n) < 0 ||
 		(m->pidfd >= 0 &&
-			host_watch(h, EPOLL_CTL_ADD, m->pidfd, EPOLLIN,
-				EVENT_PROCESS, n) < 0))
+			host_watch(h, m->pidfd, EPOLLIN, EVENT_PROCESS, n) < 0))
 		host_member_leave(h, n);
 }
 
 static void host_listen_again(struct share_host *h, uint64_t at_ns)
 {
 	h->accept_ns = at_ns;
-	(void)host_watch(h, EPOLL_CTL_MOD, h->listen_fd, at_ns ? 0 : EPOLLIN,
-		EVENT_LISTEN, 0);
+	(void)host_watch(h, h->listen_fd, at_ns ? 0 : EPOLLIN, EVENT_LISTEN, 0);
 }
 
 /* Without descriptors the socket stays readable: it is looked at later. */

@@ -2,20 +2,14 @@
 /*
  * The slots of a share's host, and which members hold them. The host's thread.
  */
-#include <errno.h>
-#include <sys/epoll.h>
-
 #include "loader/share/share_host_impl.h"
 
 #include "common/base/lock.h"
 
-int host_watch(struct share_host *h, int op, int fd, uint32_t events,
+int host_watch(struct share_host *h, int fd, uint32_t events,
 	enum host_event what, uint32_t number)
 {
-	struct epoll_event e = {
-		.events = events, .data.u64 = (uint64_t)what << 32 | number};
-
-	return epoll_ctl(h->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
+	return loop_watch(&h->loop, fd, events, (uint64_t)what << 32 | number);
 }
 
 void host_free_slot(struct share_host *h, struct host_slot *s)

@@ -131,18 +131,16 @@ bool host_judge(struct share_host *h)
 	return parted;
 }
 
-int host_judge_ms(const struct share_host *h)
+uint64_t host_judge_wait_ns(const struct share_host *h)
 {
-	uint64_t least_ns = NO_STEP;
+	uint64_t least_ns = LOOP_NEVER;
 
 	for (uint32_t i = 0; h->blamed && i < SHARE_MEMBERS_MAX; i++)
 		if (host_may_part(h, i) && (h->blamed >> i & 1) &&
 			host_patience_ns(h, i) < least_ns)
 			least_ns = host_patience_ns(h, i);
-	if (least_ns == NO_STEP)
-		return -1;
-	return least_ns < LOOK_NS ? (int)(least_ns / NS_PER_MS) + 1
-				  : (int)(LOOK_NS / NS_PER_MS);
+	return least_ns == LOOP_NEVER || least_ns < LOOK_NS ? least_ns
+							    : LOOK_NS;
 }
 
 /* -- Parting --------------------------------------------------------------- */

@@ -77,8 +77,8 @@ static void host_arm_stream(struct share_host *h)
 	struct batch_source *source = h->stream.source;
 
 	if (!h->stream_armed)
-		(void)host_watch(h, EPOLL_CTL_MOD, batch_fd(source),
-			EPOLLIN | EPOLLONESHOT, EVENT_STREAM, 0);
+		(void)host_watch(h, batch_fd(source), EPOLLIN | EPOLLONESHOT,
+			EVENT_STREAM, 0);
 	h->stream_armed = true;
 }
 
@@ -160,8 +160,7 @@ static int host_open_stream(struct share_host *h, struct error *err)
 	h->slots = calloc(host_slots(h), sizeof(*h->slots));
 	if (!h->slots)
 		return error_set(err, -ENOMEM, "no memory for a share");
-	rc = host_watch(h, EPOLL_CTL_ADD, batch_fd(h->stream.source), 0,
-		EVENT_STREAM, 0);
+	rc = host_watch(h, batch_fd(h->stream.source), 0, EVENT_STREAM, 0);
 	return rc < 0 ? error_set(err, rc, "cannot wait for batches: %m") : 0;
 }
 

@@ -106,8 +106,7 @@ static void host_member_arm(struct share_host *h, uint32_t n)
 	struct host_member *m = &h->members[n];
 
 	if (!m->armed)
-		(void)host_watch(h, EPOLL_CTL_MOD, m->fd, EPOLLIN | EPOLLOUT,
-			EVENT_SOCKET, n);
+		(void)host_watch(h, m->fd, EPOLLIN | EPOLLOUT, EVENT_SOCKET, n);
 	m->armed = true;
 }
 
