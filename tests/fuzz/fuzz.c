@@ -21,6 +21,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_fault,
 	&fuzz_synthetic,
 	&fuzz_size,
+	&fuzz_json,
 	&fuzz_option,
 	&fuzz_decode,
 	&fuzz_share,

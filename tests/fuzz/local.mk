@@ -30,7 +30,7 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
-	synthetic size option \
+	synthetic size json option \
 	decode share memcached $(FUZZ_REMOTE)
 FUZZ_CC = clang
 

@@ -2,13 +2,16 @@
 /*
  * Fuzz targets: what people type. SIZE, options, the specifications of the
  * synthetic origin and of faults. Either it is taken or there is a message.
+ * Also JSON that a loader and the origins read.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "common/base/json.h"
 #include "common/base/option.h"
 #include "common/base/size.h"
 #include "fuzz.h"
+#include "loader/mount_help/help_answer_impl.h"
 #include "origin/origin.h"
 
 static void check_answer(int rc, const struct error *err)
@@ -194,3 +197,40 @@ static size_t fault_seed(unsigned i, uint8_t *buf)
 }
 
 const struct fuzz_target fuzz_fault = {"fault", fault_one, fault_seed};
+
+/* -- JSON ------------------------------------------------------------------ */
+
+static void json_one(const uint8_t *data, size_t size)
+{
+	static char dirs[ANSWER_TIERS_MAX][PATH_MAX];
+	struct answer_key keys[2];
+	struct answer_value value = {"n", 0};
+	const char *text = (const char *)data;
+	char out[64];
+	int rc = json_find(text, size, "key", out, sizeof(out));
+
+	FUZZ_MUST(rc == 0 || rc == -EBADMSG);
+	FUZZ_MUST(strlen(out) < sizeof(out));
+	/* An answer is JSON. */
+	FUZZ_MUST(rc == 0 || answer_ok(text, size) < 0);
+	(void)answer_keys(text, size, keys, 2);
+	(void)answer_values(text, size, &value, 1);
+	rc = answer_tiers(text, size, dirs);
+	FUZZ_MUST(rc <= (int)ANSWER_TIERS_MAX);
+	for (int i = 0; i < rc; i++)
+		FUZZ_MUST(memchr(dirs[i], '\0', PATH_MAX));
+}
+
+static size_t json_seed(unsigned i, uint8_t *buf)
+{
+	static const char *const texts[] = {
+		"{\"a\":{\"key\":\"v\\u00e4\\ud83d\\ude00\"},\"n\":-1e9}",
+		"{\"ok\":true,\"keys\":[{\"key\":\"5cb05743b298569658576ab98196"
+		"12f9\",\"size\":110000},null],\"n\":7}",
+		"{\"ok\":true,\"status\":{\"tiers\":[{\"dir\":\"/fast\"}]}}",
+		NULL};
+
+	return fuzz_seed_text(texts, i, buf);
+}
+
+const struct fuzz_target fuzz_json = {"json", json_one, json_seed};

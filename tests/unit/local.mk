@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/test_examples_skipped \
 	tests/unit/test_examples_tar \
 	tests/unit/test_follow \
+	tests/unit/test_json \
 	tests/unit/test_kept \
 	tests/unit/test_loader \
 	tests/unit/test_turn \

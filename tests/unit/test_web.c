@@ -191,51 +191,6 @@ END_TEST
 
 /* -- Documents ------------------------------------------------------------- */
 
-START_TEST(test_json_finds_values_with_escapes)
-{
-	static const char doc[] = "{\"a\": [1, {\"Token\": \"x\\u00e4\\/\"}],"
-				  " \"n\": 12.5e3, \"e\": {}, \"t\": true}";
-	char out[32];
-
-	ck_assert_int_eq(json_find(doc, strlen(doc), "token", out, 32), 0);
-	ck_assert_str_eq(out, "x\xc3\xa4/");
-	ck_assert_int_eq(json_find(doc, strlen(doc), "n", out, 32), 0);
-	ck_assert_str_eq(out, "12.5e3");
-	ck_assert_int_eq(json_find(doc, strlen(doc), "none", out, 32), 0);
-	ck_assert_str_eq(out, "");
-}
-END_TEST
-
-START_TEST(test_json_finds_the_value_in_the_fewest_objects)
-{
-	static const char doc[] =
-		"{\"old\": {\"Token\": \"a\", \"key\": {\"id\": \"b\"}},"
-		" \"Token\": \"c\", \"new\": {\"token\": \"d\","
-		" \"id\": \"e\"}, \"token\": \"f\"}";
-	char out[32];
-
-	ck_assert_int_eq(json_find(doc, strlen(doc), "token", out, 32), 0);
-	ck_assert_str_eq(out, "c");
-	ck_assert_int_eq(json_find(doc, strlen(doc), "id", out, 32), 0);
-	ck_assert_str_eq(out, "e");
-}
-END_TEST
-
-START_TEST(test_json_refuses_what_is_none)
-{
-	static const char *const bad[] = {"", "{", "{\"a\"}", "{\"a\":1,}",
-		"[1,]", "{\"a\":\"\\u0000\"}", "{\"a\":\"\\ud800\"}",
-		"{\"a\":\"x\n\"}", "{} {}",
-		"[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]"};
-	char out[32];
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ck_assert_int_eq(
-			json_find(bad[i], strlen(bad[i]), "a", out, 32),
-			-EBADMSG);
-}
-END_TEST
-
 START_TEST(test_xml_finds_the_first_and_refuses_entities)
 {
 	static const char doc[] = "<E><Code>NoSuchKey</Code><Code>b</Code></E>";
@@ -426,9 +381,7 @@ int main(void)
 		test_percent_encoding_returns_what_was_encoded,
 		test_malformed_percent_encoding_is_refused,
 		test_headers_are_understood, test_malformed_headers_are_marked,
-		test_dates_of_all_forms, test_json_finds_values_with_escapes,
-		test_json_finds_the_value_in_the_fewest_objects,
-		test_json_refuses_what_is_none,
+		test_dates_of_all_forms,
 		test_xml_finds_the_first_and_refuses_entities,
 		test_xml_refuses_a_token_without_an_end,
 		test_xml_has_no_limit_of_a_document, test_urls_are_taken_apart,

@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/date.h"
 #include "common/base/hex.h"
+#include "common/base/json.h"
 
 void index_release(struct index_names *x)
 {

@@ -20,8 +20,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/date.h"
+#include "common/base/json.h"
 #include "origin/web/http_head.h"
-#include "origin/web/creds_json.h"
 #include "origin/web/url.h"
 #include "origin/web/xml.h"
 

@@ -27,7 +27,7 @@
 #include "common/base/clock.h"
 #include "common/base/date.h"
 #include "common/base/hash.h"
-#include "origin/web/creds_json.h"
+#include "common/base/json.h"
 
 #define PRINTED_MAX_BYTES ((size_t)1 << 20)
 #define PROCESS_NS (10 * NS_PER_S)

@@ -6,7 +6,6 @@ libweb_la_SOURCES = \
 	src/origin/web/creds.c src/origin/web/creds.h \
 	src/origin/web/creds_fetch.c src/origin/web/creds_fetch_impl.h \
 	src/origin/web/creds_file.c \
-	src/origin/web/creds_json.c src/origin/web/creds_json.h \
 	src/origin/web/creds_role.c \
 	src/origin/web/http_head.c src/origin/web/http_head.h \
 	src/origin/web/pace.c \
