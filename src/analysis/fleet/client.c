@@ -150,7 +150,7 @@ static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
 static pid_t silent_pid(const char *root, uid_t owner)
 {
 	struct ctl_client *c = NULL;
-	char path[PLACE_PATH_MAX];
+	char path[SOCKET_PATH_MAX];
 	pid_t pid = 0;
 
 	if (place_guess(root, path) == 0 &&
@@ -164,7 +164,7 @@ int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err)
 {
 	CLEANUP_FD int fd = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char path[PLACE_PATH_MAX], root[PATH_MAX];
+	char path[SOCKET_PATH_MAX], root[PATH_MAX];
 	uid_t owner;
 	int rc = fd < 0 ? -errno : 0;
 

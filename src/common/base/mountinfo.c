@@ -263,13 +263,3 @@ int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size)
 		rc = -ENAMETOOLONG;
 	return rc;
 }
-
-int mountinfo_check_peer(int socket_fd, uid_t owner)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return -errno;
-	return peer.uid == owner || peer.uid == 0 ? 0 : -EPERM;
-}

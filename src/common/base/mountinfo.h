@@ -65,11 +65,4 @@ bool mountinfo_is_inside(const char *path, const char *top);
  */
 int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size);
 
-/*
- * Check that the process at the other end of this connected socket may speak
- * for a mount of `owner`. Returns 0 if it belongs to the owner or to root,
- * -EPERM if not, or -errno.
- */
-int mountinfo_check_peer(int socket_fd, uid_t owner);
-
 #endif

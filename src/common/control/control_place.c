@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 
-#define BACKLOG 64
 #define SUFFIX ".sock"
 #define SAME_NAME_MAX 100
 #define DIRS_MAX 3
@@ -30,42 +28,32 @@
 /* Passable: others can reach entries inside by name, but not list them. */
 #define PASSABLE 0011
 
-/*
- * Create the directory, or check that it is ours and that nobody else can write
- * to it. O_NOFOLLOW, as in /tmp the name may be somebody's link.
- */
+/* Nobody else may write to it. */
 static int prepare_dir(const char *dir, bool passable, struct error *err)
 {
-	CLEANUP_FD int fd = -1;
+	CLEANUP_FD int fd = socket_open_dir(dir, 0022);
 	struct stat st;
 
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return error_set(err, -errno, "cannot make '%s': %m", dir);
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return error_set(err, -errno, "cannot use '%s': %m", dir);
-	if (st.st_uid != geteuid() || (st.st_mode & 0022))
-		return error_set(err, -EPERM,
+	if (fd == -EPERM)
+		return error_set(err, fd,
 			"'%s' belongs to another user or is writable by others",
 			dir);
-	if (passable && (st.st_mode & PASSABLE) != PASSABLE &&
-		fchmod(fd, (st.st_mode & 07777) | PASSABLE) < 0)
+	if (fd < 0)
+		return error_set(err, fd, "cannot use '%s': %m", dir);
+	if (passable &&
+		(fstat(fd, &st) < 0 ||
+			fchmod(fd, (st.st_mode & 07777) | PASSABLE) < 0))
 		return error_set(
 			err, -errno, "cannot set the mode of '%s': %m", dir);
 	return 0;
 }
 
-static int connect_to(const char *path)
+/* Does anybody listen there? -ECONNREFUSED if not; 0, or another error. */
+static int try_socket(const char *path)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = -1;
+	CLEANUP_FD int fd = socket_connect(path, SOCK_STREAM);
 
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno
-								       : 0;
+	return fd < 0 ? fd : 0;
 }
 
 /* Remove the sockets in the directory that nobody listens on. */
@@ -76,31 +64,16 @@ static void remove_stale(const char *dir)
 
 	while (d && (e = readdir(d))) {
 		size_t len = strlen(e->d_name);
-		char path[PLACE_PATH_MAX];
+		char path[SOCKET_PATH_MAX];
 		int n;
 
 		if (len < strlen(SUFFIX) ||
 			strcmp(e->d_name + len - strlen(SUFFIX), SUFFIX) != 0)
 			continue;
 		n = snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		if (n < (int)sizeof(path) && connect_to(path) == -ECONNREFUSED)
+		if (n < (int)sizeof(path) && try_socket(path) == -ECONNREFUSED)
 			(void)unlink(path); /* else it just stays */
 	}
-}
-
-/* Set owner and mode of the socket at `path`, before it listens. */
-static int restrict_access(const struct place *place, const char *path,
-	const char *group, struct error *err)
-{
-	if (chmod(path, place->has_group ? 0660 : 0600) < 0)
-		return error_set(
-			err, -errno, "cannot set the mode of '%s': %m", path);
-	if (place->has_group && chown(path, (uid_t)-1, place->gid) < 0)
-		return error_set(err, -errno,
-			"cannot give '%s' to group '%s': %m; join the group "
-			"or mount as root",
-			path, group);
-	return 0;
 }
 
 /* Rename the listening socket to a name that no other daemon listens on. */
@@ -115,7 +88,7 @@ static int place_publish(struct place *place, const char *dir, const char *from,
 		if (n >= (int)sizeof(place->path))
 			return error_set(err, -ENAMETOOLONG,
 				"'%s' is too long for a socket", dir);
-		if (connect_to(place->path) == 0)
+		if (try_socket(place->path) == 0)
 			continue;
 		if (rename(from, place->path) < 0)
 			return error_set(err, -errno, "cannot make '%s': %m",
@@ -125,27 +98,12 @@ static int place_publish(struct place *place, const char *dir, const char *from,
 	return error_set(err, -EADDRINUSE, "too many sockets in '%s'", dir);
 }
 
-static int listen_at(struct place *place, const char *path, const char *group,
-	struct error *err)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int rc;
-
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	if (bind(place->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return error_set(err, -errno, "cannot make '%s': %m", path);
-	rc = restrict_access(place, path, group, err);
-	if (rc == 0 && listen(place->fd, BACKLOG) < 0)
-		rc = error_set(err, -errno, "cannot listen on '%s': %m", path);
-	return rc;
-}
-
 static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	const char *group, struct error *err)
 {
 	uint64_t hash = hash64(mountpoint, strlen(mountpoint), 0);
 	CLEANUP_FD int fd = -1;
-	char path[PLACE_PATH_MAX];
+	char path[SOCKET_PATH_MAX];
 	int n, rc = prepare_dir(dir, place->has_group, err);
 
 	if (rc < 0)
@@ -156,33 +114,36 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	if (n >= (int)sizeof(path))
 		return error_set(err, -ENAMETOOLONG,
 			"'%s' is too long for a socket", dir);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return error_set(err, -errno, "cannot make a socket: %m");
 	(void)unlink(path); /* of a dead process that had our number */
-	place->fd = fd;
-	rc = listen_at(place, path, group, err);
-	if (rc == 0)
+	fd = socket_listen(path, SOCK_STREAM, place->has_group ? 0660 : 0600,
+		place->has_group ? place->gid : (gid_t)-1);
+	if (fd < 0)
+		rc = error_set(err, fd,
+			fd == -EPERM && group
+				? "cannot give '%s' to group '%s': %m; join "
+				  "the group or mount as root"
+				: "cannot listen on '%s': %m",
+			path, group);
+	else
 		rc = place_publish(place, dir, path, hash, err);
 	if (rc < 0) {
 		(void)unlink(path); /* may not be there */
 		return rc;
 	}
-	(void)steal_fd(&fd);
+	place->fd = steal_fd(&fd);
 	return 0;
 }
 
 /* XDG_RUNTIME_DIR, if it is ours and, with a group, accessible to others. */
 static const char *user_runtime_dir(bool passable)
 {
-	const char *dir = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
+	const char *dir = socket_runtime_dir(&st);
 
-	if (!dir || dir[0] != '/' || stat(dir, &st) < 0)
+	if (!dir)
 		return NULL;
 	/* A user who can write the directory could replace ours by another. */
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-		((st.st_mode & 0022) && !(st.st_mode & S_ISVTX)))
+	if ((st.st_mode & 0022) && !(st.st_mode & S_ISVTX))
 		return NULL;
 	if (passable && (st.st_mode & PASSABLE) != PASSABLE)
 		return NULL;
@@ -206,7 +167,7 @@ static int find_group(struct place *place, const char *group, struct error *err)
 }
 
 /* List the directories for sockets, the best first; returns their number. */
-static size_t list_dirs(bool passable, char dirs[DIRS_MAX][PLACE_PATH_MAX])
+static size_t list_dirs(bool passable, char dirs[DIRS_MAX][SOCKET_PATH_MAX])
 {
 	const char *xdg = user_runtime_dir(passable);
 	size_t n = 0;
@@ -224,7 +185,7 @@ static size_t list_dirs(bool passable, char dirs[DIRS_MAX][PLACE_PATH_MAX])
 int place_open(struct place *place, const char *mountpoint, const char *group,
 	struct error *err)
 {
-	char dirs[DIRS_MAX][PLACE_PATH_MAX];
+	char dirs[DIRS_MAX][SOCKET_PATH_MAX];
 	size_t n;
 	int rc;
 
@@ -240,29 +201,28 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 		if (rc == 0)
 			return 0;
 	}
-	place->fd = -1;
 	return error_wrap(err, rc, "cannot create the control socket");
 }
 
 /* Find a socket of that hash in the directory that somebody listens on. */
 static bool find_socket(
-	const char *dir, const char *hash, char path[PLACE_PATH_MAX])
+	const char *dir, const char *hash, char path[SOCKET_PATH_MAX])
 {
 	CLEANUP_DIR DIR *d = opendir(dir);
 	const struct dirent *e;
 
 	while (d && (e = readdir(d)))
 		if (strncmp(e->d_name, hash, strlen(hash)) == 0 &&
-			snprintf(path, PLACE_PATH_MAX, "%s/%s", dir,
-				e->d_name) < (int)PLACE_PATH_MAX &&
-			connect_to(path) == 0)
+			snprintf(path, SOCKET_PATH_MAX, "%s/%s", dir,
+				e->d_name) < (int)SOCKET_PATH_MAX &&
+			try_socket(path) == 0)
 			return true;
 	return false;
 }
 
-int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX])
+int place_guess(const char *mountpoint, char path[SOCKET_PATH_MAX])
 {
-	char dirs[DIRS_MAX][PLACE_PATH_MAX], hash[32];
+	char dirs[DIRS_MAX][SOCKET_PATH_MAX], hash[32];
 	size_t n = list_dirs(false, dirs);
 
 	(void)snprintf(hash, sizeof(hash), "%016" PRIx64 "-",
@@ -306,9 +266,8 @@ static bool in_group(int fd, gid_t gid)
 bool place_allows(const struct place *place, int fd)
 {
 	struct ucred peer;
-	socklen_t len = sizeof(peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+	if (!socket_peer(fd, &peer))
 		return false;
 	if (peer.uid == place->uid || peer.uid == 0)
 		return true;

@@ -7,15 +7,13 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
 #include "common/base/err.h"
-
-#define PLACE_PATH_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
+#include "common/control/unix_socket.h"
 
 struct place {
 	int fd; /* listening, non-blocking */
-	char path[PLACE_PATH_MAX];
+	char path[SOCKET_PATH_MAX];
 	uid_t uid; /* the owner */
 	bool has_group;
 	gid_t gid; /* members may connect, too */
@@ -33,7 +31,7 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
  * Find the socket of a mount by its name alone, in the same directories of this
  * user, for a daemon that does not answer. Returns -ENOENT if there is none.
  */
-int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX]);
+int place_guess(const char *mountpoint, char path[SOCKET_PATH_MAX]);
 
 /* Remove the socket and close it. */
 void place_close(struct place *place);

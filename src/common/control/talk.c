@@ -11,44 +11,33 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/mountinfo.h"
+#include "common/control/unix_socket.h"
 
 #define SEND_MS 10000
 
 int talk_open(struct talk *t, const char *path, size_t max_bytes)
 {
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = -1;
+	int fd = socket_connect(path, SOCK_STREAM);
 
-	if (strlen(path) >= sizeof(name.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(name.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
-		return -errno;
-	*t = (struct talk){.fd = steal_fd(&fd), .in = {.max_bytes = max_bytes}};
+	if (fd < 0)
+		return fd;
+	*t = (struct talk){.fd = fd, .in = {.max_bytes = max_bytes}};
 	return 0;
 }
 
 int talk_check_owner(const struct talk *t, uid_t owner)
 {
-	return mountinfo_check_peer(t->fd, owner);
+	return socket_check_peer(t->fd, owner);
 }
 
 pid_t talk_pid(const struct talk *t)
 {
-	struct ucred peer = {.pid = 0};
-	socklen_t len = sizeof(peer);
+	struct ucred peer;
 
-	if (getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return 0;
-	return peer.pid;
+	return socket_peer(t->fd, &peer) ? peer.pid : 0;
 }
 
 void talk_close(struct talk *t)

@@ -5,13 +5,12 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/mountinfo.h"
+#include "common/control/unix_socket.h"
 #include "loader/share/share_place_impl.h"
 #include "loader/share/share_wire_impl.h"
 
@@ -50,20 +49,18 @@ static int open_pidfd(struct share_link *link, pid_t pid)
 int share_link_open(
 	struct share_link *link, struct share_place *place, struct error *err)
 {
-	struct ucred peer = {.pid = 0};
-	socklen_t len = sizeof(peer);
+	struct ucred peer;
 	CLEANUP_FD int fd = place_connect(place);
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	if (mountinfo_check_peer(fd, geteuid()) < 0)
+	if (socket_check_peer(fd, geteuid()) < 0)
 		return error_set(err, -EPERM,
 			"share '%s' is hosted by another user",
 			share_place_name(place));
-	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	link->host_pid = peer.pid;
-	rc = open_pidfd(link, peer.pid);
+	link->host_pid = socket_peer(fd, &peer) ? peer.pid : 0;
+	rc = open_pidfd(link, link->host_pid);
 	if (rc < 0)
 		return rc;
 	link->fd = steal_fd(&fd);

@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/proc.h"
+#include "common/control/unix_socket.h"
 #include "loader/share/share_host_impl.h"
 
 #define ACCEPT_NS (100 * NS_PER_MS)
@@ -58,13 +59,11 @@ static struct host_member *host_member_free_place(
 
 static void host_accept_one(struct share_host *h, int fd)
 {
-	struct ucred peer = {.pid = 0};
-	socklen_t len = sizeof(peer);
+	struct ucred peer;
 	struct host_member *m;
 	uint32_t n = 0;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
-		peer.uid != geteuid()) {
+	if (!socket_peer(fd, &peer) || peer.uid != geteuid()) {
 		host_refuse(fd, -EPERM, "the share belongs to another user");
 		(void)close(fd);
 		return;

@@ -26,22 +26,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/list.h"
 #include "common/base/lock.h"
+#include "common/control/unix_socket.h"
 
 #define SOCK ".sock"
 #define LOCK ".lock"
-#define BACKLOG 64
 
 struct place_files {
-	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char lock[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char socket[SOCKET_PATH_MAX];
+	char lock[SOCKET_PATH_MAX];
 };
 
 struct share_place {
@@ -75,32 +73,14 @@ int share_name_check(const char *name, struct error *err)
 
 /* -- The directory --------------------------------------------------------- */
 
-/* Nobody else may make files in it. */
-static int place_check_dir(const char *dir, struct error *err)
-{
-	struct stat st;
-
-	if (lstat(dir, &st) < 0)
-		return error_set(err, -errno, "cannot look at '%s': %m", dir);
-	if (!S_ISDIR(st.st_mode))
-		return error_set(err, -ENOTDIR,
-			"'%s' is not a directory: remove it", dir);
-	if (st.st_uid != geteuid() || (st.st_mode & 0077))
-		return error_set(err, -EPERM,
-			"'%s' is open to other users, so a share there is not "
-			"safe: remove it, or set XDG_RUNTIME_DIR",
-			dir);
-	return 0;
-}
-
 static int find_dir(char dir[PATH_MAX], struct error *err)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
+	const char *run = socket_runtime_dir(&st);
+	CLEANUP_FD int fd = -1;
 	int n;
 
-	if (run && run[0] == '/' && stat(run, &st) == 0 &&
-		S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+	if (run)
 		n = snprintf(dir, PATH_MAX, "%s/refrain-share", run);
 	else
 		n = snprintf(dir, PATH_MAX, "/tmp/refrain-share-%u",
@@ -108,10 +88,16 @@ static int find_dir(char dir[PATH_MAX], struct error *err)
 	if (n >= PATH_MAX)
 		return error_set(
 			err, -ENAMETOOLONG, "XDG_RUNTIME_DIR is too long");
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+	fd = socket_open_dir(dir, 0077); /* nobody else may make files there */
+	if (fd == -ENOTDIR)
 		return error_set(
-			err, -errno, "cannot make the directory '%s': %m", dir);
-	return place_check_dir(dir, err);
+			err, fd, "'%s' is not a directory: remove it", dir);
+	if (fd == -EPERM)
+		return error_set(err, fd,
+			"'%s' is open to other users, so a share there is not "
+			"safe: remove it, or set XDG_RUNTIME_DIR",
+			dir);
+	return fd < 0 ? error_set(err, fd, "cannot use '%s': %m", dir) : 0;
 }
 
 /* False: a path is too long for a socket. */
@@ -303,23 +289,9 @@ static void remove_files(int lock_fd, const struct place_files *f, bool socket)
 	(void)close(lock_fd); /* drops the lock */
 }
 
-static int connect_share(const char *socket_path)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = socket(
-		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	memcpy(at.sun_path, socket_path, sizeof(at.sun_path));
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		return -errno;
-	return steal_fd(&fd);
-}
-
 static bool is_refused(const char *socket_path)
 {
-	CLEANUP_FD int fd = connect_share(socket_path);
+	CLEANUP_FD int fd = socket_connect(socket_path, SOCK_SEQPACKET);
 
 	return fd == -ECONNREFUSED || fd == -ENOENT;
 }
@@ -402,23 +374,17 @@ void place_unlock(struct share_place *place)
 
 int place_listen(struct share_place *place, struct error *err)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = socket(
-		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const char *path = place->files.socket;
+	int fd;
 
-	if (fd < 0)
-		return error_set(err, -errno, "cannot make a socket: %m");
-	memcpy(at.sun_path, place->files.socket, sizeof(at.sun_path));
 	/* The old one belonged to a host that has ended: we hold the lock. */
-	(void)unlink(place->files.socket);
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-		chmod(place->files.socket, 0600) < 0 || listen(fd, BACKLOG) < 0)
-		return error_set(err, -errno, "cannot listen at '%s': %m",
-			place->files.socket);
-	return steal_fd(&fd);
+	(void)unlink(path);
+	fd = socket_listen(path, SOCK_SEQPACKET, 0600, (gid_t)-1);
+	return fd < 0 ? error_set(err, fd, "cannot listen at '%s': %m", path)
+		      : fd;
 }
 
 int place_connect(struct share_place *place)
 {
-	return connect_share(place->files.socket);
+	return socket_connect(place->files.socket, SOCK_SEQPACKET);
 }

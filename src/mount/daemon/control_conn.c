@@ -17,6 +17,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/control/unix_socket.h"
 #include "mount/daemon/json_text.h"
 
 struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
@@ -97,22 +98,14 @@ void *ctl_owned(struct ctl_conn *conn)
 
 bool ctl_peer_owns(const struct ctl_conn *conn)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ==
-		0 &&
-		(peer.uid == 0 || peer.uid == geteuid());
+	return socket_check_peer(conn->fd, geteuid()) == 0;
 }
 
 pid_t ctl_peer(const struct ctl_conn *conn)
 {
 	struct ucred peer;
-	socklen_t len = sizeof(peer);
 
-	return getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
-		? 0
-		: peer.pid;
+	return socket_peer(conn->fd, &peer) ? peer.pid : 0;
 }
 
 bool ctl_gone(struct ctl_conn *conn)
