@@ -268,6 +268,10 @@ struct cache_status {
 };
 void cache_status(struct cache *c, struct cache_status *status);
 
+/* The part of staging for items that are fetched ahead: planned ones, and
+ * together with them those of other reads that nobody waits for. */
+uint64_t cache_ahead_bytes(const struct cache *c);
+
 /* The least time of an origin request of late; 0: unknown. Takes no lock. */
 uint64_t cache_latency_ns(struct cache *c);
 

@@ -57,8 +57,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	if (read && (!f || is_passed(f)))
 		return -EALREADY;
 	if ((!f || list_empty(&f->plans)) &&
-		planned_bytes(c) + item->size >
-			cache_config(c)->staging_bytes / 2)
+		planned_bytes(c) + item->size > cache_ahead_bytes(c))
 		return -EAGAIN;
 	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
 	if (rc < 0)

@@ -139,7 +139,7 @@ void cache_status(struct cache *c, struct cache_status *status)
 {
 	*status = (struct cache_status){
 		.staging_capacity_bytes = cache_config(c)->staging_bytes,
-		.planned_capacity_bytes = cache_config(c)->staging_bytes / 2,
+		.planned_capacity_bytes = cache_ahead_bytes(c),
 	};
 	jobs_lock(c);
 	room_status(c, status);

@@ -156,14 +156,18 @@ static bool fill_is_waited_for(const struct fill *f)
 	return f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
 }
 
+/* Half of the limit. */
+uint64_t cache_ahead_bytes(const struct cache *c)
+{
+	return cache_config(c)->staging_bytes / 2;
+}
+
 /* The bound on staged bytes, this fill's among them. */
 static uint64_t staging_bound(struct cache *c, const struct fill *f)
 {
-	uint64_t bound = cache_config(c)->staging_bytes;
-
 	if (fill_is_waited_for(f) || !list_empty(&f->plans))
-		return bound;
-	return bound / 2 + planned_bytes(c) / 2;
+		return cache_config(c)->staging_bytes;
+	return cache_ahead_bytes(c) + planned_bytes(c) / 2;
 }
 
 bool fill_leaves_little_room(struct cache *c, const struct fill *f)

@@ -190,7 +190,6 @@ void commands_build(struct mount *m)
 		.cache = m->cache,
 		.store = m->store,
 		.scan = m->scan,
-		.staging_bytes = m->options.staging_bytes,
 	};
 	m->loaders = (struct loaders){
 		.manifest = m->manifest,

@@ -66,7 +66,6 @@ struct warming {
 	struct cache *cache;
 	struct store *store;
 	struct scan *scan;
-	uint64_t staging_bytes;
 };
 
 /* Parts of a mount that loaders use by commands; set once. */

@@ -135,7 +135,6 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 	const struct loaders *of = arg;
 	CLEANUP_FREE struct course *k = calloc(1, sizeof(*k));
 	struct plan_params params = {.batch = 0};
-	struct cache_status s;
 	struct error err = {""};
 
 	/*
@@ -155,10 +154,9 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (json_is_true(json_object_get(request, "again")))
 		COUNT(of->counters, plans_again);
 	ctl_own(conn, steal_ptr(&k), course_free);
-	cache_status(of->cache, &s);
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I}", "ok", 1, "ahead_bytes_max",
-			(json_int_t)s.planned_capacity_bytes));
+			(json_int_t)cache_ahead_bytes(of->cache)));
 }
 
 /* The results for the names of one request. */

@@ -165,7 +165,7 @@ static bool warm_item(void *arg, const struct cache_item *item)
 	struct warm *k = arg;
 
 	warm_tell(k, false);
-	wait_below(k, WARM_ITEMS_MAX, k->of->staging_bytes / 2);
+	wait_below(k, WARM_ITEMS_MAX, cache_ahead_bytes(k->of->cache));
 	if (!k->gone)
 		start_item(k, item);
 	return !k->gone;

@@ -19,13 +19,11 @@
 int plans_new(struct plans **out, const struct plans_config *config)
 {
 	struct plans *ps = calloc(1, sizeof(*ps));
-	struct cache_status s;
 
 	if (!ps)
 		return -ENOMEM;
 	ps->config = *config;
-	cache_status(config->cache, &s);
-	ps->window_bytes = s.planned_capacity_bytes;
+	ps->window_bytes = cache_ahead_bytes(config->cache);
 	lock_init(&ps->lock, RANK_PLANS);
 	cond_init(&ps->work_cond);
 	cond_init(&ps->done_cond);
