@@ -8,8 +8,8 @@
  */
 #include <math.h>
 
+#include "common/base/speed.h"
 #include "loader/engine/auto.h"
-#include "mount/cache/speed.h"
 #include "schedule_fixture.h"
 #include "suite.h"
 

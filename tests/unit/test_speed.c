@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How fast an origin is: simulated answers, alone and in groups. */
-#include "mount/cache/speed.h"
+#include "common/base/speed.h"
 #include "suite.h"
 
 #define DEPTH 64u

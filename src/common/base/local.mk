@@ -32,6 +32,7 @@ libbase_la_SOURCES = \
 	src/common/base/proc.c src/common/base/proc.h \
 	src/common/base/real.c src/common/base/real.h \
 	src/common/base/size.c src/common/base/size.h \
+	src/common/base/speed.c src/common/base/speed.h \
 	src/common/base/table.c src/common/base/table.h \
 	src/common/base/thread_pool.c src/common/base/thread_pool.h \
 	src/common/base/timer.c src/common/base/timer.h \

@@ -161,7 +161,7 @@ static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 	if (busy.full < FULL_READS)
 		return each(now->read_ns - a->begun.read_ns,
 			now->reads - a->begun.reads);
-	*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
+	*saved_ns = busy.bursts * SPEED_SAVED_NS / busy.full;
 	return busy.full_ns / busy.full;
 }
 

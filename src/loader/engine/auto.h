@@ -32,13 +32,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/base/clock.h"
+#include "common/base/speed.h"
 #include "common/schedule/schedule.h"
 #include "loader/core/fetch_rates.h"
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */
 #define AUTO_LONG_NS (100 * NS_PER_MS)
-#define AUTO_SAVED_NS (150 * NS_PER_MS)
 
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
@@ -65,7 +64,7 @@ struct auto_burst {
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
 	double decode_ns;      /* of up_ns */
-	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
+	double up_most_ns;     /* had storage saved up SPEED_SAVED_NS of work */
 	bool waited;	       /* the trainer, for more than a moment */
 };
 

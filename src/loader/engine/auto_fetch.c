@@ -85,7 +85,8 @@ static void look_at_time(struct auto_echo *a, const struct auto_sums *sums)
 		bytes = long_bytes;
 		ns = now->long_ns - then->long_ns;
 	} else {
-		saved_ns = (double)(now->bursts - then->bursts) * AUTO_SAVED_NS;
+		saved_ns =
+			(double)(now->bursts - then->bursts) * SPEED_SAVED_NS;
 	}
 	add_time(a, (double)ns / (double)bytes, saved_ns / (double)bytes);
 	a->timed = *now;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mount/cache/speed.h"
+#include "common/base/speed.h"
 
 struct depth;
 

@@ -17,6 +17,5 @@ libcache_la_SOURCES = \
 	src/mount/cache/fill_serve.c \
 	src/mount/cache/fill_source.c src/mount/cache/fill_source_impl.h \
 	src/mount/cache/flight.c src/mount/cache/flight.h \
-	src/mount/cache/speed.c src/mount/cache/speed.h \
 	src/mount/cache/staging_room.c
 libcache_la_CFLAGS = $(AM_CFLAGS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How fast a plan is fetched when nothing else holds it back, and the pauses
- * that let it be measured; see mount/cache/speed.h.
+ * that let it be measured; see common/base/speed.h.
  */
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mount/cache/speed.h"
+#include "common/base/speed.h"
 
 static void sum_add(_Atomic uint64_t *sum, uint64_t n)
 {

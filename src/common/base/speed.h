@@ -15,8 +15,8 @@
  *
  * One writer at a time; the sums only grow and may be read at any time.
  */
-#ifndef CACHE_SPEED_H
-#define CACHE_SPEED_H
+#ifndef BASE_SPEED_H
+#define BASE_SPEED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
