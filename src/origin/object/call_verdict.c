@@ -110,7 +110,7 @@ static bool repeat_throttled(struct call *c)
 	keep_words(c->r,
 		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
-	if (loops_throttled(c->r->loops) && !remote_is_alone(c->r)) {
+	if (loops_throttled(c->r->loops) && !remote_flag(&c->r->alone)) {
 		e.n = loops_depth(c->r->loops);
 		event_report(c->r->events, &e);
 	}
@@ -190,12 +190,12 @@ static bool is_propfind(const struct call *c)
  * show that a server has no WebDAV. */
 static bool repeat_alone(struct call *c)
 {
-	bool is_trial = is_propfind(c) && !remote_knows_dav(c->r);
+	bool is_trial = is_propfind(c) && !remote_flag(&c->r->dav);
 
-	if ((!is_trial && !remote_is_alone(c->r)) ||
+	if ((!is_trial && !remote_flag(&c->r->alone)) ||
 		++c->again > (is_trial ? AGAIN_PROPFIND_MAX : AGAIN_MAX))
 		return false;
-	remote_count_retry(c->r);
+	COUNT(c->r->counters, origin_retries);
 	transfer_start_later(
 		call_loop(c), &c->t, AGAIN_PAUSE_NS << (c->again - 1));
 	return true;

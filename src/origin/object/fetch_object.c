@@ -137,7 +137,7 @@ int remote_fetch(const char *url, const struct remote_config *config,
 	rc = remote_new(&o, source, config, err);
 	if (rc < 0)
 		return rc;
-	remote_set_alone(remote_of(o), true);
+	remote_set_flag(&remote_of(o)->alone, true);
 	cond_init(&f.cond);
 	rc = fetch_object(o, &f, name, most);
 	if (rc < 0)

@@ -50,7 +50,9 @@ static bool is_too_deep(const char *path)
 /* After the listing of a directory that is as deep as they may be. */
 static int count_too_deep(struct remote *r, unsigned hidden)
 {
-	return remote_add_too_deep(r, hidden) > TOO_DEEP_MAX ? -EMLINK : 0;
+	return atomic_fetch_add(&r->too_deep, hidden) + hidden > TOO_DEEP_MAX
+		? -EMLINK
+		: 0;
 }
 
 static enum hidden why_hidden(const struct index_name *x)
@@ -90,7 +92,7 @@ static int names_deliver(struct names_listing *g)
 		g->l->batch(g->l, entries, n);
 	free(entries);
 	if (!*g->l->path)
-		remote_reset_too_deep(g->r);
+		atomic_store(&g->r->too_deep, 0);
 	return hidden > 0 ? count_too_deep(g->r, hidden) : 0;
 }
 
@@ -161,7 +163,7 @@ static char *own_path(const struct names_listing *g)
 
 	if (bytes_len(moved) > 0 && url_parse(bytes_get(moved), &url) == 0)
 		return url.path;
-	bytes_text(&path, remote_base_path(g->r));
+	bytes_text(&path, g->r->base_path);
 	if (*g->l->path) {
 		bytes_char(&path, '/');
 		bytes_encode(&path, g->l->path, strlen(g->l->path), true);
@@ -180,7 +182,7 @@ static int names_parse(struct names_listing *g, const char *type)
 		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
-		remote_set_untagged(g->r);
+		remote_set_flag(&g->r->untagged, true);
 		return index_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
 	if (strcmp(type, "text/html") == 0)
@@ -210,7 +212,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
 	bool passing = dav_may_return(code, status);
-	bool known = remote_knows_dav(g->r);
+	bool known = remote_flag(&g->r->dav);
 
 	if (status == -ECANCELED || (passing ? known : code == 0))
 		return false;
@@ -218,7 +220,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 	if (passing)
 		g->dav_lost = status;
 	else if (code != 404 && !known)
-		remote_set_no_dav(g->r);
+		remote_set_flag(&g->r->no_dav, true);
 	g->dav = false;
 	names_send(g);
 	return true;
@@ -234,11 +236,11 @@ static void names_done(struct call *c, int status)
 		return;
 	}
 	if (g->dav)
-		remote_set_knows_dav(g->r);
+		remote_set_flag(&g->r->dav, true);
 	if (status == 0)
 		status = names_parse(g, call_type(c));
 	if (status == 0 && g->dav_lost)
-		remote_set_no_dav(g->r);
+		remote_set_flag(&g->r->no_dav, true);
 	else if (status != -ECANCELED && g->dav_lost)
 		status = g->dav_lost;
 	if (status < 0 || g->probe)
@@ -270,7 +272,7 @@ static void names_open(struct remote *r, struct origin_list *l, bool probe)
 	g->call.ops = &names_ops;
 	g->loop = remote_loop(r);
 	post_init(&g->begin, names_start);
-	g->dav = remote_has_dav(r);
+	g->dav = !remote_flag(&r->no_dav);
 	g->probe = probe;
 	g->sizes = (struct sizes){.r = r,
 		.loop = g->loop,
@@ -354,7 +356,7 @@ static void names_look_done(struct call *c, int status)
 	}
 	found(k, status,
 		remote_file_attr(k->r, v.size_bytes, v.mtime_ns,
-			remote_has_tags(k->r) ? v.tag : 0));
+			remote_flag(&k->r->untagged) ? 0 : v.tag));
 }
 
 static const struct call_ops names_look_ops = {.done = names_look_done};

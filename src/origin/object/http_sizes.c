@@ -38,7 +38,7 @@
 void size_call_init(struct call *c, struct remote *r,
 	const struct call_ops *ops, bool by_get)
 {
-	by_get |= !remote_has_head(r);
+	by_get |= remote_flag(&r->no_head);
 	call_init(c, r, ops, by_get ? "GET" : "HEAD");
 	c->heads_only = by_get;
 	bytes_text(&c->more, "Accept-Encoding: identity\n");
@@ -64,7 +64,7 @@ bool size_by_get(struct call *c, int status)
 		(!refused && !silent))
 		return false;
 	if (never)
-		remote_set_no_head(c->r);
+		remote_set_flag(&c->r->no_head, true);
 	c->method = "GET";
 	c->heads_only = true;
 	c->throttled = c->moved = 0;

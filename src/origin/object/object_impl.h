@@ -39,8 +39,12 @@ struct remote {
 	struct post late; /* answers `no_memory` */
 	const struct event_sink *events;
 
-	atomic_bool alone; /* a thread waits for its one request; relaxed */
-	/* Properties of an http server, learned from its answers; relaxed. */
+	/* A thread waits for the one request that there is, so nobody reads the
+	 * log, or repeats the request if it fails; relaxed. */
+	atomic_bool alone;
+	/* Properties of an http server, learned from its answers; relaxed:
+	 * PROPFIND was answered by WebDAV, or was not; HEAD is refused; files
+	 * have no tags. */
 	atomic_bool dav, no_dav, no_head, untagged;
 	atomic_uint too_deep;	/* directories, since the root was listed */
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
@@ -54,6 +58,17 @@ struct remote {
 	char *witness;	      /* path of the last file that told its size */
 	struct origin_request *no_memory; /* to be answered; through priv */
 };
+
+/* One of the flags above. */
+static inline bool remote_flag(const atomic_bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static inline void remote_set_flag(atomic_bool *flag, bool value)
+{
+	atomic_store_explicit(flag, value, memory_order_relaxed);
+}
 
 struct call;
 
@@ -175,34 +190,8 @@ static inline bool remote_is_foreign(
 /* The key of a path, to be freed; NULL: no memory. */
 char *remote_key(const struct remote *r, const char *path);
 
-/* Encoded, without '/' at its end. */
-const char *remote_base_path(const struct remote *r);
-
 /* Are its listings in no order? */
 bool remote_lists_unordered(const struct remote *r);
-
-bool remote_is_s3(const struct remote *r);
-
-/* Does a thread wait for the one request that there is? Then nobody reads the
- * log, or repeats the request if it fails. */
-bool remote_is_alone(const struct remote *r);
-void remote_set_alone(struct remote *r, bool alone);
-
-void remote_count_retry(struct remote *r);
-
-/* Abilities of an http server: assumed until an answer shows otherwise. */
-bool remote_has_dav(const struct remote *r);
-void remote_set_no_dav(struct remote *r);
-/* Has PROPFIND been answered by WebDAV? */
-bool remote_knows_dav(const struct remote *r);
-void remote_set_knows_dav(struct remote *r);
-bool remote_has_head(const struct remote *r);
-void remote_set_no_head(struct remote *r);
-bool remote_has_tags(const struct remote *r);
-void remote_set_untagged(struct remote *r);
-/* Directories that were too deep to be shown. Adding returns the sum so far. */
-unsigned remote_add_too_deep(struct remote *r, unsigned n);
-void remote_reset_too_deep(struct remote *r);
 
 /* Keep the reason of a failure and its remedy for remote_last_error(). */
 void remote_words(struct remote *r, const char *words);

@@ -103,7 +103,7 @@ void remote_reason(struct origin *o, int status, struct error *why)
 
 static int probe_failed(struct origin *o, int status, struct error *err)
 {
-	bool s3 = remote_is_s3(remote_of(o));
+	bool s3 = remote_of(o)->s3;
 	struct error why;
 
 	remote_last_error(o, &why);
@@ -132,13 +132,13 @@ int remote_probe(struct origin *o, struct error *err)
 	q->list.path = q->path;
 	q->req.op = ORIGIN_LIST;
 	q->req.done = probe_done;
-	remote_set_alone(r, true);
-	if (remote_is_s3(r))
+	remote_set_flag(&r->alone, true);
+	if (r->s3)
 		s3_probe(r, &q->list);
 	else
 		names_probe(r, &q->list);
 	status = probe_wait(q, clock_now_ns() + REMOTE_WAIT_NS, &none);
-	remote_set_alone(r, false);
+	remote_set_flag(&r->alone, false);
 	return status < 0 ? probe_failed(o, status, err) : 0;
 }
 
@@ -153,10 +153,10 @@ int remote_size(struct origin *o, const char *path, uint64_t until_ns,
 		return error_set(err, -ENOMEM, "%m");
 	q->stat.path = q->path;
 	q->req.done = probe_done;
-	remote_set_alone(remote_of(o), true);
+	remote_set_flag(&remote_of(o)->alone, true);
 	origin_stat(o, &q->stat);
 	status = probe_wait(q, until_ns, size_bytes);
-	remote_set_alone(remote_of(o), false);
+	remote_set_flag(&remote_of(o)->alone, false);
 	if (status == 0)
 		return 0;
 	remote_reason(o, status, &why);

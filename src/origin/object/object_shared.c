@@ -50,90 +50,12 @@ char *remote_key(const struct remote *r, const char *path)
 	return asprintf(&key, "%s%s", r->prefix, path) < 0 ? NULL : key;
 }
 
-const char *remote_base_path(const struct remote *r)
-{
-	return r->base_path;
-}
-
 bool remote_lists_unordered(const struct remote *r)
 {
 	static const char mark[] = "--x-s3";
 	size_t len = strlen(r->bucket), n = sizeof(mark) - 1;
 
 	return len > n && strcmp(r->bucket + len - n, mark) == 0;
-}
-
-bool remote_is_s3(const struct remote *r)
-{
-	return r->s3;
-}
-
-bool remote_is_alone(const struct remote *r)
-{
-	return atomic_load_explicit(&r->alone, memory_order_relaxed);
-}
-
-void remote_set_alone(struct remote *r, bool alone)
-{
-	atomic_store_explicit(&r->alone, alone, memory_order_relaxed);
-}
-
-void remote_count_retry(struct remote *r)
-{
-	COUNT(r->counters, origin_retries);
-}
-
-/* -- What an http server turned out to do -----------------------------------
- */
-
-bool remote_has_dav(const struct remote *r)
-{
-	return !atomic_load_explicit(&r->no_dav, memory_order_relaxed);
-}
-
-void remote_set_no_dav(struct remote *r)
-{
-	atomic_store_explicit(&r->no_dav, true, memory_order_relaxed);
-}
-
-bool remote_knows_dav(const struct remote *r)
-{
-	return atomic_load_explicit(&r->dav, memory_order_relaxed);
-}
-
-void remote_set_knows_dav(struct remote *r)
-{
-	atomic_store_explicit(&r->dav, true, memory_order_relaxed);
-}
-
-bool remote_has_head(const struct remote *r)
-{
-	return !atomic_load_explicit(&r->no_head, memory_order_relaxed);
-}
-
-void remote_set_no_head(struct remote *r)
-{
-	atomic_store_explicit(&r->no_head, true, memory_order_relaxed);
-}
-
-bool remote_has_tags(const struct remote *r)
-{
-	return !atomic_load_explicit(&r->untagged, memory_order_relaxed);
-}
-
-void remote_set_untagged(struct remote *r)
-{
-	atomic_store_explicit(&r->untagged, true, memory_order_relaxed);
-}
-
-unsigned remote_add_too_deep(struct remote *r, unsigned n)
-{
-	return atomic_fetch_add(&r->too_deep, n) + n;
-}
-
-void remote_reset_too_deep(struct remote *r)
-{
-	atomic_store(&r->too_deep, 0);
 }
 
 /* -- What others are told -------------------------------------------------- */

@@ -114,7 +114,7 @@ static void range_done(struct call *c, int status)
 		return;
 	}
 	if (is_passing(status) && !x->g->probe && ++x->tries < PAGE_TRIES) {
-		remote_count_retry(x->g->r);
+		COUNT(x->g->r->counters, origin_retries);
 		transfer_start_later(
 			x->loop, &c->t, PAGE_PAUSE_NS << (x->tries - 1));
 		return;
