@@ -19,7 +19,7 @@ struct follow {
 /* Has its node another version by now? */
 static bool has_followed(struct asked *ask)
 {
-	struct manifest *m = fs_config(ask->fs)->manifest;
+	struct manifest *m = ask->fs->config.manifest;
 	struct file_version old = ask->version;
 	struct hash128 digest;
 	struct node_info info;
@@ -52,7 +52,7 @@ static void followed(
 	struct follow *f = CONTAINER_OF(l, struct follow, l);
 
 	if (status == 0)
-		manifest_unref(fs_config(f->ask.fs)->manifest, info->id, 1);
+		manifest_unref(f->ask.fs->config.manifest, info->id, 1);
 	follow_end(f);
 }
 
@@ -67,7 +67,7 @@ bool fs_follow(const struct asked *ask, fuse_req_t req)
 	f->l.done = followed;
 	parked_init(&f->p, req);
 	if (has_followed(&now) ||
-		tree_follow(fs_config(ask->fs)->tree, ask->node, &f->l) < 0)
+		tree_follow(ask->fs->config.tree, ask->node, &f->l) < 0)
 		follow_end(f);
 	return true;
 }

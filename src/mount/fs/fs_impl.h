@@ -56,7 +56,7 @@ struct fs {
 
 struct gather;
 
-/* The process of a thread; see reading_process.c. */
+/* The process of a thread; see fs_process_of(). */
 struct fs_reader {
 	pid_t thread, process;
 	uint64_t until_ns; /* good until then */
@@ -128,11 +128,6 @@ void journal_answered(struct journal *j, uint64_t unique);
  * two crashes were due to it. */
 void strikes_watch(struct fs *fs);
 void fs_process(struct fs *fs, const struct fuse_buf *buf);
-
-/* fs_worker.c: the kernel's first request was answered. */
-void fs_greeted(struct fs *fs);
-
-const struct fs_config *fs_config(const struct fs *fs);
 
 /*
  * The number of a node for the kernel: the mount's instance in the upper half,
@@ -208,7 +203,7 @@ bool fs_poll(const struct fs_poll *p, int fd);
 /* For each request. */
 void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
 
-/* reading_process.c: the process of a thread; 0: unknown. */
+/* fs_worker.c: the process of a thread; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 
 /* fs_readdir.c */

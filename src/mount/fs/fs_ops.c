@@ -342,7 +342,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 		init_keep(fs, conn);
 	}
 	fs->ready(fs->ready_arg);
-	fs_greeted(fs);
+	fs->greeted = true;
 }
 
 const struct fuse_lowlevel_ops fs_ops = {

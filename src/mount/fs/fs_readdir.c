@@ -32,7 +32,7 @@ static bool add(struct dir_read *d, const char *name,
 	size_t need;
 
 	if (d->plus) {
-		fs_entry(fs_config(d->fs), info, &e);
+		fs_entry(&d->fs->config, info, &e);
 		if (!known)
 			e.ino = 0; /* "." and "..": no reference is given */
 		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used, left,
@@ -58,7 +58,7 @@ static bool readdir_add_name(void *arg, const char *name,
 
 static bool add_dots(struct dir_read *d)
 {
-	struct manifest *m = fs_config(d->fs)->manifest;
+	struct manifest *m = d->fs->config.manifest;
 	struct node_info info;
 
 	if (d->pos == 0) {
@@ -81,7 +81,7 @@ static void readdir_answer(struct dir_read *d)
 	int rc = 0;
 
 	if (add_dots(d))
-		rc = manifest_readdir(fs_config(d->fs)->manifest, d->dir,
+		rc = manifest_readdir(d->fs->config.manifest, d->dir,
 			d->pos - 2, d->plus, readdir_add_name, d);
 	if (rc < 0)
 		fs_reply_error(d->p.req, rc);
@@ -96,12 +96,12 @@ static void report_listing(const struct dir_read *d, int status)
 	struct event e = {
 		.kind = EVENT_NAME_FAILED, .path = path, .status = status};
 	int n = manifest_path(
-		fs_config(d->fs)->manifest, d->dir, path, sizeof(path));
+		d->fs->config.manifest, d->dir, path, sizeof(path));
 
 	if (n <= 0)
 		(void)strcpy(path, ".");
 	if (status != -ENOMEM && status != -ENOTCONN)
-		event_report(fs_config(d->fs)->events, &e);
+		event_report(d->fs->config.events, &e);
 }
 
 static void listed(struct tree_wait *w, int status)
@@ -139,16 +139,15 @@ static void op_readdir(
 	*d = (struct dir_read){
 		.w = {.done = listed},
 		.fs = fs,
-		.dir = fs_node(fs_config(fs), ino),
+		.dir = fs_node(&fs->config, ino),
 		.pos = (uint64_t)off,
 		.size = size,
 		.plus = plus,
 	};
 	parked_init(&d->p, req);
-	if (off == 0 &&
-		manifest_get(fs_config(fs)->manifest, d->dir, &info) == 0)
-		tree_revalidate_dir(fs_config(fs)->tree, &info);
-	rc = tree_list(fs_config(fs)->tree, d->dir, false, &d->w);
+	if (off == 0 && manifest_get(fs->config.manifest, d->dir, &info) == 0)
+		tree_revalidate_dir(fs->config.tree, &info);
+	rc = tree_list(fs->config.tree, d->dir, false, &d->w);
 	if (rc != 0)
 		listed(&d->w, rc);
 }

@@ -14,7 +14,8 @@
 static bool watched_answer(
 	fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 {
-	const struct fs_config *c = fs_config(fuse_req_userdata(req));
+	const struct fs *fs = fuse_req_userdata(req);
+	const struct fs_config *c = &fs->config;
 	node_id node = fs_node(c, ino);
 	struct cache_item item = {.cookie = node};
 	CLEANUP_FREE void *buf = NULL;

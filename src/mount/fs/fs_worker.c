@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The data of a thread that answers requests, created and freed with the
- * thread; the kernel's first request; the configuration.
+ * thread, and what it remembers of the processes that read.
  */
 #include "mount/fs/fs_impl.h"
 
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/proc.h"
 #include "mount/store/store.h"
+
+#define REMEMBER_NS NS_PER_S
 
 struct fs_worker *fs_worker(struct fs *fs)
 {
@@ -37,9 +41,23 @@ void fs_worker_free(void *worker)
 	free(w);
 }
 
-void fs_greeted(struct fs *fs)
+/*
+ * A request names the thread, but plans need the process, which /proc tells. A
+ * few threads do most reads, so each worker caches the answer for a second.
+ * After that the thread may have ended and its number been reused. A thread of
+ * a process that we cannot see has number 0.
+ */
+pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 {
-	fs->greeted = true;
+	struct fs_reader *r = &w->reader[(unsigned)thread % FS_READERS];
+	uint64_t now_ns = clock_now_ns();
+
+	if (thread <= 0)
+		return 0;
+	if (r->thread != thread || r->until_ns < now_ns)
+		*r = (struct fs_reader){
+			thread, proc_of_thread(thread), now_ns + REMEMBER_NS};
+	return r->process;
 }
 
 void fs_reply_error(fuse_req_t req, int status)
@@ -48,9 +66,4 @@ void fs_reply_error(fuse_req_t req, int status)
 
 	COUNT(fs->config.counters, reader_errors);
 	(void)fuse_reply_err(req, -status); /* nobody else to tell */
-}
-
-const struct fs_config *fs_config(const struct fs *fs)
-{
-	return &fs->config;
 }

@@ -19,7 +19,6 @@ libfs_la_SOURCES = \
 	src/mount/fs/fs_watched.c \
 	src/mount/fs/fs_worker.c \
 	src/mount/fs/mountpoint.c \
-	src/mount/fs/pages.c src/mount/fs/pages.h \
-	src/mount/fs/reading_process.c
+	src/mount/fs/pages.c src/mount/fs/pages.h
 libfs_la_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 libfs_la_LIBADD = libnames.la $(FUSE3_LIBS)
