@@ -196,8 +196,7 @@ static int dir_open(const struct dir *d)
 
 	if (d->path_len > 0)
 		memcpy(path, d->path, d->path_len - 1);
-	return openat(dataset_dir(look_dataset(d->l)),
-		d->path_len > 0 ? path : ".",
+	return openat(dataset_dir(d->l->ds), d->path_len > 0 ? path : ".",
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -268,7 +267,7 @@ static int add_file(const struct dir *d, const char *name, int32_t label)
 {
 	const struct ds_whole w = {.label = label};
 
-	return ds_add_whole(look_dataset(d->l), d->path, d->path_len, name, &w);
+	return ds_add_whole(d->l->ds, d->path, d->path_len, name, &w);
 }
 
 static int add_files(struct dir *d, struct labels *labels);
@@ -294,13 +293,12 @@ static int watch_dir(const struct dir *d)
 {
 	char path[PATH_MAX];
 
-	ds_add_links(look_dataset(d->l), d->links);
+	d->l->ds->links += d->links;
 	if (!d->listed || d->path_len == 0) /* the root is watched already */
 		return 0;
 	memcpy(path, d->path, d->path_len - 1);
 	path[d->path_len - 1] = '\0';
-	return ds_add_watch(
-		look_dataset(d->l), path, d->mtime_ns, d->fingerprint);
+	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
 }
 
 /* In order; the label is made when a file asks for it. */
@@ -346,7 +344,7 @@ int look_folder(struct look *l)
 	struct dir *root = dir_new(l, NULL, "");
 	int rc = root ? look_workers(l) : -ENOMEM;
 
-	ds_begin(look_dataset(l), EXAMPLES_WHOLE);
+	ds_begin(l->ds, EXAMPLES_WHOLE);
 	if (rc == 0) {
 		look_submit(l, &root->job);
 		rc = look_wait(l);
@@ -356,7 +354,7 @@ int look_folder(struct look *l)
 	if (rc == 0)
 		rc = add_files(root, &labels);
 	if (rc == 0)
-		rc = labels_finish(&labels, look_dataset(l), false);
+		rc = labels_finish(&labels, l->ds, false);
 	labels_release(&labels);
 	dir_free(root);
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;

@@ -262,7 +262,7 @@ static int shard_seen(void *arg, const char *name, enum look_type type)
 
 	if (n < m || strcmp(name + n - m, s->suffix) != 0 ||
 		look_is_hidden(name) || type != LOOK_FILE) {
-		ds_add_links(s->l->ds, type == LOOK_LINK);
+		s->l->ds->links += type == LOOK_LINK;
 		return look_skip(s->l, 1, "", name);
 	}
 	slot = array_grow(&s->names, sizeof(*slot));
@@ -340,11 +340,6 @@ int look_stat_shards(struct look *l)
 			   : ds_add_watch(l->ds, file, mtime_ns[i], s[i].bytes);
 	}
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;
-}
-
-struct dataset *look_dataset(struct look *l)
-{
-	return l->ds;
 }
 
 struct dataset *look_records(struct look *l)

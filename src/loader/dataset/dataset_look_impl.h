@@ -123,9 +123,8 @@ int64_t stat_mtime_ns(const struct stat *st);
  * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
-/* The dataset that the look fills. */
-struct dataset *look_dataset(struct look *l);
-/* The same, set up as a dataset of records of the configured size. */
+/* The dataset that the look fills, set up as a dataset of records of the
+ * configured size. */
 struct dataset *look_records(struct look *l);
 
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */

@@ -18,7 +18,7 @@ static int count_records(struct look *l, struct dataset *ds, uint32_t shard)
 		"'%s': its size of %" PRIu64 " bytes is not a multiple of the "
 		"record size, %" PRIu32 ": %" PRIu64 " bytes are left over",
 		dataset_shard_file(ds, shard), ds_shards(ds)[shard].bytes,
-		ds_record_bytes(ds), odd);
+		ds->record_bytes, odd);
 }
 
 int look_raw(struct look *l)

@@ -70,16 +70,6 @@ uint64_t ds_add_records(struct dataset *ds, uint32_t shard)
 	return s->bytes % ds->record_bytes;
 }
 
-uint32_t ds_record_bytes(const struct dataset *ds)
-{
-	return ds->record_bytes;
-}
-
-void ds_add_links(struct dataset *ds, uint64_t n)
-{
-	ds->links += n;
-}
-
 int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first)
 {
 	int64_t at = first

@@ -92,8 +92,6 @@ int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
 /* All of them, dataset_shards() many; moves when one is added. */
 struct ds_shard *ds_shards(struct dataset *ds);
-/* Links that lead nowhere. */
-void ds_add_links(struct dataset *ds, uint64_t n);
 
 /* Set the files that are no examples; `first` may be NULL. -ENOMEM. */
 int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first);
@@ -107,7 +105,6 @@ int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
 
 /* Add the records of a shard; returns how many bytes are left over. */
 uint64_t ds_add_records(struct dataset *ds, uint32_t shard);
-uint32_t ds_record_bytes(const struct dataset *ds);
 
 /* Set the count and the fingerprint, and give back what is not needed. */
 void ds_finish(struct dataset *ds);
