@@ -210,10 +210,8 @@ int share_area_new(struct share_area *area, size_t bytes);
  */
 int share_area_map(struct share_area *area, int fd, size_t bytes);
 void share_area_release(struct share_area *area);
-/* Where the batches are, and the bytes for them. */
+/* Where the batches are. */
 char *share_area_base(const struct share_area *area);
-size_t share_area_bytes(const struct share_area *area);
-int share_area_fd(const struct share_area *area);
 /* The word of a member: written by the host, read by the member. */
 void share_area_set_parted(
 	const struct share_area *area, uint32_t member, bool parted);

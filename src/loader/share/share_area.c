@@ -95,16 +95,6 @@ char *share_area_base(const struct share_area *area)
 	return area->base;
 }
 
-size_t share_area_bytes(const struct share_area *area)
-{
-	return area->bytes;
-}
-
-int share_area_fd(const struct share_area *area)
-{
-	return area->fd;
-}
-
 void share_area_set_parted(
 	const struct share_area *area, uint32_t member, bool parted)
 {

@@ -140,14 +140,14 @@ static bool host_member_tell_segment(struct share_host *h, uint32_t n)
 {
 	struct share_msg msg = {
 		.type = SHARE_SEGMENT,
-		.segment = {.bytes = share_area_bytes(host_area(h)),
+		.segment = {.bytes = host_area(h)->bytes,
 			.slot_bytes = h->stream.slot_bytes,
 			.slots = host_slots(h)},
 	};
 
 	if (!h->members[n].segment_sent)
-		h->members[n].segment_sent = host_member_send(
-			h, n, &msg, share_area_fd(host_area(h)));
+		h->members[n].segment_sent =
+			host_member_send(h, n, &msg, host_area(h)->fd);
 	return h->members[n].segment_sent;
 }
 

@@ -141,7 +141,7 @@ static int memory_of(struct shared *sh, const void **base, size_t *bytes)
 			"batch",
 			sh->run.hello.name);
 	*base = share_area_base(&sh->area->memory);
-	*bytes = share_area_bytes(&sh->area->memory);
+	*bytes = sh->area->memory.bytes;
 	return 0;
 }
 
