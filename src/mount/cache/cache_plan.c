@@ -67,7 +67,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	/* Planned for an earlier position, it is carried to this one. */
 	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
 	if (list_empty(&f->plans))
-		planned_charge(c, f->item.size);
+		c->planned_bytes += f->item.size;
 	list_add_tail(&f->plans, &p->link);
 	if (is_passed(f))
 		fill_turn(c, f);
@@ -110,7 +110,7 @@ static void planned_forget(struct cache *c, struct fill *f, bool begun)
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
 	ASSERT_INSIDE(c);
-	planned_discharge(c, f->item.size);
+	c->planned_bytes -= f->item.size;
 	fill_line_up(c, f);
 	if (!alone)
 		return;

@@ -11,18 +11,6 @@ uint64_t planned_bytes(struct cache *c)
 	return c->planned_bytes;
 }
 
-void planned_charge(struct cache *c, uint64_t bytes)
-{
-	ASSERT_INSIDE(c);
-	c->planned_bytes += bytes;
-}
-
-void planned_discharge(struct cache *c, uint64_t bytes)
-{
-	ASSERT_INSIDE(c);
-	c->planned_bytes -= bytes;
-}
-
 /* -- How fast it is fetched ------------------------------------------------ */
 
 static uint64_t requests_for(struct cache *c, uint64_t bytes)
@@ -132,7 +120,7 @@ void planned_read(struct cache *c, struct list *plans, uint64_t bytes)
 			planned_tell(c, p, 1);
 	}
 	if (list_empty(plans))
-		planned_discharge(c, bytes);
+		c->planned_bytes -= bytes;
 }
 
 bool planned_end(
@@ -144,7 +132,7 @@ bool planned_end(
 	LIST_FOREACH_SAFE(l, next, plans)
 		planned_tell(
 			c, CONTAINER_OF(l, struct cache_plan, link), status);
-	planned_discharge(c, bytes);
+	c->planned_bytes -= bytes;
 	return true;
 }
 

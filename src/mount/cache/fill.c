@@ -123,11 +123,6 @@ void fill_describe(const struct fill *f, struct source_item *item)
 	};
 }
 
-const void *fill_data(const struct fill *f)
-{
-	return f->buf;
-}
-
 void fill_ref(struct fill *f)
 {
 	ASSERT_INSIDE(f->move.cache);

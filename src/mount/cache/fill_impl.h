@@ -216,8 +216,6 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
 /* The item for other sources. The path is the fill's. No lock. */
 void fill_describe(const struct fill *f, struct source_item *item);
-/* The bytes of the item, as long as the fill is referenced. No lock. */
-const void *fill_data(const struct fill *f);
 /* The reservation is the caller's from then on. Takes the lock. */
 struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased);
@@ -376,8 +374,6 @@ struct fill *stale_run(struct cache *c, struct list *link);
 
 /* Bytes of fills with plans. */
 uint64_t planned_bytes(struct cache *c);
-void planned_charge(struct cache *c, uint64_t bytes);
-void planned_discharge(struct cache *c, uint64_t bytes);
 /* Note that so many bytes of the item are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
 /* The plan has ended. */

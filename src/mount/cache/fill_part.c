@@ -60,11 +60,6 @@ static int write_out(struct fill *f, const uint8_t *map)
 	return -ESTALE;
 }
 
-void part_of_whole(struct cache *c, const struct fill *f)
-{
-	part_discard(c, &f->item, f->key);
-}
-
 /* -- Beginning and end of the job, with the lock --------------------------- */
 
 static void begin(struct cache *c, struct pool *pool, struct fill *f,

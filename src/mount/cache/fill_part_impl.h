@@ -18,8 +18,6 @@ size_t part_map_bytes(const struct cache_item *item);
  * the lock. */
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
-/* The same for a fill whose chunk is in a tier now. */
-void part_of_whole(struct cache *c, const struct fill *f);
 
 /* -- fill_part.c; all assert the lock -- */
 

@@ -37,9 +37,9 @@ static void publish(struct pool_job *job)
 		store_unreserve(cache_config(c)->store, &res);
 	else
 		rc = store_publish(cache_config(c)->store, &res, item.key,
-			fill_data(f), item.size);
+			f->buf, item.size);
 	if (rc == 0)
-		part_of_whole(c, f);
+		part_discard(c, &f->item, f->key);
 	jobs_enter(c, &a);
 	/* Readers find the item in its tier from here on. */
 	ceased = fill_published(c, f, rc, &a);

@@ -285,7 +285,7 @@ static struct push *push_new(
 	fill_describe(f, &p->p.item);
 	p->p.off = (uint64_t)first * FILL_PAGE_BYTES;
 	p->p.len = len;
-	p->p.data = (const char *)fill_data(f) + p->p.off;
+	p->p.data = (const char *)f->buf + p->p.off;
 	p->p.done = push_done;
 	return p;
 }
