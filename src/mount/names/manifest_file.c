@@ -218,7 +218,7 @@ static int encode(const struct manifest *m, struct body *b)
 
 	if (rc < 0 || !m->trail)
 		return rc;
-	b->trail = trail_end(m->trail);
+	b->trail = m->trail->next;
 	return encode_all_retired(m, b);
 }
 

@@ -149,11 +149,6 @@ void trail_commit(struct manifest *m)
 	}
 }
 
-uint64_t trail_end(const struct trail *t)
-{
-	return t->next;
-}
-
 /* Give the memory before the start back. */
 static void trail_punch(struct trail *t, uint64_t from, uint64_t to)
 {

@@ -93,9 +93,6 @@ uint64_t trail_told_hash(const struct trail *t, uint64_t told);
 void trail_note(struct manifest *m, enum trail_kind kind, node_id id);
 void trail_commit(struct manifest *m);
 
-/* The place after the last change; the lock is held. */
-uint64_t trail_end(const struct trail *t);
-
 /* If changes were lost because the ring was full: record again. The copy that
  * the caller makes under the lock, which is held for writing, has them. */
 void trail_restart(struct manifest *m);
