@@ -288,7 +288,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 }
 
 /* Leave libcurl and all lists. */
-static void transfer_detach(struct transfer *t)
+void transfer_drop(struct transfer *t)
 {
 	struct web_loop *l = web_loop_of(t->loop);
 
@@ -305,11 +305,6 @@ static void transfer_detach(struct transfer *t)
 	}
 	curl_slist_free_all(t->lines);
 	t->lines = NULL;
-}
-
-void transfer_drop(struct transfer *t)
-{
-	transfer_detach(t);
 }
 
 static int send_now(struct web_loop *l, struct transfer *t)
@@ -356,7 +351,7 @@ void transfer_send(struct web_loop *l, struct transfer *t)
 		COUNT(l->e->config.counters, origin_requests);
 		return;
 	}
-	transfer_detach(t);
+	transfer_drop(t);
 	if (rc == -EAGAIN)
 		transfer_start_later(&l->loop, t, AGAIN_NS);
 	else
@@ -383,7 +378,7 @@ static void reap_one(CURL *easy, CURLcode code)
 			easy, CURLINFO_SSL_VERIFYRESULT, &t->verify);
 	if (t->verify == X509_V_ERR_UNSPECIFIED) /* libcurl's initial value */
 		t->verify = X509_V_OK;
-	transfer_detach(t);
+	transfer_drop(t);
 	if (t->refused == -EAGAIN)
 		wait_for_lookup(t);
 	else
