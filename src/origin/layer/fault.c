@@ -23,12 +23,10 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/cond.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
 #include "common/base/words.h"
-#include "origin/layer/any_request_impl.h"
-#include "origin/local/late_answers.h"
+#include "origin/layer/layer_impl.h"
 
 /* origin.h documents the words. */
 struct fault_spec {
@@ -52,22 +50,12 @@ static const struct word_def fault_words[] = {
 };
 
 struct fault {
-	struct origin base;
-	struct origin *inner; /* this and the next two are set once */
-	struct timers *timers;
-	struct late *late;
-	pthread_mutex_t lock;	/* rank: above the timers' */
+	struct layer layer;	/* its lock is the one named below */
+	struct timers *timers;	/* set once */
 	struct fault_spec spec; /* lock; so are the members below */
 	uint64_t drawn;		/* requests since the spec was set */
 	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
-	unsigned requests;    /* that have not ended */
-	pthread_cond_t quiet; /* requests == 0 */
-};
-
-struct origin_file {
-	struct origin_file *inner;
-	char path[];
 };
 
 enum verdict { PASS, FAIL, CUT, STALL };
@@ -108,7 +96,7 @@ static int fault_spec_parse(
 /* Lock held: abandon() no longer finds the request. */
 static void fault_let_go(struct fault_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	q->outer->priv = NULL;
 }
 
@@ -116,12 +104,11 @@ static void fault_put(struct fault_request *q)
 {
 	struct fault *o = q->o;
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	if (--q->refs > 0)
 		return;
 	free(q);
-	if (--o->requests == 0)
-		pthread_cond_broadcast(&o->quiet);
+	layer_request_ended(&o->layer);
 }
 
 /* No lock held; q may end. */
@@ -130,9 +117,9 @@ static void fault_tell(struct fault_request *q, int status)
 	struct fault *o = q->o;
 
 	origin_answer(q->outer, status);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	fault_put(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 static void run_note(struct pool_job *job)
@@ -143,10 +130,10 @@ static void run_note(struct pool_job *job)
 /* Lock held: answer -ECANCELED from another thread. */
 static void cancel_later(struct fault_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	fault_let_go(q);
 	pool_job_init(&q->note, run_note);
-	late_run(q->o->late, &q->note);
+	late_run(q->o->layer.late, &q->note);
 }
 
 static void read_data(
@@ -186,15 +173,12 @@ static void inner_done(struct origin_request *in, int status)
 	struct fault_request *q =
 		CONTAINER_OF(in, struct fault_request, in.req);
 
-	pthread_mutex_lock(&q->o->lock);
+	pthread_mutex_lock(&q->o->layer.lock);
 	fault_let_go(q);
-	pthread_mutex_unlock(&q->o->lock);
+	pthread_mutex_unlock(&q->o->layer.lock);
 	if (in->op == ORIGIN_READ)
 		origin_read_of(q->outer)->lost_bytes = q->in.read.lost_bytes;
-	if (in->op == ORIGIN_STAT) {
-		origin_stat_of(q->outer)->attr = q->in.stat.attr;
-		origin_stat_of(q->outer)->target = q->in.stat.target;
-	}
+	any_copy_found(q->outer, &q->in);
 	fault_tell(q, q->verdict == CUT && status == 0 ? -EIO : status);
 }
 
@@ -205,18 +189,18 @@ static void abandon_inner(struct fault_request *q)
 {
 	struct fault *o = q->o;
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	q->refs++;
-	pthread_mutex_unlock(&o->lock);
-	origin_read_abandon(o->inner, &q->in.read);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
+	origin_read_abandon(o->layer.inner, &q->in.read);
+	pthread_mutex_lock(&o->layer.lock);
 	fault_put(q);
 }
 
 /* The request to the inner origin. */
 static void make_inner(struct fault_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	any_copy(&q->in, q->outer);
 	q->in.req.done = inner_done;
 	if (q->outer->op == ORIGIN_READ) {
@@ -236,13 +220,13 @@ static void fault_pass(struct fault_request *q)
 {
 	struct fault *o = q->o;
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	make_inner(q);
 	q->state = PASSING;
 	q->refs++;
-	pthread_mutex_unlock(&o->lock);
-	origin_start(o->inner, &q->in.req);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
+	origin_start(o->layer.inner, &q->in.req);
+	pthread_mutex_lock(&o->layer.lock);
 	q->state = PASSED;
 	if (q->abandoned)
 		abandon_inner(q);
@@ -255,15 +239,15 @@ static void on_timer(struct timer *t)
 	struct fault *o = q->o;
 	int status;
 
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	if (!q->abandoned && q->verdict != FAIL) {
 		fault_pass(q);
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 		return;
 	}
 	status = q->abandoned ? -ECANCELED : -EIO;
 	fault_let_go(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	fault_tell(q, status);
 }
 
@@ -272,7 +256,7 @@ static double fault_draw(struct fault *o)
 {
 	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	o->drawn++;
 	return (double)(x >> 11) * 0x1p-53;
 }
@@ -281,7 +265,7 @@ static bool is_hit(const struct fault_request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	return (q->outer->op == ORIGIN_READ || s->meta) &&
 		(!*s->match || strstr(q->path, s->match));
 }
@@ -296,7 +280,7 @@ static enum verdict judge(struct fault_request *q)
 	const struct fault_spec *s = &q->o->spec;
 	double x = fault_draw(q->o);
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (s->crash > 0 && x >= 1 - s->crash)
 		(void)raise(SIGSEGV);
 	if (x < s->stall)
@@ -313,7 +297,7 @@ static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (q->outer->op != ORIGIN_READ || !o->spec.rate_bytes)
 		return at_ns;
 	if (o->free_ns < at_ns)
@@ -331,7 +315,7 @@ static void fault_begin(struct fault_request *q)
 	struct fault *o = q->o;
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	q->verdict = PASS;
 	q->piece_bytes = 0;
 	if (is_hit(q)) {
@@ -350,30 +334,22 @@ static void fault_begin(struct fault_request *q)
 	}
 }
 
-static const char *fault_path_of(struct origin_request *q)
-{
-	if (q->op == ORIGIN_READ)
-		return origin_read_of(q)->file->path;
-	return q->op == ORIGIN_STAT ? origin_stat_of(q)->path
-				    : origin_list_of(q)->path;
-}
-
 static void fault_start(struct origin *base, struct origin_request *outer)
 {
 	struct fault *o = fault_of(base);
 	struct fault_request *q = calloc(1, sizeof(*q));
 
 	if (!q) {
-		late_answer(o->late, outer);
+		late_answer(o->layer.late, outer);
 		return;
 	}
-	LOCK_SCOPE(&o->lock);
+	LOCK_SCOPE(&o->layer.lock);
 	timer_init(&q->timer, on_timer);
 	q->o = o;
 	q->refs = 1;
-	o->requests++;
+	o->layer.requests++;
 	q->outer = outer;
-	q->path = fault_path_of(outer);
+	q->path = any_path(outer);
 	list_init(&q->node);
 	outer->priv = q;
 	fault_begin(q);
@@ -384,9 +360,9 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 	struct fault *o = fault_of(base);
 	struct fault_request *q;
 
-	if (late_has(o->late, &r->req))
+	if (late_has(o->layer.late, &r->req))
 		return;
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	q = r->req.priv;
 	if (q && q->state == PASSED) {
 		abandon_inner(q);
@@ -399,58 +375,16 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 		if (timer_cancel(o->timers, &q->timer))
 			cancel_later(q);
 	}
-	pthread_mutex_unlock(&o->lock);
-}
-
-static struct origin_file *fault_file_new(struct origin *base, const char *path)
-{
-	size_t size = strlen(path) + 1;
-	struct origin_file *f = malloc(sizeof(*f) + size);
-
-	if (!f)
-		return NULL;
-	memcpy(f->path, path, size);
-	f->inner = origin_file_new(fault_of(base)->inner, path);
-	if (!f->inner) {
-		free(f);
-		return NULL;
-	}
-	return f;
-}
-
-static void fault_file_free(struct origin *base, struct origin_file *f)
-{
-	origin_file_free(fault_of(base)->inner, f->inner);
-	free(f);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* -- The origin ------------------------------------------------------------ */
 
-static bool fault_free(struct origin *base)
-{
-	struct fault *o = fault_of(base);
-	bool ended;
-
-	pthread_mutex_lock(&o->lock);
-	ended = cond_wait_zero(&o->quiet, &o->lock, &o->requests);
-	pthread_mutex_unlock(&o->lock);
-	/* Otherwise the inner origin still has some, which must stay. */
-	if (!ended)
-		return false;
-	late_free(o->late);
-	ended = origin_free(o->inner);
-	pthread_cond_destroy(&o->quiet);
-	pthread_mutex_destroy(&o->lock);
-	free(o);
-	return ended;
-}
-
 static const struct origin_ops fault_ops = {
-	.file_new = fault_file_new,
-	.file_free = fault_file_free,
+	.file_new = layer_file_new,
+	.file_free = layer_file_free,
 	.start = fault_start,
 	.abandon = fault_abandon,
-	.free = fault_free,
 };
 
 int origin_fault_new(struct origin **out, struct origin *inner,
@@ -464,16 +398,12 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	rc = fault_spec_parse(&o->spec, spec, err);
 	if (rc)
 		return rc;
-	rc = late_new(&o->late);
+	rc = layer_init(&o->layer, &fault_ops, inner, RANK_FAULT);
 	if (rc)
 		return error_set(err, rc, "cannot start threads: %m");
-	origin_init(&o->base, &fault_ops, origin_traits(inner));
-	o->inner = inner;
 	o->timers = timers;
-	lock_init(&o->lock, RANK_FAULT);
-	cond_init(&o->quiet);
 	list_init(&o->stalled);
-	*out = &steal_ptr(&o)->base;
+	*out = &steal_ptr(&o)->layer.base;
 	return 0;
 }
 
@@ -487,7 +417,7 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 	if (rc)
 		return rc;
 	list_init(&stalled);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	o->spec = spec;
 	o->drawn = 0;
 	o->free_ns = 0;
@@ -499,6 +429,6 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 		list_del(&q->node);
 		fault_begin(q);
 	}
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	return 0;
 }

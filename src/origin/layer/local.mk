@@ -1,8 +1,8 @@
 noinst_LTLIBRARIES += liblayer.la
 liblayer_la_SOURCES = \
-	src/origin/layer/any_request_impl.h \
 	src/origin/layer/fault.c \
 	src/origin/layer/given_names.c \
+	src/origin/layer/layer.c src/origin/layer/layer_impl.h \
 	src/origin/layer/named.c src/origin/layer/named_impl.h \
 	src/origin/layer/named_text.c \
 	src/origin/layer/reachable.c \

@@ -18,12 +18,10 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/cond.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
 #include "common/base/thread_pool.h"
-#include "origin/layer/any_request_impl.h"
-#include "origin/local/late_answers.h"
+#include "origin/layer/layer_impl.h"
 #include "origin/layer/named_impl.h"
 
 #define NAMED_THREADS 2u
@@ -34,16 +32,14 @@
 #define NAMED_LOOK_NS (9 * NS_PER_S / 2)
 
 struct named {
-	struct origin base;
+	struct layer layer;
 	/* Set once. */
-	struct origin *inner;
 	struct origin_named_config config;
 	struct pool *pool;
-	struct late *late;
 	uid_t uid;
 	gid_t gid;
-	pthread_mutex_t lock; /* guards the rest; under no other */
-	char *text;	      /* checked, for the first listing; or NULL */
+	/* The layer's lock. */
+	char *text; /* checked, for the first listing; or NULL */
 	size_t bytes;
 	uint64_t tag; /* of the text that was last listed or checked */
 	bool due;     /* the first listing is still to come */
@@ -108,7 +104,7 @@ static void named_stat_done(struct origin_request *q, int status)
 
 static bool named_park(struct named *o, struct origin_request *q)
 {
-	LOCK_SCOPE(&o->lock);
+	LOCK_SCOPE(&o->layer.lock);
 
 	if (!o->due)
 		return false;
@@ -134,15 +130,15 @@ static void named_run_stat(struct pool_job *job)
 	if (*path && j->known.kind == KIND_FILE) {
 		any_copy(&j->in, q);
 		j->in.req.done = named_stat_done;
-		origin_start(o->inner, &j->in.req);
+		origin_start(o->layer.inner, &j->in.req);
 		return;
 	}
 	free(j);
 	attr = named_attr(o, KIND_DIR, (struct file_version){0});
 	if (!*path) {
-		pthread_mutex_lock(&o->lock);
+		pthread_mutex_lock(&o->layer.lock);
 		attr.version.tag = o->tag;
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 	}
 	stat_answer(q, &attr, 0);
 }
@@ -242,10 +238,10 @@ static int named_deliver(const struct named *o, struct origin_list *l,
 static int named_text(
 	struct named *o, char **text, size_t *bytes, struct error *err)
 {
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	*text = steal_ptr(&o->text);
 	*bytes = o->bytes;
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	/* These two of a listing speak of its path. */
 	if (!*text && o->config.load(o->config.arg, text, bytes, err) < 0)
 		return -EIO;
@@ -257,16 +253,16 @@ static void named_listed(struct named *o, int status)
 {
 	struct origin_request *q, *next;
 
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	o->due &= status < 0;
 	q = steal_ptr(&o->parked);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	for (; q; q = next) {
 		next = steal_ptr(&q->priv);
 		if (status < 0)
 			stat_answer(q, NULL, -EIO);
 		else
-			origin_start(&o->base, q);
+			origin_start(&o->layer.base, q);
 	}
 }
 
@@ -284,9 +280,9 @@ static void named_run_list(struct pool_job *job)
 	if (rc == 0)
 		rc = named_deliver(o, l, text, bytes, &err);
 	if (rc == 0) {
-		pthread_mutex_lock(&o->lock);
+		pthread_mutex_lock(&o->layer.lock);
 		o->tag = hash64(text, bytes, 0);
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 	} else if (rc != -ENOENT && rc != -ENOTDIR) {
 		o->config.failed(o->config.arg, &err);
 		/* A wrong text stays wrong, so this counts as an answer. */
@@ -306,12 +302,12 @@ static void named_start(struct origin *base, struct origin_request *q)
 	struct named_job *j;
 
 	if (q->op == ORIGIN_READ) {
-		origin_start(o->inner, q);
+		origin_start(o->layer.inner, q);
 		return;
 	}
 	j = calloc(1, sizeof(*j));
 	if (!j) {
-		late_answer(o->late, q);
+		late_answer(o->layer.late, q);
 		return;
 	}
 	j->o = o;
@@ -321,71 +317,42 @@ static void named_start(struct origin *base, struct origin_request *q)
 	pool_submit(o->pool, &j->job);
 }
 
-static void named_abandon(struct origin *base, struct origin_read *r)
-{
-	struct origin *inner = named_of(base)->inner;
-
-	origin_read_abandon(inner, r);
-}
-
-static struct origin_file *named_file_new(struct origin *base, const char *path)
-{
-	return origin_file_new(named_of(base)->inner, path);
-}
-
-static void named_file_free(struct origin *base, struct origin_file *f)
-{
-	origin_file_free(named_of(base)->inner, f);
-}
-
 static bool named_free(struct origin *base)
 {
 	struct named *o = named_of(base);
 
-	if (!pool_free(o->pool, NAMED_WAIT_NS))
+	if (!pool_free(o->pool, NAMED_WAIT_NS) || !layer_release(&o->layer))
 		return false;
-	if (!origin_free(o->inner))
-		return false;
-	late_free(o->late);
-	pthread_mutex_destroy(&o->lock);
 	free(o->text);
 	free(o);
 	return true;
 }
 
 static const struct origin_ops named_ops = {
-	.file_new = named_file_new,
-	.file_free = named_file_free,
 	.start = named_start,
-	.abandon = named_abandon,
 	.free = named_free,
 };
 
 int origin_named_new(struct origin **out, struct origin *inner,
 	const struct origin_named_config *config, struct error *err)
 {
-	struct named *o = calloc(1, sizeof(*o));
-	struct origin_traits traits;
+	CLEANUP_FREE struct named *o = calloc(1, sizeof(*o));
 	int rc;
 
 	if (!o)
 		return error_set(err, -ENOMEM, "%m");
-	traits = *origin_traits(inner);
-	traits.lists_recursively = true;
-	origin_init(&o->base, &named_ops, &traits);
+	rc = pool_new(&o->pool, NAMED_THREADS);
+	if (rc == 0)
+		rc = layer_init(&o->layer, &named_ops, inner, RANK_NAMED);
+	if (rc < 0) {
+		(void)pool_free(o->pool, NAMED_WAIT_NS); /* it has no jobs */
+		return error_set(err, rc, "cannot start a thread: %m");
+	}
+	o->layer.base.traits.lists_recursively = true;
 	o->config = *config;
 	o->uid = geteuid();
 	o->gid = getegid();
-	lock_init(&o->lock, RANK_NAMED);
-	rc = late_new(&o->late);
-	if (rc == 0)
-		rc = pool_new(&o->pool, NAMED_THREADS);
-	if (rc < 0) {
-		named_free(&o->base);
-		return error_set(err, rc, "cannot start a thread: %m");
-	}
-	o->inner = inner;
-	*out = &o->base;
+	*out = &steal_ptr(&o)->layer.base;
 	return 0;
 }
 
@@ -440,11 +407,11 @@ int origin_named_check(struct origin *base, struct error *err)
 			clock_now_ns() + NAMED_LOOK_NS, err);
 	if (rc < 0)
 		return rc;
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	o->text = steal_ptr(&text);
 	o->bytes = bytes;
 	o->tag = hash64(o->text, bytes, 0);
 	o->due = true;
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	return 0;
 }

@@ -26,7 +26,6 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/cond.h"
 #include "common/base/lock.h"
 
 #define ATTEMPT_DEFAULT_NS (30 * NS_PER_S)
@@ -41,19 +40,11 @@ static struct retry *retry_of(struct origin *o)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* The copy of its path; a read has its file. */
-static const char *retry_path_of(struct origin_request *outer)
-{
-	if (outer->op == ORIGIN_READ)
-		return "";
-	return outer->op == ORIGIN_STAT ? origin_stat_of(outer)->path
-					: origin_list_of(outer)->path;
-}
-
 static struct retry_request *request_new(
 	struct retry *o, struct origin_request *outer)
 {
-	const char *path = retry_path_of(outer);
+	/* A read has its file. */
+	const char *path = outer->op == ORIGIN_READ ? "" : any_path(outer);
 	size_t size = strlen(path) + 1;
 	struct retry_request *q = calloc(1, sizeof(*q) + size);
 
@@ -76,14 +67,14 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 	int rc = -ENOMEM;
 
 	if (q) {
-		LOCK_SCOPE(&o->lock);
+		LOCK_SCOPE(&o->layer.lock);
 
 		if (q->op == ORIGIN_READ) {
 			q->file = origin_read_of(outer)->file;
 			q->file->refs++;
 		}
 		outer->priv = q;
-		o->requests++;
+		o->layer.requests++;
 		if (o->waiting++ == 0)
 			o->waiting_ns = clock_now_ns();
 		rc = retry_try(q);
@@ -92,7 +83,7 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 		retry_put(q);
 	}
 	if (rc)
-		late_answer(o->late, outer);
+		late_answer(o->layer.late, outer);
 }
 
 static void retry_run_note(struct pool_job *job)
@@ -101,9 +92,9 @@ static void retry_run_note(struct pool_job *job)
 	struct retry *o = q->o;
 
 	origin_answer(q->dropped, -ECANCELED);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	retry_put(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* While bytes are being passed up, the end of that submits the note. */
@@ -113,12 +104,12 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	struct retry_request *q;
 	struct attempt *a;
 
-	if (late_has(o->late, &r->req))
+	if (late_has(o->layer.late, &r->req))
 		return;
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	q = r->req.priv;
 	if (!q) {
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 		return;
 	}
 	a = q->last;
@@ -127,65 +118,19 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
 	if (!q->busy)
-		late_run(o->late, &q->note);
+		late_run(o->layer.late, &q->note);
 	if (a)
 		retry_attempt_abandon(a);
-	pthread_mutex_unlock(&o->lock);
-}
-
-static struct origin_file *retry_file_new(struct origin *base, const char *path)
-{
-	size_t size = strlen(path) + 1;
-	struct origin_file *f = calloc(1, sizeof(*f) + size);
-
-	if (!f)
-		return NULL;
-	memcpy(f->path, path, size);
-	f->o = retry_of(base);
-	f->refs = 1;
-	f->inner = origin_file_new(f->o->inner, path);
-	if (!f->inner) {
-		free(f);
-		return NULL;
-	}
-	return f;
-}
-
-static void retry_file_free(struct origin *base, struct origin_file *f)
-{
-	struct retry *o = retry_of(base);
-	LOCK_SCOPE(&o->lock);
-
-	retry_file_put(f);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* -- The origin ------------------------------------------------------------ */
 
-static bool retry_free(struct origin *base)
-{
-	struct retry *o = retry_of(base);
-	bool ended;
-
-	pthread_mutex_lock(&o->lock);
-	ended = cond_wait_zero(&o->quiet, &o->lock, &o->requests);
-	pthread_mutex_unlock(&o->lock);
-	/* Otherwise the inner origin still has attempts, which must stay. */
-	if (!ended)
-		return false;
-	late_free(o->late);
-	ended = origin_free(o->inner);
-	pthread_cond_destroy(&o->quiet);
-	pthread_mutex_destroy(&o->lock);
-	free(o);
-	return ended;
-}
-
 static const struct origin_ops retry_ops = {
-	.file_new = retry_file_new,
-	.file_free = retry_file_free,
+	.file_new = layer_file_new,
+	.file_free = layer_file_free,
 	.start = retry_start,
 	.abandon = retry_abandon,
-	.free = retry_free,
 };
 
 int origin_retry_new(struct origin **out, struct origin *inner,
@@ -193,14 +138,13 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	struct counters *counters, struct error *err)
 {
 	struct retry *o = calloc(1, sizeof(*o));
-	int rc = o ? late_new(&o->late) : -ENOMEM;
+	int rc = o ? layer_init(&o->layer, &retry_ops, inner, RANK_RETRY)
+		   : -ENOMEM;
 
 	if (rc) {
 		free(o);
 		return error_set(err, rc, "cannot start threads: %m");
 	}
-	origin_init(&o->base, &retry_ops, origin_traits(inner));
-	o->inner = inner;
 	o->timers = timers;
 	o->counters = counters;
 	o->config = *config;
@@ -214,8 +158,6 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 		o->config.pause_ns = PAUSE_MAX_NS;
 	if (!o->config.attempts)
 		o->config.attempts = ATTEMPTS_DEFAULT;
-	lock_init(&o->lock, RANK_RETRY);
-	cond_init(&o->quiet);
-	*out = &o->base;
+	*out = &o->layer.base;
 	return 0;
 }

@@ -50,7 +50,7 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 
-	ASSERT_HELD(&a->q->o->lock);
+	ASSERT_HELD(&a->q->o->layer.lock);
 	if (!is_answer(status)) {
 		COUNT(o->counters, origin_errors);
 		retry_failed(q, status);
@@ -75,9 +75,9 @@ void retry_done(struct origin_request *in, int status)
 	if (in->op == ORIGIN_READ && !is_answer(status))
 		COUNT_ADD(
 			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	if (q->last != a) {
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 	} else {
 		if (status != -ETIMEDOUT)
 			retry_heard(o);
@@ -88,17 +88,15 @@ void retry_done(struct origin_request *in, int status)
 			status = 0;
 		outer = attempt_ended(a, status);
 		if (outer)
-			pthread_mutex_unlock(&o->lock);
+			pthread_mutex_unlock(&o->layer.lock);
 	}
-	if (outer && in->op == ORIGIN_STAT) {
-		origin_stat_of(outer)->attr = a->in.stat.attr;
-		origin_stat_of(outer)->target = a->in.stat.target;
-	}
-	if (outer)
+	if (outer) {
+		any_copy_found(outer, &a->in);
 		origin_answer(outer, status);
-	pthread_mutex_lock(&o->lock);
+	}
+	pthread_mutex_lock(&o->layer.lock);
 	retry_attempt_put(a);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* -- What comes before the end --------------------------------------------- */
@@ -113,13 +111,13 @@ static struct origin_request *call_begin(struct attempt *a)
 	struct retry_request *q = a->q;
 	struct origin_request *outer = NULL;
 
-	pthread_mutex_lock(&q->o->lock);
+	pthread_mutex_lock(&q->o->layer.lock);
 	if (q->last == a) {
 		outer = q->outer;
 		q->busy = true;
 		retry_heard(q->o);
 	}
-	pthread_mutex_unlock(&q->o->lock);
+	pthread_mutex_unlock(&q->o->layer.lock);
 	return outer;
 }
 
@@ -139,10 +137,10 @@ static void attempt_extend(struct retry_request *q)
 
 static void call_end(struct retry_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	q->busy = false;
 	if (q->dropped)
-		late_run(q->o->late, &q->note);
+		late_run(q->o->layer.late, &q->note);
 }
 
 void retry_read_data(
@@ -158,13 +156,13 @@ void retry_read_data(
 		return;
 	}
 	origin_read_of(outer)->data(origin_read_of(outer), off, bytes, len);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	q->got += len;
 	q->failed = 0;
 	if (q->outer && q->got < origin_read_of(q->outer)->len)
 		attempt_extend(q);
 	call_end(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* A listing that delivers gets more time, however long it is. */
@@ -180,12 +178,12 @@ void retry_list_batch(
 	if (!outer)
 		return;
 	origin_list_of(outer)->batch(origin_list_of(outer), entries, n);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	if (q->until_ns < end_ns)
 		q->until_ns = end_ns;
 	attempt_extend(q);
 	call_end(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 void retry_list_restart(struct origin_list *in)
@@ -197,7 +195,7 @@ void retry_list_restart(struct origin_list *in)
 	if (!outer)
 		return;
 	origin_list_of(outer)->restart(origin_list_of(outer));
-	pthread_mutex_lock(&q->o->lock);
+	pthread_mutex_lock(&q->o->layer.lock);
 	call_end(q);
-	pthread_mutex_unlock(&q->o->lock);
+	pthread_mutex_unlock(&q->o->layer.lock);
 }

@@ -17,38 +17,29 @@
 
 /* -- Life ------------------------------------------------------------------ */
 
-void retry_file_put(struct origin_file *f)
-{
-	if (!f || --f->refs > 0)
-		return;
-	origin_file_free(f->o->inner, f->inner);
-	free(f);
-}
-
 void retry_put(struct retry_request *q)
 {
 	struct retry *o = q->o;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (--q->refs > 0)
 		return;
-	retry_file_put(q->file);
+	layer_file_put(&o->layer, q->file);
 	free(q);
-	if (--o->requests == 0)
-		pthread_cond_broadcast(&o->quiet);
+	layer_request_ended(&o->layer);
 }
 
 /* Lock held: the timer no longer counts, unless it is firing just now. */
 void retry_disarm(struct retry_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (timer_cancel(q->o->timers, &q->timer))
 		retry_put(q);
 }
 
 void retry_arm(struct retry_request *q, uint64_t at_ns)
 {
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	/* The reference of a timer that was set is the new one's. */
 	if (!timer_cancel(q->o->timers, &q->timer))
 		q->refs++;
@@ -66,7 +57,7 @@ struct origin_request *retry_take_outer(struct retry_request *q)
 {
 	struct origin_request *outer = q->outer;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	q->outer = NULL;
 	q->last = NULL;
 	if (outer) {
@@ -83,7 +74,7 @@ static struct attempt *attempt_new(struct retry_request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (!a)
 		return NULL;
 	a->q = q;
@@ -109,7 +100,7 @@ void retry_attempt_put(struct attempt *a)
 {
 	struct retry_request *q = a->q;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (--a->refs > 0)
 		return;
 	free(a);
@@ -120,14 +111,14 @@ void retry_attempt_abandon(struct attempt *a)
 {
 	struct retry *o = a->q->o;
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	a->unwanted = true;
 	if (!a->started || a->q->op != ORIGIN_READ)
 		return;
 	a->refs++;
-	pthread_mutex_unlock(&o->lock);
-	origin_read_abandon(o->inner, &a->in.read);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
+	origin_read_abandon(o->layer.inner, &a->in.read);
+	pthread_mutex_lock(&o->layer.lock);
 	retry_attempt_put(a);
 }
 
@@ -135,11 +126,11 @@ static void attempt_start(struct attempt *a)
 {
 	struct retry *o = a->q->o;
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	a->refs++;
-	pthread_mutex_unlock(&o->lock);
-	origin_start(o->inner, &a->in.req);
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
+	origin_start(o->layer.inner, &a->in.req);
+	pthread_mutex_lock(&o->layer.lock);
 	a->started = true;
 	if (a->unwanted)
 		retry_attempt_abandon(a);
@@ -152,7 +143,7 @@ int retry_try(struct retry_request *q)
 	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
 	struct attempt *a = attempt_new(q);
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (!a)
 		return -ENOMEM;
 	retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
@@ -187,9 +178,9 @@ static void give_up(struct retry_request *q, int status, int cause)
 	struct retry *o = q->o;
 	struct origin_request *outer = retry_take_outer(q);
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	retry_given_up(q, cause);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 	if (outer)
 		origin_answer(outer, status);
 }
@@ -199,14 +190,14 @@ static void forget_batches(struct retry_request *q)
 {
 	struct origin_list *l;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	if (q->op != ORIGIN_LIST)
 		return;
 	l = origin_list_of(q->outer);
 	/* The next attempt has not begun, so nobody else uses l. */
-	pthread_mutex_unlock(&q->o->lock);
+	pthread_mutex_unlock(&q->o->layer.lock);
 	l->restart(l);
-	pthread_mutex_lock(&q->o->lock);
+	pthread_mutex_lock(&q->o->layer.lock);
 }
 
 /* Lock held: an attempt failed with `status`. Unlocks. The caller has a ref. */
@@ -215,7 +206,7 @@ void retry_failed(struct retry_request *q, int status)
 	struct retry *o = q->o;
 	uint64_t at_ns;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	retry_disarm(q);
 	q->last = NULL;
 	if (++q->failed >= o->config.attempts) {
@@ -229,7 +220,7 @@ void retry_failed(struct retry_request *q, int status)
 	}
 	retry_arm(q, at_ns);
 	retry_report_again(q, status);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 /* Lock held: the attempt did not answer in time. Unlocks. */
@@ -238,12 +229,12 @@ static void attempt_late(struct retry_request *q)
 	struct retry *o = q->o;
 	struct attempt *a = q->last;
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	COUNT(o->counters, origin_timeouts);
 	q->last = NULL;
 	retry_attempt_abandon(a);
 	if (!q->outer) { /* the caller has abandoned it meanwhile */
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 		return;
 	}
 	if (++q->failed >= o->config.attempts ||
@@ -258,7 +249,7 @@ static void attempt_late(struct retry_request *q)
 		give_up(q, -ENOMEM, -ENOMEM);
 		return;
 	}
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }
 
 void retry_on_timer(struct timer *t)
@@ -266,13 +257,13 @@ void retry_on_timer(struct timer *t)
 	struct retry_request *q = CONTAINER_OF(t, struct retry_request, timer);
 	struct retry *o = q->o;
 
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	if (!q->outer || clock_now_ns() < q->due_ns) {
 		/* The timer fired while it was being cancelled or moved. */
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 	} else if (q->busy || (q->last && !q->last->started)) {
 		retry_arm(q, clock_now_ns() + BUSY_NS);
-		pthread_mutex_unlock(&o->lock);
+		pthread_mutex_unlock(&o->layer.lock);
 	} else if (q->last) {
 		attempt_late(q);
 	} else {
@@ -281,9 +272,9 @@ void retry_on_timer(struct timer *t)
 		if (retry_try(q))
 			give_up(q, -ENOMEM, -ENOMEM);
 		else
-			pthread_mutex_unlock(&o->lock);
+			pthread_mutex_unlock(&o->layer.lock);
 	}
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->layer.lock);
 	retry_put(q);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->layer.lock);
 }

@@ -23,7 +23,7 @@ static const char *retry_path(const struct retry_request *q)
 
 void retry_heard(struct retry *o)
 {
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	o->heard_ns = clock_now_ns();
 }
 
@@ -35,7 +35,7 @@ void retry_answered(const struct retry_request *q)
 	struct event e = {
 		.kind = EVENT_ORIGIN_BACK, .n = o->given_up, .turn = true};
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	if (q->started_ns < o->gave_up_ns ||
 		(o->lost_reads && q->op != ORIGIN_READ))
 		return;
@@ -65,7 +65,7 @@ void retry_refused(const struct retry_request *q, int status)
 		.status = status,
 		.turn = o->given_up == 0};
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	COUNT(o->counters, origin_errors);
 	COUNT(o->counters, origin_failures);
 	retry_note_failure(q);
@@ -84,7 +84,7 @@ void retry_report_again(const struct retry_request *q, int status)
 		.path = retry_path(q),
 		.status = status};
 
-	ASSERT_HELD(&q->o->lock);
+	ASSERT_HELD(&q->o->layer.lock);
 	event_report(q->o->config.events, &e);
 }
 
@@ -97,7 +97,7 @@ void retry_given_up(const struct retry_request *q, int cause)
 		.n = q->failed,
 		.turn = o->given_up == 0};
 
-	ASSERT_HELD(&o->lock);
+	ASSERT_HELD(&o->layer.lock);
 	COUNT(o->counters, origin_failures);
 	event_report(o->config.events, &e);
 	o->given_up++;
@@ -109,7 +109,7 @@ void origin_retry_health(struct origin *base, struct origin_health *health)
 	struct retry *o = (struct retry *)(void *)base;
 	uint64_t now_ns = clock_now_ns(), since_ns;
 
-	LOCK_SCOPE(&o->lock);
+	LOCK_SCOPE(&o->layer.lock);
 	since_ns = o->heard_ns > o->waiting_ns ? o->heard_ns : o->waiting_ns;
 	*health = (struct origin_health){
 		.answered_ns = o->answered_ns,

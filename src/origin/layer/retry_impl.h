@@ -10,24 +10,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "origin/layer/any_request_impl.h"
-#include "origin/local/late_answers.h"
+#include "origin/layer/layer_impl.h"
 
 #define PAUSE_MAX_NS (5 * NS_PER_S)
 
 struct retry {
-	struct origin base;
-	/* All set once. */
-	struct origin *inner;
+	struct layer layer; /* its lock is the one named below */
+	/* Set once. */
 	struct timers *timers;
 	struct counters *counters;
-	struct late *late;
 	struct retry_config config;
 	_Atomic uint64_t turn; /* relaxed: of the jitter */
-	pthread_mutex_t lock;  /* rank: above the timers' and the inner's */
-	pthread_cond_t quiet;  /* `requests` has fallen to 0 */
-	unsigned requests;     /* lock: number of requests */
-	unsigned waiting;      /* lock: of these, not answered yet */
+	unsigned waiting;      /* lock: requests that are not answered yet */
 	uint64_t waiting_ns;   /* lock: time since when some are not */
 	uint64_t heard_ns; /* lock: time when the inner origin sent anything */
 	/* Of retry_health.c; lock. */
@@ -36,13 +30,6 @@ struct retry {
 	uint64_t gave_up_ns;  /* time of the last of both */
 	bool lost_reads;      /* some of both were reads */
 	uint64_t answered_ns; /* start of the last request that was answered */
-};
-
-struct origin_file {
-	struct retry *o;
-	unsigned refs; /* origin lock: the handle, each request of it */
-	struct origin_file *inner;
-	char path[]; /* for messages */
 };
 
 /* A request in progress. */
@@ -79,7 +66,6 @@ struct attempt {
 
 /* Call all with the lock held, except retry_on_timer(). */
 
-void retry_file_put(struct origin_file *f);
 void retry_put(struct retry_request *q);
 
 /* The timer no longer counts, unless it is firing just now. */
