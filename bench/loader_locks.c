@@ -51,8 +51,9 @@ static int measure(struct batch_source *source, unsigned steps)
 	const struct engine *engine = engine_of(source);
 	struct watched locks[] = {
 		watch("turn.lock", &engine->turn.lock),
-		watch("lender.lock", lender_lock(engine->lender)),
-		watch("uring.lock", uring_lock(reader_ring(engine->reader))),
+		watch("lender.lock", lender_lock(engine->parts.lender)),
+		watch("uring.lock",
+			uring_lock(reader_ring(engine->parts.reader))),
 	};
 	uint64_t begin_ns = clock_now_ns();
 	int64_t images = take_all(source, steps);

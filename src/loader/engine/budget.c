@@ -28,9 +28,10 @@ struct desk {
 };
 
 struct budget {
-	struct budget_config use;
+	/* Set once. */
+	const struct engine_parts *parts;
+	uint64_t outstanding_max;
 	/* Set by budget_open(). */
-	const struct mount_help *help;
 	uint64_t share;	      /* memory that was not taken then */
 	uint64_t alone_bytes; /* that, and workers_bytes then */
 	/* The lock. */
@@ -49,20 +50,21 @@ uint64_t budget_share_bytes(const struct budget *budget)
 
 uint32_t budget_ahead(const struct budget *budget)
 {
-	uint64_t file = meter_file_mean(budget->use.meter), n;
+	uint64_t file = meter_file_mean(budget->parts->meter), n;
 
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	/* No bursts are needed. */
-	if (help_plans(budget->help))
-		return budget->use.s->c.reads_ahead;
+	if (help_plans(budget->parts->help))
+		return budget->parts->c->reads_ahead;
 	/* Called at each turn of a worker. */
-	if (!file || budget->use.s->ahead_least == budget->use.s->ahead_max)
-		return budget->use.s->ahead_max;
+	if (!file ||
+		budget->parts->s->ahead_least == budget->parts->s->ahead_max)
+		return budget->parts->s->ahead_max;
 	n = budget->share / 4 / file;
-	if (n < budget->use.s->ahead_least)
-		return budget->use.s->ahead_least;
-	return n < budget->use.s->ahead_max ? (uint32_t)n
-					    : budget->use.s->ahead_max;
+	if (n < budget->parts->s->ahead_least)
+		return budget->parts->s->ahead_least;
+	return n < budget->parts->s->ahead_max ? (uint32_t)n
+					       : budget->parts->s->ahead_max;
 }
 
 /*
@@ -72,7 +74,7 @@ uint32_t budget_ahead(const struct budget *budget)
  */
 static uint64_t decode_bytes(const struct budget *budget)
 {
-	uint64_t bytes = budget->use.s->c.threads * budget->image_bytes;
+	uint64_t bytes = budget->parts->c->threads * budget->image_bytes;
 	uint64_t half = budget->share / 2, most = half + budget->share / 4;
 
 	if (bytes > half)
@@ -86,25 +88,26 @@ static uint64_t decode_bytes(const struct budget *budget)
 static uint64_t ahead_bytes(const struct budget *budget)
 {
 	uint64_t bytes =
-		budget_ahead(budget) * meter_file_mean(budget->use.meter);
+		budget_ahead(budget) * meter_file_mean(budget->parts->meter);
 
 	return bytes < budget->share / 4 ? bytes : budget->share / 4;
 }
 
 void budget_count_kept(struct budget *budget, uint64_t cost)
 {
-	struct refrain_stats *stats = meter_stats(budget->use.meter);
+	struct refrain_stats *stats = meter_stats(budget->parts->meter);
 
-	ASSERT_TURN(budget->use.turn);
-	originals_keep(budget->use.pool, cost);
-	if (originals_kept_bytes(budget->use.pool) > stats->pool_bytes_peak)
-		stats->pool_bytes_peak = originals_kept_bytes(budget->use.pool);
+	ASSERT_TURN(budget->parts->turn);
+	originals_keep(budget->parts->pool, cost);
+	if (originals_kept_bytes(budget->parts->pool) > stats->pool_bytes_peak)
+		stats->pool_bytes_peak =
+			originals_kept_bytes(budget->parts->pool);
 }
 
 static uint64_t incoming_bytes(const struct budget *budget)
 {
-	return originals_incoming(budget->use.pool) *
-		meter_file_mean(budget->use.meter);
+	return originals_incoming(budget->parts->pool) *
+		meter_file_mean(budget->parts->meter);
 }
 
 /*
@@ -115,21 +118,21 @@ static uint64_t incoming_bytes(const struct budget *budget)
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
-	uint64_t file = meter_file_mean(budget->use.meter);
+	uint64_t file = meter_file_mean(budget->parts->meter);
 	uint64_t desks = budget->desks_bytes + decode_bytes(budget);
 	uint64_t reserve = ahead_bytes(budget);
 	struct buffer *b;
 
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	reserve += desks > budget->share / 8 ? desks : budget->share / 8;
-	if (budget->use.outstanding_max > originals_kept(budget->use.pool))
-		reserve += (budget->use.outstanding_max -
-				   originals_kept(budget->use.pool)) *
+	if (budget->outstanding_max > originals_kept(budget->parts->pool))
+		reserve += (budget->outstanding_max -
+				   originals_kept(budget->parts->pool)) *
 			(cost < file ? cost : file);
-	if (originals_kept_bytes(budget->use.pool) + cost + reserve >
+	if (originals_kept_bytes(budget->parts->pool) + cost + reserve >
 		budget->share)
 		return NULL;
-	b = memory_get(budget->use.memory, bytes);
+	b = memory_get(budget->parts->memory, bytes);
 	if (!b)
 		return NULL;
 	budget_count_kept(budget, cost);
@@ -142,9 +145,9 @@ bool budget_for_encoded(const struct budget *budget, uint64_t step)
 	uint64_t reserve = decode_bytes(budget) +
 		(ahead > incoming ? ahead - incoming : 0);
 
-	ASSERT_TURN(budget->use.turn);
-	while (memory_room(budget->use.memory) < reserve)
-		if (!originals_reclaim_idle(budget->use.pool, step))
+	ASSERT_TURN(budget->parts->turn);
+	while (memory_room(budget->parts->memory) < reserve)
+		if (!originals_reclaim_idle(budget->parts->pool, step))
 			return false;
 	return true;
 }
@@ -152,17 +155,18 @@ bool budget_for_encoded(const struct budget *budget, uint64_t step)
 /* The files of all outstanding originals. */
 static uint64_t files_bytes(const struct budget *budget)
 {
-	return budget->use.outstanding_max * meter_file_mean(budget->use.meter);
+	return budget->outstanding_max * meter_file_mean(budget->parts->meter);
 }
 
 /* Are there echoes, and is the memory too small for all outstanding files? */
 static bool lacks_memory(const struct budget *budget)
 {
-	const struct settings *s = budget->use.s;
+	const struct settings *s = budget->parts->s;
 
 	return (s->changes || s->echo.p > s->echo.q) &&
-		originals_kept_bytes(budget->use.pool) + files_bytes(budget) +
-			decode_bytes(budget) + ahead_bytes(budget) >
+		originals_kept_bytes(budget->parts->pool) +
+			files_bytes(budget) + decode_bytes(budget) +
+			ahead_bytes(budget) >
 		budget->share;
 }
 
@@ -171,10 +175,10 @@ uint64_t budget_wanted_bytes(const struct budget *budget)
 {
 	uint64_t decode = budget->desks_bytes + decode_bytes(budget);
 	uint64_t ahead =
-		budget_ahead(budget) * meter_file_mean(budget->use.meter);
-	uint64_t fixed = budget->use.memory->limit - budget->share;
+		budget_ahead(budget) * meter_file_mean(budget->parts->meter);
+	uint64_t fixed = budget->parts->memory->limit - budget->share;
 
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return fixed + (files_bytes(budget) + decode + ahead) / 8 * 9;
 }
 
@@ -182,15 +186,15 @@ uint64_t budget_wanted_bytes(const struct budget *budget)
 static bool shares_memory(const struct budget *budget)
 {
 	return !lacks_memory(budget) ||
-		originals_incoming(budget->use.pool) <=
-		budget->use.s->c.threads ||
+		originals_incoming(budget->parts->pool) <=
+		budget->parts->c->threads ||
 		incoming_bytes(budget) < ahead_bytes(budget);
 }
 
 bool budget_may_read(const struct budget *budget, uint64_t bytes)
 {
-	ASSERT_TURN(budget->use.turn);
-	return memory_room(budget->use.memory) >=
+	ASSERT_TURN(budget->parts->turn);
+	return memory_room(budget->parts->memory) >=
 		bytes + decode_bytes(budget) &&
 		shares_memory(budget);
 }
@@ -207,50 +211,50 @@ bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes)
 
 bool budget_may_drop(const struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return shares_memory(budget);
 }
 
 bool budget_alone(const struct budget *budget, uint64_t bytes)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return budget->workers_bytes + bytes <= budget->alone_bytes;
 }
 
 bool budget_is_taken(const struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return budget->alone != NULL;
 }
 
 bool budget_at_rest(const struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return !budget->working && !budget->reading &&
-		!steps_ready(budget->use.steps);
+		!steps_ready(budget->parts->steps);
 }
 
 void budget_begin_read(struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	budget->reading++;
 }
 
 void budget_end_read(struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	budget->reading--;
 }
 
 uint32_t budget_reading(const struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return budget->reading;
 }
 
 uint32_t budget_working(const struct budget *budget)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return budget->working;
 }
 
@@ -268,14 +272,14 @@ uint8_t *desk_scratch(const struct desk *desk)
 
 void budget_begin_work(struct budget *budget, struct desk *desk)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	budget->working++;
 	desk->busy = true;
 }
 
 void budget_end_work(struct budget *budget, struct desk *desk)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	budget->working--;
 	desk->busy = false;
 }
@@ -283,12 +287,13 @@ void budget_end_work(struct budget *budget, struct desk *desk)
 void budget_charge(
 	struct budget *budget, struct desk *desk, uint64_t held_bytes)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	if (held_bytes > desk->charged)
 		memory_charge_over(
-			budget->use.memory, held_bytes - desk->charged);
+			budget->parts->memory, held_bytes - desk->charged);
 	else
-		memory_uncharge(budget->use.memory, desk->charged - held_bytes);
+		memory_uncharge(
+			budget->parts->memory, desk->charged - held_bytes);
 	budget->workers_bytes += held_bytes - desk->charged;
 	desk->charged = held_bytes;
 }
@@ -297,7 +302,7 @@ static void clear_desk(struct budget *budget, struct desk *desk)
 {
 	if (desk->scratch)
 		budget->desks_bytes -= memory_cost(desk->scratch->bytes);
-	memory_put(budget->use.memory, desk->scratch);
+	memory_put(budget->parts->memory, desk->scratch);
 	desk->scratch = NULL;
 }
 
@@ -329,16 +334,16 @@ static bool try_to_work(
 
 	if (desk->scratch && desk->scratch->bytes < bytes)
 		clear_desk(budget, desk);
-	if (!memory_charge(budget->use.memory, need->extra_bytes))
+	if (!memory_charge(budget->parts->memory, need->extra_bytes))
 		return false;
 	if (bytes && !desk->scratch) {
-		desk->scratch = memory_get(budget->use.memory, bytes);
+		desk->scratch = memory_get(budget->parts->memory, bytes);
 		if (desk->scratch)
 			budget->desks_bytes +=
 				memory_cost(desk->scratch->bytes);
 	}
 	if (bytes && !desk->scratch) {
-		memory_uncharge(budget->use.memory, need->extra_bytes);
+		memory_uncharge(budget->parts->memory, need->extra_bytes);
 		return false;
 	}
 	budget->desks_bytes += need->extra_bytes;
@@ -349,7 +354,7 @@ static bool try_to_work(
 /* Scratch memory of those who do not work. */
 static bool reclaim_scratch(struct budget *budget)
 {
-	for (uint32_t i = 0; i < budget->use.s->c.threads; i++) {
+	for (uint32_t i = 0; i < budget->parts->c->threads; i++) {
 		struct desk *desk = &budget->desks[i];
 
 		if (desk->busy || !desk->scratch)
@@ -363,16 +368,16 @@ static bool reclaim_scratch(struct budget *budget)
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	while (!try_to_work(budget, desk, need)) {
 		if (!may_fit(budget, need))
 			return -E2BIG;
 		if (reclaim_scratch(budget) ||
-			originals_reclaim_idle(budget->use.pool, 0))
+			originals_reclaim_idle(budget->parts->pool, 0))
 			continue;
 		if (budget->alone != desk)
 			return -EAGAIN;
-		if (!originals_reclaim_unused(budget->use.pool))
+		if (!originals_reclaim_unused(budget->parts->pool))
 			return -E2BIG;
 	}
 	return 0;
@@ -382,11 +387,11 @@ bool budget_feeds(const struct budget *budget)
 {
 	uint64_t bytes;
 	const struct original *o =
-		originals_first_starved(budget->use.pool, &bytes);
+		originals_first_starved(budget->parts->pool, &bytes);
 
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	return o && !budget->alone &&
-		(bytes <= memory_room(budget->use.memory) ||
+		(bytes <= memory_room(budget->parts->memory) ||
 			budget_at_rest(budget));
 }
 
@@ -394,14 +399,14 @@ void budget_feed(struct budget *budget, const struct desk *desk)
 {
 	if (budget_at_rest(budget))
 		budget->alone = desk;
-	original_feed(budget->use.pool,
-		originals_first_starved(budget->use.pool, NULL));
+	original_feed(budget->parts->pool,
+		originals_first_starved(budget->parts->pool, NULL));
 }
 
 void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
 {
-	ASSERT_TURN(budget->use.turn);
-	memory_uncharge(budget->use.memory, extra_bytes);
+	ASSERT_TURN(budget->parts->turn);
+	memory_uncharge(budget->parts->memory, extra_bytes);
 	budget->desks_bytes -= extra_bytes;
 	if (desk->scratch && desk->scratch->bytes > SCRATCH_KEPT_MAX)
 		clear_desk(budget, desk);
@@ -409,35 +414,36 @@ void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
 
 void budget_give_back(struct budget *budget, const struct desk *desk)
 {
-	ASSERT_TURN(budget->use.turn);
+	ASSERT_TURN(budget->parts->turn);
 	if (budget->alone == desk)
 		budget->alone = NULL;
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-int budget_new(struct budget **out, const struct budget_config *config)
+int budget_new(struct budget **out, const struct engine_parts *parts,
+	uint64_t outstanding_max)
 {
 	struct budget *budget = calloc(1, sizeof(*budget));
 
 	*out = budget;
 	if (!budget)
 		return -ENOMEM;
-	budget->use = *config;
-	budget->desks = calloc(config->s->c.threads, sizeof(*budget->desks));
+	budget->parts = parts;
+	budget->outstanding_max = outstanding_max;
+	budget->desks = calloc(parts->c->threads, sizeof(*budget->desks));
 	return budget->desks ? 0 : -ENOMEM;
 }
 
-void budget_open(struct budget *budget, const struct mount_help *help)
+void budget_open(struct budget *budget)
 {
-	budget->help = help;
-	budget->share = memory_room(budget->use.memory);
+	budget->share = memory_room(budget->parts->memory);
 	budget->alone_bytes = budget->share + budget->workers_bytes;
 }
 
 void budget_clear(struct budget *budget)
 {
-	for (uint32_t i = 0; i < budget->use.s->c.threads; i++)
+	for (uint32_t i = 0; i < budget->parts->c->threads; i++)
 		clear_desk(budget, &budget->desks[i]);
 }
 

@@ -15,6 +15,7 @@
 
 #include "loader/core/memory.h"
 #include "loader/core/turn.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/originals_impl.h"
 #include "loader/mount_help/mount_help.h"
@@ -23,24 +24,16 @@
 struct budget;
 struct desk;
 
-struct budget_config {
-	const struct settings *s;
-	struct turn *turn;
-	struct memory *memory;
-	struct meter *meter;
-	struct steps *steps;
-	struct originals *pool;
-	uint64_t outstanding_max; /* originals with servings owed, at most */
-};
-
 /* -- Life; without the lock until threads run -- */
 
-/* Returns -ENOMEM. Free *out after a failure, too. */
-int budget_new(struct budget **out, const struct budget_config *config);
+/* At most `outstanding_max` originals have servings owed. Returns -ENOMEM. Free
+ * *out after a failure, too. */
+int budget_new(struct budget **out, const struct engine_parts *parts,
+	uint64_t outstanding_max);
 void budget_free(struct budget *budget); /* NULL is allowed */
 /* Call this when all permanent memory has been charged: the rest is distributed
- * from now on. `help` may be NULL. */
-void budget_open(struct budget *budget, const struct mount_help *help);
+ * from now on. */
+void budget_open(struct budget *budget);
 /* Give up the scratch memory of all desks. */
 void budget_clear(struct budget *budget);
 

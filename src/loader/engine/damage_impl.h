@@ -7,34 +7,18 @@
 #define ENGINE_DAMAGE_IMPL_H
 
 #include "loader/dataset/dataset.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/outcome_impl.h"
 #include "loader/engine/originals_impl.h"
 #include "loader/core/settings.h"
-
-struct damage;
-
-struct damage_config {
-	const struct settings *s;
-	const struct dataset *dataset;
-	const struct turn *turn;
-	struct memory *memory;
-	struct meter *meter;
-	struct steps *steps;
-	struct originals *pool;
-	struct outcome *outcome;
-};
-
-/* -ENOMEM. */
-int damage_new(struct damage **out, const struct damage_config *config);
-void damage_free(struct damage *d); /* NULL is allowed */
 
 /*
  * The bytes read for an original cannot be used: substitute another example,
  * mark the original as failed, or stop the run. `stage` and `what` are for the
  * message. Needs the turn's lock.
  */
-void damage_fail(struct damage *d, struct original *o, int error,
-	const char *stage, const char *what);
+void damage_fail(const struct engine_parts *parts, struct original *o,
+	int error, const char *stage, const char *what);
 
 #endif

@@ -27,8 +27,9 @@ static const struct help_key *key_of(
 {
 	uint64_t index;
 
-	return original_is_file(o, &index) ? help_key(reader->use.help, index)
-					   : NULL;
+	return original_is_file(o, &index)
+		? help_key(reader->parts->help, index)
+		: NULL;
 }
 
 size_t direct_bytes(const struct reader *reader, const struct original *o)
@@ -49,10 +50,10 @@ uint64_t direct_example_bytes(
 /* Lock taken. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
-	ASSERT_TURN(reader->use.turn);
+	ASSERT_TURN(reader->parts->turn);
 	r->fd = -1;
-	help_note_read(reader->use.help, 0);
-	if (outcome_closing(reader->use.outcome))
+	help_note_read(reader->parts->help, 0);
+	if (outcome_closing(reader->parts->outcome))
 		reader_cancel(reader, r);
 	else
 		reader_open(reader, r);
@@ -68,9 +69,9 @@ static void on_bad_closed(struct uring_op *op, int res)
 	struct reader *reader = r->reader;
 
 	(void)res; /* was only read */
-	turn_lock(reader->use.turn);
+	turn_lock(reader->parts->turn);
 	go_through_mount(reader, r);
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 static void on_entry_read(struct uring_op *op, int res)
@@ -82,18 +83,18 @@ static void on_entry_read(struct uring_op *op, int res)
 		? res
 		: entry_check(r->buffer->data, (size_t)res, r->key, r->want);
 
-	turn_lock(reader->use.turn);
-	if (outcome_closing(reader->use.outcome)) {
+	turn_lock(reader->parts->turn);
+	if (outcome_closing(reader->parts->outcome)) {
 		reader_cancel(reader, r);
 	} else if (rc == 0) {
 		r->got = r->want;
-		meter_stats(reader->use.meter)->direct_hits++;
-		help_note_read(reader->use.help, r->want);
+		meter_stats(reader->parts->meter)->direct_hits++;
+		help_note_read(reader->parts->help, r->want);
 		reader_done(reader, r);
 	} else {
 		reader_queue(reader, r, begin_bad_close);
 	}
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 static void on_entry_open(struct uring_op *op, int res);
@@ -120,8 +121,8 @@ static void begin_entry_read(struct read_op *r)
 
 static void open_entry(struct reader *reader, struct read_op *r)
 {
-	r->ring = help_ring(reader->use.help);
-	r->dir_fd = help_tier(reader->use.help, r->tier);
+	r->ring = help_ring(reader->parts->help);
+	r->dir_fd = help_tier(reader->parts->help, r->tier);
 	reader_queue(reader, r, begin_entry_open);
 }
 
@@ -132,21 +133,21 @@ static void on_entry_open(struct uring_op *op, int res)
 	uint64_t bytes;
 	bool usable = res >= 0 && reader_check_file(res, true, &bytes) == 0;
 
-	turn_lock(reader->use.turn);
+	turn_lock(reader->parts->turn);
 	if (res >= 0)
 		r->fd = res;
-	if (outcome_closing(reader->use.outcome)) {
+	if (outcome_closing(reader->parts->outcome)) {
 		reader_cancel(reader, r);
 	} else if (res >= 0) {
 		reader_queue(
 			reader, r, usable ? begin_entry_read : begin_bad_close);
 	} else if (res == -ENOENT &&
-		help_tier(reader->use.help, ++r->tier) >= 0) {
+		help_tier(reader->parts->help, ++r->tier) >= 0) {
 		open_entry(reader, r);
 	} else {
 		go_through_mount(reader, r);
 	}
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 bool direct_start(struct reader *reader, struct read_op *r)

@@ -30,7 +30,8 @@ struct echo_change {
 };
 
 struct echoes {
-	struct echo_config use;
+	const struct engine_parts *parts; /* set once */
+	uint64_t before; /* changes that were made before this handle */
 	struct auto_echo measured; /* settings.measures */
 	bool due;   /* a step was returned since it was looked at */
 	bool ended; /* no more changes in this run */
@@ -53,7 +54,7 @@ static int reserve(struct echoes *e)
 static void changed(struct echoes *e)
 {
 	e->made++;
-	planner_look_again(e->use.planner);
+	planner_look_again(e->parts->planner);
 }
 
 /* -- As measured ----------------------------------------------------------- */
@@ -64,13 +65,13 @@ void echo_returned(struct echoes *e, bool full)
 	const struct sums *now = &view.now;
 	struct auto_sums sums;
 
-	ASSERT_TURN(e->use.turn);
-	if (!e->use.s->measures)
+	ASSERT_TURN(e->parts->turn);
+	if (!e->parts->s->measures)
 		return;
-	meter_view(e->use.meter, &view);
+	meter_view(e->parts->meter, &view);
 	sums = (struct auto_sums){
-		.steps = meter_stats(e->use.meter)->steps,
-		.fresh = meter_stats(e->use.meter)->fresh,
+		.steps = meter_stats(e->parts->meter)->steps,
+		.fresh = meter_stats(e->parts->meter)->fresh,
 		.full_ns = now->full_ns,
 		.full_reads = now->full_reads,
 		.long_ns = now->long_ns,
@@ -84,10 +85,10 @@ void echo_returned(struct echoes *e, bool full)
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
 		.wait_ns = now->wait_ns,
-		.planned = help_plans(e->use.help),
+		.planned = help_plans(e->parts->help),
 	};
 	if (sums.planned)
-		help_rates_get(e->use.help, &sums.rates, &sums.in_burst);
+		help_rates_get(e->parts->help, &sums.rates, &sums.in_burst);
 	auto_step(&e->measured, &sums);
 	e->due = true;
 }
@@ -102,8 +103,8 @@ static void follow(struct echoes *e)
 	e->due = false;
 	rc = reserve(e);
 	if (rc == 0)
-		rc = auto_change(&e->measured, e->use.schedule,
-			planner_planned_fresh(e->use.planner), &step);
+		rc = auto_change(&e->measured, e->parts->schedule,
+			planner_planned_fresh(e->parts->planner), &step);
 	if (rc < 0)
 		e->ended = true; /* the factor stays as it is */
 	if (rc <= 0)
@@ -118,27 +119,27 @@ static void follow(struct echoes *e)
  */
 static uint64_t needs_fresh(const struct echoes *e)
 {
-	const struct schedule *s = e->use.schedule;
+	const struct schedule *s = e->parts->schedule;
 	uint64_t spread = schedule_spread(s);
 
 	return 2 * spread +
-		((uint64_t)e->use.s->c.batches_ahead + 2) * e->use.s->c.batch;
+		((uint64_t)e->parts->c->batches_ahead + 2) * e->parts->c->batch;
 }
 
 const char *echo_reason(const struct echoes *e, uint64_t *needs)
 {
 	struct auto_part m;
 
-	ASSERT_TURN(e->use.turn);
+	ASSERT_TURN(e->parts->turn);
 	*needs = 0;
-	if (!e->use.s->changes)
+	if (!e->parts->s->changes)
 		return "";
-	if (!e->use.s->measures)
+	if (!e->parts->s->measures)
 		return "it changes at the steps in echo_log";
 	*needs = needs_fresh(e);
 	if (e->made > 0)
 		return "it follows r";
-	if (e->ended || schedule_fresh_count(e->use.schedule) < *needs)
+	if (e->ended || schedule_fresh_count(e->parts->schedule) < *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
 		return "not enough has been measured yet";
@@ -201,22 +202,23 @@ static void replay(struct echoes *e)
 {
 
 	while (e->made < e->logged &&
-		schedule_change_begins(e->use.schedule) <=
-			planner_planned_fresh(e->use.planner)) {
+		schedule_change_begins(e->parts->schedule) <=
+			planner_planned_fresh(e->parts->planner)) {
 		const struct echo_change *c = &e->log[e->made];
 		int rc = -ESTALE;
 
-		if (begins(e->use.schedule, c) >=
-			planner_planned_fresh(e->use.planner))
-			rc = schedule_change(e->use.schedule, c->step, c->echo);
+		if (begins(e->parts->schedule, c) >=
+			planner_planned_fresh(e->parts->planner))
+			rc = schedule_change(
+				e->parts->schedule, c->step, c->echo);
 		if (rc < 0) {
-			(void)error_set(outcome_message(e->use.outcome),
+			(void)error_set(outcome_message(e->parts->outcome),
 				-ESTALE,
 				"echo_log line %" PRIu64 " belongs to another "
 				"configuration: no change is possible at step "
 				"%" PRIu64,
 				e->made + 1, c->step);
-			(void)outcome_stop(e->use.outcome, -ESTALE);
+			(void)outcome_stop(e->parts->outcome, -ESTALE);
 			return;
 		}
 		changed(e);
@@ -225,42 +227,42 @@ static void replay(struct echoes *e)
 
 void echo_plan(struct echoes *e)
 {
-	ASSERT_TURN(e->use.turn);
-	if (e->use.s->measures)
+	ASSERT_TURN(e->parts->turn);
+	if (e->parts->s->measures)
 		follow(e);
-	else if (e->use.s->changes)
+	else if (e->parts->s->changes)
 		replay(e);
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-int echo_new(struct echoes **out, const struct echo_config *config,
-	struct error *err)
+int echo_new(struct echoes **out, const struct engine_parts *parts,
+	uint64_t before, struct error *err)
 {
-	const struct schedule *s = config->schedule;
+	const struct schedule *s = parts->schedule;
 	struct echoes *e = calloc(1, sizeof(*e));
 	int rc;
 
 	*out = e;
 	if (!e)
 		return error_set(err, -ENOMEM, "no memory for the echoes");
-	e->use = *config;
-	e->made = e->use.before;
-	if (e->use.s->measures) {
-		e->base = e->use.before;
-		auto_init(&e->measured, e->use.s->c.batch, e->use.s->c.threads,
-			schedule_spread(s), e->use.s->echo_max,
-			schedule_echo_at(s, UINT64_MAX));
+	e->parts = parts;
+	e->made = e->before = before;
+	if (e->parts->s->measures) {
+		e->base = e->before;
+		auto_init(&e->measured, e->parts->c->batch,
+			e->parts->c->threads, schedule_spread(s),
+			e->parts->s->echo_max, schedule_echo_at(s, UINT64_MAX));
 		return 0;
 	}
-	if (!e->use.s->changes)
+	if (!e->parts->s->changes)
 		return 0;
-	rc = parse_log(e, e->use.s->c.echo_log, err);
-	if (rc == 0 && e->logged < e->use.before)
+	rc = parse_log(e, e->parts->c->echo_log, err);
+	if (rc == 0 && e->logged < e->before)
 		rc = error_set(err, -ESTALE,
 			"the state was saved after %" PRIu64
 			" changes of the echo factor, but echo_log has %u",
-			e->use.before, e->logged);
+			e->before, e->logged);
 	return rc;
 }
 
@@ -277,11 +279,11 @@ int echo_print(const struct echoes *e, char *buf, size_t size)
 {
 	size_t used = 0;
 
-	ASSERT_TURN(e->use.turn);
+	ASSERT_TURN(e->parts->turn);
 	if (!size)
 		return -ENOSPC;
 	*buf = '\0';
-	for (uint64_t i = e->use.before - e->base; i < e->made - e->base; i++) {
+	for (uint64_t i = e->before - e->base; i < e->made - e->base; i++) {
 		const struct echo_change *c = &e->log[i];
 		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
 			c->step, c->echo.p, c->echo.q);
@@ -295,12 +297,12 @@ int echo_print(const struct echoes *e, char *buf, size_t size)
 
 uint64_t echo_changes(const struct echoes *e)
 {
-	ASSERT_TURN(e->use.turn);
+	ASSERT_TURN(e->parts->turn);
 	return e->made;
 }
 
 bool echo_measured(const struct echoes *e, struct auto_part *out)
 {
-	ASSERT_TURN(e->use.turn);
+	ASSERT_TURN(e->parts->turn);
 	return auto_measured(&e->measured, out);
 }

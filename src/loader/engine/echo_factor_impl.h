@@ -12,6 +12,7 @@
 
 #include "loader/engine/auto.h"
 #include "common/base/err.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/planner_impl.h"
 #include "loader/mount_help/mount_help.h"
@@ -21,21 +22,10 @@
 
 struct echoes;
 
-struct echo_config {
-	const struct settings *s;
-	const struct turn *turn;
-	struct schedule *schedule;
-	struct planner *planner;
-	struct meter *meter;
-	struct outcome *outcome;
-	const struct mount_help *help; /* or NULL */
-	uint64_t before; /* changes that were made before this handle */
-};
-
-/* Returns -EINVAL or -ESTALE if the log is not valid, or -ENOMEM. Free *out
- * after a failure, too. */
-int echo_new(struct echoes **out, const struct echo_config *config,
-	struct error *err);
+/* `before` changes were made before this handle. Returns -EINVAL or -ESTALE if
+ * the log is not valid, or -ENOMEM. Free *out after a failure, too. */
+int echo_new(struct echoes **out, const struct engine_parts *parts,
+	uint64_t before, struct error *err);
 void echo_free(struct echoes *e); /* NULL is allowed */
 
 /* Call this before the planner runs: changes the factor if necessary. */

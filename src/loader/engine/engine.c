@@ -30,16 +30,16 @@ static void *end_turn(void *arg)
 	struct read_op *reads;
 	bool ready;
 
-	reader_pump(engine->reader);
-	reads = reader_take(engine->reader);
+	reader_pump(engine->parts.reader);
+	reads = reader_take(engine->parts.reader);
 	/* The pool may be gone when a read that hung ends after the close. */
-	if (!outcome_closing(engine->outcome) &&
-		!budget_is_taken(engine->budget))
+	if (!outcome_closing(engine->parts.outcome) &&
+		!budget_is_taken(engine->parts.budget))
 		turn_mark_workers(&engine->turn,
-			(uint64_t)steps_ready(engine->steps) +
-				planner_wants(engine->planner) +
-				budget_feeds(engine->budget));
-	if (help_take_stirred(engine->help))
+			(uint64_t)steps_ready(engine->parts.steps) +
+				planner_wants(engine->parts.planner) +
+				budget_feeds(engine->parts.budget));
+	if (help_take_stirred(engine->parts.help))
 		turn_mark(&engine->turn, TURN_HELP);
 	ready = engine_is_ready(engine);
 	turn_ready(&engine->turn, ready);
@@ -52,8 +52,8 @@ static void start_reads(void *arg, void *chosen)
 {
 	struct engine *engine = arg;
 
-	if (!reader_begin(engine->reader, chosen) ||
-		!outcome_closing_now(engine->outcome))
+	if (!reader_begin(engine->parts.reader, chosen) ||
+		!outcome_closing_now(engine->parts.outcome))
 		return;
 	turn_lock(&engine->turn);
 	turn_mark(&engine->turn, TURN_CLOSER);
@@ -67,7 +67,7 @@ const struct turn_ops engine_turns = {begin_turn, end_turn, start_reads};
 static void say_closing(struct engine *engine)
 {
 	turn_lock(&engine->turn);
-	outcome_close(engine->outcome);
+	outcome_close(engine->parts.outcome);
 	for (int who = 0; who < TURN_WHO; who++)
 		turn_mark(&engine->turn, who);
 	turn_mark_workers(&engine->turn, UINT32_MAX);
@@ -88,31 +88,30 @@ static bool callers_left(struct engine *engine, uint64_t until_ns)
 /* Free everything that a hung read does not need. */
 static void abandon(struct engine *engine)
 {
-	lender_leave(engine->lender);
+	lender_leave(engine->parts.lender);
 	TURN_LOOK_SCOPE(&engine->turn);
-	workers_free(engine->workers);
-	budget_clear(engine->budget);
-	originals_free(engine->pool);
+	workers_free(engine->parts.workers);
+	budget_clear(engine->parts.budget);
+	originals_free(engine->parts.pool);
 	memory_trim(&engine->memory);
 }
 
 static void engine_free(struct engine *engine)
 {
-	reader_free(engine->reader);
-	help_free(engine->help);
-	workers_free(engine->workers);
-	echo_free(engine->echoes);
-	planner_free(engine->planner);
-	budget_free(engine->budget);
-	damage_free(engine->damage);
-	originals_free(engine->pool);
-	steps_free(engine->steps);
-	meter_free(engine->meter);
-	outcome_free(engine->outcome);
+	reader_free(engine->parts.reader);
+	help_free(engine->parts.help);
+	workers_free(engine->parts.workers);
+	echo_free(engine->parts.echoes);
+	planner_free(engine->parts.planner);
+	budget_free(engine->parts.budget);
+	originals_free(engine->parts.pool);
+	steps_free(engine->parts.steps);
+	meter_free(engine->parts.meter);
+	outcome_free(engine->parts.outcome);
 	memory_trim(&engine->memory);
-	if (engine->lender)
-		lender_leave(engine->lender);
-	dataset_close(engine->dataset);
+	if (engine->parts.lender)
+		lender_leave(engine->parts.lender);
+	dataset_close(engine->parts.dataset);
 	if (engine->turns)
 		turn_release(&engine->turn);
 	free(engine);
@@ -130,10 +129,10 @@ int engine_close(struct batch_source *source)
 		return 0;
 	}
 	say_closing(engine);
-	left = reader_stop(engine->reader, READS_END_NS);
-	ended = workers_stop(engine->workers, until_ns) &&
+	left = reader_stop(engine->parts.reader, READS_END_NS);
+	ended = workers_stop(engine->parts.workers, until_ns) &&
 		callers_left(engine, until_ns);
-	ended = help_stop(engine->help, until_ns) && ended;
+	ended = help_stop(engine->parts.help, until_ns) && ended;
 	if (ended && !left)
 		engine_free(engine);
 	else if (ended)
@@ -159,7 +158,7 @@ static void engine_message(struct batch_source *source, struct error *out)
 	struct engine *engine = engine_of(source);
 
 	TURN_LOOK_SCOPE(&engine->turn);
-	*out = *outcome_why(engine->outcome);
+	*out = *outcome_why(engine->parts.outcome);
 }
 
 static const struct settings *engine_settings(const struct batch_source *source)
@@ -169,7 +168,7 @@ static const struct settings *engine_settings(const struct batch_source *source)
 
 static const struct dataset *engine_dataset(const struct batch_source *source)
 {
-	return engine_of(source)->dataset;
+	return engine_of(source)->parts.dataset;
 }
 
 static uint64_t engine_steps_left(struct batch_source *source)
@@ -177,7 +176,8 @@ static uint64_t engine_steps_left(struct batch_source *source)
 	struct engine *engine = engine_of(source);
 
 	TURN_LOOK_SCOPE(&engine->turn);
-	return planner_steps(engine->planner) - steps_first(engine->steps);
+	return planner_steps(engine->parts.planner) -
+		steps_first(engine->parts.steps);
 }
 
 static uint64_t engine_step(struct batch_source *source)
@@ -185,7 +185,7 @@ static uint64_t engine_step(struct batch_source *source)
 	struct engine *engine = engine_of(source);
 
 	TURN_LOOK_SCOPE(&engine->turn);
-	return steps_first(engine->steps);
+	return steps_first(engine->parts.steps);
 }
 
 static uint64_t engine_epoch_end(struct batch_source *source, uint64_t epoch)
@@ -202,7 +202,7 @@ static void engine_failure(
 	struct engine *engine = engine_of(source);
 
 	TURN_LOOK_SCOPE(&engine->turn);
-	*out = *outcome_failure(engine->outcome);
+	*out = *outcome_failure(engine->parts.outcome);
 }
 
 static int engine_echo_log(struct batch_source *source, char *buf, size_t size)
@@ -210,7 +210,7 @@ static int engine_echo_log(struct batch_source *source, char *buf, size_t size)
 	struct engine *engine = engine_of(source);
 
 	TURN_LOOK_SCOPE(&engine->turn);
-	return echo_print(engine->echoes, buf, size);
+	return echo_print(engine->parts.echoes, buf, size);
 }
 
 const struct loader_ops engine_ops = {

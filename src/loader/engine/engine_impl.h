@@ -9,9 +9,9 @@
  * outcome says how the run ends.
  *
  * One lock, that of loader/core/turn.h, guards all parts, except members that
- *are set once or have an owner. It is held for a few list operations, never
- *while decoding or during a file operation. The consequences of a change are
- *handled at the end of the turn. A part calls only those below it:
+ * are set once or have an owner. It is held for a few list operations, never
+ * while decoding or during a file operation. The consequences of a change are
+ * handled at the end of the turn. A part calls only those below it:
  *
  *	workers -> echoes -> planner -> budget -> originals -> steps
  *	   +---------> damage -----------------------^   (reader, too)
@@ -27,6 +27,7 @@
 #include "loader/engine/batch.h"
 #include "loader/dataset/dataset.h"
 #include "loader/engine/echo_factor_impl.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/engine.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/planner_impl.h"
@@ -38,25 +39,13 @@
 #include "loader/core/settings.h"
 
 struct engine {
-	/* Set once, in this order. */
-	struct settings s;
-	struct dataset *dataset;
-	struct turn turn; /* the lock */
-	bool turns;	  /* there is one */
-	struct lender *lender;
-	struct outcome *outcome;
-	struct meter *meter;
-	struct steps *steps;
-	struct originals *pool;
-	struct damage *damage;
-	struct budget *budget;
-	struct workers *workers;
-	struct mount_help *help; /* of the dataset's mount, or NULL */
-	struct planner *planner;
-	struct echoes *echoes;
-	struct reader *reader;
-	bool complete;		    /* all parts exist: turns may be taken */
 	struct batch_source source; /* what others know of it */
+	struct engine_parts parts;
+	/* Set once. */
+	struct settings s;
+	struct turn turn;
+	bool turns;    /* there is one */
+	bool complete; /* all parts exist: turns may be taken */
 
 	/* The lock. */
 	struct memory memory;

@@ -19,19 +19,20 @@
 
 static bool all_lent(const struct engine *engine)
 {
-	return lender_all_lent(engine->lender);
+	return lender_all_lent(engine->parts.lender);
 }
 
 static bool at_end(const struct engine *engine)
 {
-	return planner_at_end(engine->planner) && !steps_oldest(engine->steps);
+	return planner_at_end(engine->parts.planner) &&
+		!steps_oldest(engine->parts.steps);
 }
 
 bool engine_is_ready(const struct engine *engine)
 {
-	return outcome_closing(engine->outcome) ||
-		outcome_stopped(engine->outcome) ||
-		steps_finished(engine->steps) || at_end(engine) ||
+	return outcome_closing(engine->parts.outcome) ||
+		outcome_stopped(engine->parts.outcome) ||
+		steps_finished(engine->parts.steps) || at_end(engine) ||
 		all_lent(engine);
 }
 
@@ -45,10 +46,10 @@ static int stop(struct engine *engine, const struct step *st)
 		.step = st->number,
 	};
 
-	outcome_fail(engine->outcome, &failure);
-	(void)error_set(outcome_message(engine->outcome), st->error,
+	outcome_fail(engine->parts.outcome, &failure);
+	(void)error_set(outcome_message(engine->parts.outcome), st->error,
 		"step %" PRIu64 ": %s", st->number, st->why ? st->why : "%m");
-	return outcome_stop(engine->outcome, st->error);
+	return outcome_stop(engine->parts.outcome, st->error);
 }
 
 /*
@@ -58,10 +59,12 @@ static int stop(struct engine *engine, const struct step *st)
  */
 static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
-	uint64_t share = dataset_count(engine->dataset) / engine->s.c.world;
+	uint64_t share =
+		dataset_count(engine->parts.dataset) / engine->s.c.world;
 	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
-	uint64_t fresh = meter_stats(engine->meter)->fresh + st->fresh;
-	uint64_t damaged = meter_damaged_fresh(engine->meter) + st->damaged;
+	uint64_t fresh = meter_stats(engine->parts.meter)->fresh + st->fresh;
+	uint64_t damaged =
+		meter_damaged_fresh(engine->parts.meter) + st->damaged;
 
 	return engine->s.c.policy != REFRAIN_FAIL && fresh >= least &&
 		(double)damaged > engine->s.c.max_damage * (double)fresh;
@@ -69,27 +72,28 @@ static bool is_too_damaged(const struct engine *engine, const struct step *st)
 
 static int stop_too_damaged(struct engine *engine, const struct step *st)
 {
-	(void)error_set(outcome_message(engine->outcome), -EBADMSG,
+	(void)error_set(outcome_message(engine->parts.outcome), -EBADMSG,
 		"step %" PRIu64 ": %" PRIu64 " of %" PRIu64
 		" examples are damaged, more than max_damage allows (%g %%); "
 		"the last: %s",
-		st->number, meter_damaged_fresh(engine->meter) + st->damaged,
-		meter_stats(engine->meter)->fresh + st->fresh,
+		st->number,
+		meter_damaged_fresh(engine->parts.meter) + st->damaged,
+		meter_stats(engine->parts.meter)->fresh + st->fresh,
 		100 * engine->s.c.max_damage,
-		outcome_damage(engine->outcome)->msg);
-	return outcome_stop(engine->outcome, -EBADMSG);
+		outcome_damage(engine->parts.outcome)->msg);
+	return outcome_stop(engine->parts.outcome, -EBADMSG);
 }
 
 /* 1, 0, -errno, or -EAGAIN: it would wait. */
 static int look(struct engine *engine)
 {
-	struct step *st = steps_finished(engine->steps);
+	struct step *st = steps_finished(engine->parts.steps);
 
-	if (outcome_closing(engine->outcome))
-		return error_set(outcome_message(engine->outcome), -ESHUTDOWN,
-			"the loader is closed");
-	if (outcome_stopped(engine->outcome))
-		return outcome_stopped(engine->outcome);
+	if (outcome_closing(engine->parts.outcome))
+		return error_set(outcome_message(engine->parts.outcome),
+			-ESHUTDOWN, "the loader is closed");
+	if (outcome_stopped(engine->parts.outcome))
+		return outcome_stopped(engine->parts.outcome);
 	if (st && st->error)
 		return stop(engine, st);
 	if (st)
@@ -98,15 +102,15 @@ static int look(struct engine *engine)
 	if (at_end(engine))
 		return 0;
 	if (all_lent(engine))
-		return error_set(outcome_message(engine->outcome), -EBUSY,
+		return error_set(outcome_message(engine->parts.outcome), -EBUSY,
 			"all %u batches are lent; release one",
-			lender_count(engine->lender));
+			lender_count(engine->parts.lender));
 	return -EAGAIN;
 }
 
 static int timed_out(struct engine *engine, uint64_t called_ns)
 {
-	watch_describe(engine->steps, engine->outcome,
+	watch_describe(engine->parts.steps, engine->parts.outcome,
 		engine->waited_ns + clock_now_ns() - called_ns);
 	return -ETIMEDOUT;
 }
@@ -162,13 +166,14 @@ static void count_returned(
 	};
 
 	engine_tick(engine);
-	meter_returned(engine->meter, &counts);
-	echo_returned(engine->echoes, reader_is_full(engine->reader));
+	meter_returned(engine->parts.meter, &counts);
+	echo_returned(
+		engine->parts.echoes, reader_is_full(engine->parts.reader));
 }
 
 static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 {
-	struct step *st = steps_oldest(engine->steps);
+	struct step *st = steps_oldest(engine->parts.steps);
 	struct lent_batch *lent = &st->slab->lent_batch;
 	struct refrain_batch *b = &lent->batch;
 
@@ -183,8 +188,8 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	slab_lend(st->slab);
 	st->slab = NULL;
 	count_returned(engine, st, called_ns);
-	steps_return(engine->steps);
-	help_moved(engine->help);
+	steps_return(engine->parts.steps);
+	help_moved(engine->parts.help);
 	return lent;
 }
 
@@ -194,7 +199,7 @@ static void leave(struct engine *engine)
 {
 	TURN_LOOK_SCOPE(&engine->turn);
 	engine->callers--;
-	if (outcome_closing(engine->outcome))
+	if (outcome_closing(engine->parts.outcome))
 		turn_wake_closer(&engine->turn);
 }
 
@@ -207,7 +212,7 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 
 	turn_lock(&engine->turn);
 	engine->callers++;
-	outcome_begin_call(engine->outcome);
+	outcome_begin_call(engine->parts.outcome);
 	rc = wait_for_step(engine, timeout_ms, called_ns);
 	/* A caller that waits in several calls has waited in all of them. */
 	if (rc == -ETIMEDOUT && !since_ns)

@@ -39,7 +39,7 @@ static uint64_t tables_bytes(const struct engine *engine, uint64_t originals)
 {
 	const struct refrain_config *c = &engine->s.c;
 
-	return sizeof(*engine) + dataset_memory_bytes(engine->dataset) +
+	return sizeof(*engine) + dataset_memory_bytes(engine->parts.dataset) +
 		originals_bytes(originals) +
 		steps_bytes(c->batches_ahead, c->batch) +
 		c->batch * sizeof(struct example) +
@@ -107,8 +107,8 @@ static void on_free_slab(void *arg)
 static int open_lender(struct engine *engine, const struct slab_place *place,
 	struct error *err)
 {
-	int rc = lender_new(&engine->lender, &engine->s, slab_count(&engine->s),
-		place, on_free_slab, engine);
+	int rc = lender_new(&engine->parts.lender, &engine->s,
+		slab_count(&engine->s), place, on_free_slab, engine);
 
 	if (rc == -EINVAL)
 		return error_set(err, rc,
@@ -137,7 +137,8 @@ static int open_schedule(
 	struct schedule_facts facts;
 	int rc;
 
-	settings_schedule(&engine->s, dataset_count(engine->dataset), &config);
+	settings_schedule(
+		&engine->s, dataset_count(engine->parts.dataset), &config);
 	rc = state_restore(engine, &config, &start->step, &start->changes, err);
 	if (rc < 0)
 		return rc;
@@ -146,7 +147,7 @@ static int open_schedule(
 	if (start->outstanding_max > facts.fresh)
 		start->outstanding_max = facts.fresh;
 	start->originals = original_count(engine, start->outstanding_max);
-	meter_set_window(engine->meter,
+	meter_set_window(engine->parts.meter,
 		schedule_settings(&engine->schedule)->window /
 			engine->s.c.batch);
 	return 0;
@@ -155,71 +156,17 @@ static int open_schedule(
 static int open_pool(
 	struct engine *engine, const struct start *start, struct error *err)
 {
-	const struct refrain_config *c = &engine->s.c;
-	struct originals_config config = {
-		.turn = &engine->turn,
-		.memory = &engine->memory,
-		.meter = engine->meter,
-		.schedule = &engine->schedule,
-		.count = start->originals,
-	};
+	struct engine_parts *parts = &engine->parts;
 
-	if (steps_new(&engine->steps, &engine->turn, c->batches_ahead,
-		    c->batch) < 0)
+	if (steps_new(&parts->steps, parts->turn, parts->c->batches_ahead,
+		    parts->c->batch) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
-	steps_begin(engine->steps, start->step);
-	config.steps = engine->steps;
-	if (originals_new(&engine->pool, &config) < 0)
+	steps_begin(parts->steps, start->step);
+	if (originals_new(&parts->pool, parts, start->originals) < 0)
 		return error_set(err, -ENOMEM, "no memory for the pool");
-	return 0;
-}
-
-static int open_budget(
-	struct engine *engine, const struct start *start, struct error *err)
-{
-	struct damage_config damage = {
-		.s = &engine->s,
-		.dataset = engine->dataset,
-		.turn = &engine->turn,
-		.memory = &engine->memory,
-		.meter = engine->meter,
-		.steps = engine->steps,
-		.pool = engine->pool,
-		.outcome = engine->outcome,
-	};
-	struct budget_config budget = {
-		.s = &engine->s,
-		.turn = &engine->turn,
-		.memory = &engine->memory,
-		.meter = engine->meter,
-		.steps = engine->steps,
-		.pool = engine->pool,
-		.outstanding_max = start->outstanding_max,
-	};
-
-	if (damage_new(&engine->damage, &damage) < 0 ||
-		budget_new(&engine->budget, &budget) < 0)
+	if (budget_new(&parts->budget, parts, start->outstanding_max) < 0)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	return 0;
-}
-
-static int open_workers(struct engine *engine, struct error *err)
-{
-	struct workers_config config = {
-		.s = &engine->s,
-		.dataset = engine->dataset,
-		.turn = &engine->turn,
-		.schedule = &engine->schedule,
-		.memory = &engine->memory,
-		.meter = engine->meter,
-		.steps = engine->steps,
-		.pool = engine->pool,
-		.damage = engine->damage,
-		.budget = engine->budget,
-		.outcome = engine->outcome,
-	};
-
-	return workers_new(&engine->workers, &config, err);
 }
 
 /* The state of the run for the mount, as of a turn. */
@@ -228,12 +175,12 @@ static void say_run(void *arg, struct help_run *out)
 	struct engine *engine = arg;
 
 	*out = (struct help_run){
-		.fresh = meter_stats(engine->meter)->fresh,
-		.step = steps_first(engine->steps),
-		.read_fresh = planner_read_fresh(engine->planner),
-		.step_ns = meter_step_ns(engine->meter),
+		.fresh = meter_stats(engine->parts.meter)->fresh,
+		.step = steps_first(engine->parts.steps),
+		.read_fresh = planner_read_fresh(engine->parts.planner),
+		.step_ns = meter_step_ns(engine->parts.meter),
 		.schedule = &engine->schedule,
-		.closing = outcome_closing(engine->outcome),
+		.closing = outcome_closing(engine->parts.outcome),
 	};
 }
 
@@ -242,7 +189,7 @@ static void open_help(struct engine *engine, const struct start *start)
 {
 	struct help_config config = {
 		.s = &engine->s,
-		.dataset = engine->dataset,
+		.dataset = engine->parts.dataset,
 		.turn = &engine->turn,
 		.run = say_run,
 		.arg = engine,
@@ -251,69 +198,10 @@ static void open_help(struct engine *engine, const struct start *start)
 		.room_bytes = memory_room(&engine->memory),
 	};
 
-	engine->help = help_new(&config);
-	memory_charge_over(&engine->memory, help_memory_bytes(engine->help));
-	budget_open(engine->budget, engine->help);
-}
-
-static int open_planner(
-	struct engine *engine, const struct start *start, struct error *err)
-{
-	struct planner_config config = {
-		.s = &engine->s,
-		.dataset = engine->dataset,
-		.turn = &engine->turn,
-		.schedule = &engine->schedule,
-		.lender = engine->lender,
-		.steps = engine->steps,
-		.pool = engine->pool,
-		.budget = engine->budget,
-		.meter = engine->meter,
-		.outcome = engine->outcome,
-		.first_step = start->step,
-	};
-
-	return planner_new(&engine->planner, &config, err);
-}
-
-static int open_echoes(
-	struct engine *engine, const struct start *start, struct error *err)
-{
-	struct echo_config config = {
-		.s = &engine->s,
-		.turn = &engine->turn,
-		.schedule = &engine->schedule,
-		.planner = engine->planner,
-		.meter = engine->meter,
-		.outcome = engine->outcome,
-		.help = engine->help,
-		.before = start->changes,
-	};
-
-	return echo_new(&engine->echoes, &config, err);
-}
-
-static int open_reader(struct engine *engine, struct error *err)
-{
-	struct reader_config config = {
-		.s = &engine->s,
-		.dataset = engine->dataset,
-		.turn = &engine->turn,
-		.memory = &engine->memory,
-		.meter = engine->meter,
-		.steps = engine->steps,
-		.pool = engine->pool,
-		.damage = engine->damage,
-		.budget = engine->budget,
-		.planner = engine->planner,
-		.outcome = engine->outcome,
-		.help = engine->help,
-	};
-
-	if (reader_new(&engine->reader, &config) < 0)
-		return error_set(err, -ENOMEM, "no memory for the reads");
-	engine->complete = true;
-	return 0;
+	engine->parts.help = help_new(&config);
+	memory_charge_over(
+		&engine->memory, help_memory_bytes(engine->parts.help));
+	budget_open(engine->parts.budget);
 }
 
 /* -- In order -------------------------------------------------------------- */
@@ -326,8 +214,8 @@ static int open_turns(struct engine *engine, struct error *err)
 	engine->turns = true;
 	if (rc < 0)
 		return error_set(err, rc, "cannot make an eventfd: %m");
-	if (outcome_new(&engine->outcome, &engine->turn) < 0 ||
-		meter_new(&engine->meter, &engine->turn) < 0)
+	if (outcome_new(&engine->parts.outcome, &engine->turn) < 0 ||
+		meter_new(&engine->parts.meter, &engine->turn) < 0)
 		return error_set(err, -ENOMEM, "no memory for the counters");
 	return 0;
 }
@@ -335,8 +223,9 @@ static int open_turns(struct engine *engine, struct error *err)
 static int open_parts(struct engine *engine, const struct slab_place *place,
 	struct error *err)
 {
+	struct engine_parts *parts = &engine->parts;
 	struct start start;
-	int rc = engine_open_dataset(&engine->s, &engine->dataset, err);
+	int rc = engine_open_dataset(&engine->s, &parts->dataset, err);
 
 	if (rc == 0)
 		rc = open_turns(engine, err);
@@ -349,16 +238,19 @@ static int open_parts(struct engine *engine, const struct slab_place *place,
 	if (rc == 0)
 		rc = open_pool(engine, &start, err);
 	if (rc == 0)
-		rc = open_budget(engine, &start, err);
-	if (rc == 0)
-		rc = open_workers(engine, err);
+		rc = workers_new(&parts->workers, parts, err);
 	if (rc < 0)
 		return rc;
 	open_help(engine, &start);
-	rc = open_planner(engine, &start, err);
+	rc = planner_new(&parts->planner, parts, start.step, err);
 	if (rc == 0)
-		rc = open_echoes(engine, &start, err);
-	return rc < 0 ? rc : open_reader(engine, err);
+		rc = echo_new(&parts->echoes, parts, start.changes, err);
+	if (rc < 0)
+		return rc;
+	if (reader_new(&parts->reader, parts) < 0)
+		return error_set(err, -ENOMEM, "no memory for the reads");
+	engine->complete = true;
+	return 0;
 }
 
 /* Threads of a library take no signals. */
@@ -369,13 +261,13 @@ static int begin_threads(struct engine *engine, struct error *err)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
-	rc = reader_start(engine->reader, err);
+	rc = reader_start(engine->parts.reader, err);
 	if (rc == 0)
-		help_start(engine->help, reader_ring(engine->reader),
+		help_start(engine->parts.help,
+			reader_ring(engine->parts.reader),
 			engine->s.c.reads_ahead);
 	if (rc == 0)
-		rc = workers_start(
-			engine->workers, engine->planner, engine->echoes, err);
+		rc = workers_start(engine->parts.workers, err);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
@@ -398,6 +290,11 @@ int engine_open(struct batch_source **out, const struct refrain_config *config,
 	if (!engine)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	engine->source.ops = &engine_ops;
+	engine->parts = (struct engine_parts){.s = &engine->s,
+		.c = &engine->s.c,
+		.turn = &engine->turn,
+		.memory = &engine->memory,
+		.schedule = &engine->schedule};
 	memory_init(&engine->memory, 0);
 	rc = settings_init(&engine->s, config, err);
 	if (rc == 0)

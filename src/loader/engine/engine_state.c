@@ -96,9 +96,12 @@ static struct state_of state_of_engine(const struct engine *engine)
 {
 	return (struct state_of){
 		.s = &engine->s,
-		.fingerprint = dataset_fingerprint(engine->dataset),
-		.changes = engine->echoes ? echo_changes(engine->echoes) : 0,
-		.step = engine->steps ? steps_first(engine->steps) : 0,
+		.fingerprint = dataset_fingerprint(engine->parts.dataset),
+		.changes = engine->parts.echoes
+			? echo_changes(engine->parts.echoes)
+			: 0,
+		.step = engine->parts.steps ? steps_first(engine->parts.steps)
+					    : 0,
 	};
 }
 
@@ -111,7 +114,7 @@ int engine_save_at(
 	TURN_LOOK_SCOPE(&engine->turn);
 	of = state_of_engine(engine);
 	return state_save(&of, &engine->schedule, step, buf, size,
-		outcome_message(engine->outcome));
+		outcome_message(engine->parts.outcome));
 }
 
 int engine_save(struct batch_source *source, void *buf, size_t size)
@@ -122,7 +125,7 @@ int engine_save(struct batch_source *source, void *buf, size_t size)
 	TURN_LOOK_SCOPE(&engine->turn);
 	of = state_of_engine(engine);
 	return state_save(&of, &engine->schedule, of.step, buf, size,
-		outcome_message(engine->outcome));
+		outcome_message(engine->parts.outcome));
 }
 
 /* -- Going on from there --------------------------------------------------- */
@@ -241,6 +244,6 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 	*step = begun.step;
 	*changes = begun.changes;
 	TURN_LOOK_SCOPE(&engine->turn);
-	meter_stats(engine->meter)->dropped_echoes = begun.echoes_dropped;
+	meter_stats(engine->parts.meter)->dropped_echoes = begun.echoes_dropped;
 	return 0;
 }

@@ -58,7 +58,7 @@ static double upstream_ms(
 		from->decode_ns;
 	return ratio((double)ns * engine->s.c.batch,
 		(double)(now->decoded - from->decoded) *
-			workers_count(engine->workers) * 1e6);
+			workers_count(engine->parts.workers) * 1e6);
 }
 
 /*
@@ -70,10 +70,11 @@ static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 {
 	struct refrain_stage *decode = &out->stages[REFRAIN_STAGE_DECODE];
 	struct refrain_stage *augment = &out->stages[REFRAIN_STAGE_AUGMENT];
-	double all = (double)workers_cpu_ns(engine->workers);
+	double all = (double)workers_cpu_ns(engine->parts.workers);
 	double busy = (double)(decode->busy_ns + augment->busy_ns);
 
-	out->stages[REFRAIN_STAGE_READ].cpu_ns = reader_cpu_ns(engine->reader);
+	out->stages[REFRAIN_STAGE_READ].cpu_ns =
+		reader_cpu_ns(engine->parts.reader);
 	decode->cpu_ns = (uint64_t)(all * ratio((double)decode->busy_ns, busy));
 	augment->cpu_ns =
 		(uint64_t)(all * ratio((double)augment->busy_ns, busy));
@@ -83,28 +84,29 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	struct refrain_stats *out)
 {
 	const struct sums *now = &m->now;
-	struct schedule_echo e =
-		schedule_echo_at(&engine->schedule, steps_first(engine->steps));
+	struct schedule_echo e = schedule_echo_at(
+		&engine->schedule, steps_first(engine->parts.steps));
 	struct auto_part measured;
 	struct rates r;
 
-	rates_of(m, workers_count(engine->workers), &r);
+	rates_of(m, workers_count(engine->parts.workers), &r);
 	out->size = sizeof(*out);
 	derive_cpu(engine, out);
 	out->mean_lag_steps = ratio((double)m->lag_sum, (double)m->lags);
 	if (!m->lags)
 		out->min_lag_steps = 0;
 	out->echo_factor = ratio(e.p, e.q);
-	out->echo_changes = echo_changes(engine->echoes);
-	out->pool_bytes = originals_kept_bytes(engine->pool);
+	out->echo_changes = echo_changes(engine->parts.echoes);
+	out->pool_bytes = originals_kept_bytes(engine->parts.pool);
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
-	out->mount_returns = help_returns(engine->help);
+	out->mount_returns = help_returns(engine->parts.help);
 	if (out->rereads)
-		out->memory_wanted_bytes = budget_wanted_bytes(engine->budget);
+		out->memory_wanted_bytes =
+			budget_wanted_bytes(engine->parts.budget);
 	out->t_upstream_ms = upstream_ms(engine, m);
 	out->t_downstream_ms = r.trainer + r.augment;
-	if (echo_measured(engine->echoes, &measured)) {
+	if (echo_measured(engine->parts.echoes, &measured)) {
 		out->t_upstream_ms = measured.up_ns / NS_PER_MS;
 		out->t_downstream_ms = measured.down_ns / NS_PER_MS;
 	}
@@ -113,7 +115,8 @@ static void derive(struct engine *engine, const struct meter_view *m,
 		ratio((double)(now->wait_ns - m->first.wait_ns),
 			(double)(now->wall_ns - m->first.wall_ns));
 	out->stream_hash = m->stream_hash;
-	out->echo_reason = echo_reason(engine->echoes, &out->echo_needs_fresh);
+	out->echo_reason =
+		echo_reason(engine->parts.echoes, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
 	/* A batch is put together as its samples are made: echoes of whole
 	 * ones would save no more than echoes after augmentation. */
@@ -123,15 +126,16 @@ static void derive(struct engine *engine, const struct meter_view *m,
 
 void engine_tick(struct engine *engine)
 {
-	bool unread = steps_unfinished(engine->steps) >
-		budget_working(engine->budget) + steps_ready(engine->steps);
+	bool unread = steps_unfinished(engine->parts.steps) >
+		budget_working(engine->parts.budget) +
+			steps_ready(engine->parts.steps);
 	struct meter_state state = {
 		.waiting = unread ? turn_idle(&engine->turn) : 0,
-		.full = reader_is_full(engine->reader),
-		.reading = budget_reading(engine->budget) > 0,
+		.full = reader_is_full(engine->parts.reader),
+		.reading = budget_reading(engine->parts.budget) > 0,
 	};
 
-	meter_tick(engine->meter, &state);
+	meter_tick(engine->parts.meter, &state);
 }
 
 void engine_stats(struct batch_source *source, struct refrain_stats *out)
@@ -141,7 +145,7 @@ void engine_stats(struct batch_source *source, struct refrain_stats *out)
 
 	TURN_LOOK_SCOPE(&engine->turn);
 	engine_tick(engine);
-	*out = *meter_stats(engine->meter);
-	meter_view(engine->meter, &view);
+	*out = *meter_stats(engine->parts.meter);
+	meter_view(engine->parts.meter, &view);
 	derive(engine, &view, out);
 }

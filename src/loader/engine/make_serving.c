@@ -31,7 +31,8 @@ struct make {
 
 /* -- Status of a sample ---------------------------------------------------- */
 
-static void fill_place(struct workers *all, struct serving *s, int status)
+static void fill_place(
+	const struct engine_parts *parts, struct serving *s, int status)
 {
 	const struct schedule_slot *slot = &s->step->slots[s->place];
 	const struct original *o = s->original;
@@ -46,7 +47,7 @@ static void fill_place(struct workers *all, struct serving *s, int status)
 	slab->status[s->place] = status;
 	slab->labels[s->place] = o->label;
 	if (o->attempt && !replaced) {
-		dataset_example(all->use.dataset, slot->index, &own);
+		dataset_example(parts->dataset, slot->index, &own);
 		slab->labels[s->place] = own.label;
 	}
 	s->step->substituted += replaced;
@@ -59,15 +60,15 @@ static struct refrain_crop *crop_place(struct serving *s)
 	return &s->step->slab->crops[s->place];
 }
 
-static uint8_t *place_of(const struct workers *all, struct serving *s)
+static uint8_t *place_of(const struct engine_parts *parts, struct serving *s)
 {
-	return s->step->slab->data + s->place * all->use.s->sample_bytes;
+	return s->step->slab->data + s->place * parts->s->sample_bytes;
 }
 
 /* Zeros, in no part of an image. */
-static void zero(struct workers *all, struct serving *s)
+static void zero(const struct engine_parts *parts, struct serving *s)
 {
-	memset(place_of(all, s), 0, all->use.s->sample_bytes);
+	memset(place_of(parts, s), 0, parts->s->sample_bytes);
 	s->step->slab->crops[s->place] = (struct refrain_crop){0};
 }
 
@@ -76,12 +77,12 @@ static void zero(struct workers *all, struct serving *s)
  * with zeros, otherwise the step fails. The message is that of the lowest place
  * in the batch.
  */
-static void note_failure(
-	struct workers *all, struct serving *s, int status, const char *why)
+static void note_failure(const struct engine_parts *parts, struct serving *s,
+	int status, const char *why)
 {
 	struct step *st = s->step;
 
-	if (all->use.s->c.policy == REFRAIN_ZERO_FILL || !status)
+	if (parts->c->policy == REFRAIN_ZERO_FILL || !status)
 		return;
 	if (st->error && st->error_place < s->place)
 		return;
@@ -96,7 +97,8 @@ static void note_failure(
 /*
  * The original is intact, but augment() or augment_fn() failed on this serving.
  */
-static void note_augment(struct workers *all, struct serving *s, int status)
+static void note_augment(
+	const struct engine_parts *parts, struct serving *s, int status)
 {
 	struct error why;
 
@@ -104,22 +106,22 @@ static void note_augment(struct workers *all, struct serving *s, int status)
 		return;
 	(void)error_set(&why, status, "cannot augment '%s': %m",
 		s->original->example.name);
-	note_failure(all, s, status, why.msg);
+	note_failure(parts, s, status, why.msg);
 	if (s->step->error_place != s->place)
 		return;
 	s->step->error_stage = REFRAIN_STAGE_AUGMENT;
 	s->step->error_index = s->original->index;
 }
 
-static void count_augment(struct workers *all, const struct make *m)
+static void count_augment(
+	const struct engine_parts *parts, const struct make *m)
 {
-	meter_augmented(
-		all->use.meter, all->use.s->sample_bytes, m->augment_ns);
+	meter_augmented(parts->meter, parts->s->sample_bytes, m->augment_ns);
 }
 
-static void count_decode(struct workers *all, const struct make *m)
+static void count_decode(const struct engine_parts *parts, const struct make *m)
 {
-	meter_decoded(all->use.meter, m->o->encoded_bytes, m->decode_ns,
+	meter_decoded(parts->meter, m->o->encoded_bytes, m->decode_ns,
 		m->o->was_decoded);
 	m->o->was_decoded = true;
 }
@@ -132,13 +134,13 @@ static uint64_t seed_of_serving(const void *ctx, uint32_t k)
 	const struct make *m = ctx;
 
 	/* The slot's seed is that of one serving; this is that of any. */
-	return schedule_augment_seed(m->w->all->use.schedule, &m->o->slot, k);
+	return schedule_augment_seed(m->w->parts->schedule, &m->o->slot, k);
 }
 
 /* How many different crops the servings have. */
 static uint32_t crops(const struct make *m)
 {
-	return m->w->all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE
+	return m->w->parts->c->echo_point == REFRAIN_ECHO_BEFORE
 		? m->o->slot.servings
 		: 1;
 }
@@ -167,17 +169,17 @@ static void find_layout(struct make *m, bool keep)
 }
 
 static struct decoded kept_of(
-	const struct workers *all, const struct original *o)
+	const struct engine_parts *parts, const struct original *o)
 {
 	struct decoded d = {
-		.data = o->kept->data + (all->use.s->plain ? o->skip : 0),
+		.data = o->kept->data + (parts->s->plain ? o->skip : 0),
 		.bytes = o->kept_bytes,
 		.width = o->width,
 		.height = o->height,
 		.channels = o->channels,
 	};
 
-	if (sample_is_jpeg(all->use.s, &o->picture))
+	if (sample_is_jpeg(parts->s, &o->picture))
 		d.image = o->image;
 	else
 		sample_take_shape(&d);
@@ -188,23 +190,22 @@ static struct decoded kept_of(
 
 static int copy_kept(struct make *m)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
-	struct decoded d = kept_of(all, m->o);
+	struct decoded d = kept_of(parts, m->o);
 	int rc = 0;
 
-	if (all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE ||
-		all->use.s->plain)
+	if (parts->c->echo_point == REFRAIN_ECHO_BEFORE || parts->s->plain)
 		rc = sample_augment(m->w->sampler, &m->o->picture, &d,
-			slot->augment_seed, place_of(all, m->s));
+			slot->augment_seed, place_of(parts, m->s));
 	else
-		memcpy(place_of(all, m->s), m->o->kept->data,
-			all->use.s->sample_bytes);
+		memcpy(place_of(parts, m->s), m->o->kept->data,
+			parts->s->sample_bytes);
 	if (rc < 0)
-		zero(all, m->s);
+		zero(parts, m->s);
 	else
-		sample_crop(all->use.s, &m->o->picture, &d, slot->augment_seed,
+		sample_crop(parts->s, &m->o->picture, &d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
@@ -212,32 +213,32 @@ static int copy_kept(struct make *m)
 
 static void make_from_kept(struct make *m)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	int rc;
 
 	m->o->users++;
-	turn_unlock(all->use.turn);
+	turn_unlock(parts->turn);
 	rc = copy_kept(m);
-	turn_lock(all->use.turn);
+	turn_lock(parts->turn);
 	m->o->users--;
-	count_augment(all, m);
-	note_augment(all, m->s, rc);
+	count_augment(parts, m);
+	note_augment(parts, m->s, rc);
 	if (!rc && m->o->attempt)
 		rc = m->o->error;
-	fill_place(all, m->s, rc);
+	fill_place(parts, m->s, rc);
 }
 
 static void make_nothing(struct make *m)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 
 	m->o->users++;
-	turn_unlock(all->use.turn);
-	zero(all, m->s);
-	turn_lock(all->use.turn);
+	turn_unlock(parts->turn);
+	zero(parts, m->s);
+	turn_lock(parts->turn);
 	m->o->users--;
-	fill_place(all, m->s, m->o->error);
-	note_failure(all, m->s, m->o->error, m->o->why);
+	fill_place(parts, m->s, m->o->error);
+	note_failure(parts, m->s, m->o->error, m->o->why);
 }
 
 /* -- From the file --------------------------------------------------------- */
@@ -248,7 +249,7 @@ static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
 {
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	uint64_t now_ns = clock_now_ns(), then_ns;
 	struct encoded in = encoded_of(m->o);
 	uint8_t *room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
@@ -260,12 +261,12 @@ static int decode_and_make(
 	if (rc)
 		return rc;
 	rc = sample_augment(m->w->sampler, &m->o->picture, d,
-		slot->augment_seed, place_of(all, m->s));
+		slot->augment_seed, place_of(parts, m->s));
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
-		zero(all, m->s);
+		zero(parts, m->s);
 	else
-		sample_crop(all->use.s, &m->o->picture, d, slot->augment_seed,
+		sample_crop(parts->s, &m->o->picture, d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
@@ -275,7 +276,7 @@ static int decode_and_make(
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct original *o = m->o;
 
 	o->kept = b;
@@ -284,34 +285,34 @@ static void adopt(
 	o->width = d->width;
 	o->height = d->height;
 	o->channels = d->channels;
-	original_drop_encoded(all->use.pool, o);
-	original_state(all->use.pool, o, ORIGINAL_KEPT);
+	original_drop_encoded(parts->pool, o);
+	original_state(parts->pool, o, ORIGINAL_KEPT);
 }
 
 /* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
 static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
-	struct workers *all = m->w->all;
-	struct buffer *b = budget_to_keep(all->use.budget, bytes);
+	const struct engine_parts *parts = m->w->parts;
+	struct buffer *b = budget_to_keep(parts->budget, bytes);
 
-	ASSERT_TURN(all->use.turn);
+	ASSERT_TURN(parts->turn);
 	if (!b)
 		return;
-	turn_unlock(all->use.turn);
+	turn_unlock(parts->turn);
 	memcpy(b->data, from, bytes);
-	turn_lock(all->use.turn);
+	turn_lock(parts->turn);
 	adopt(m, d, b, bytes);
 }
 
 /* A record is kept as it is: its file is what was decoded. */
 static void keep_encoded(struct make *m, const struct decoded *d)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct buffer *b = m->o->encoded;
 
 	m->o->encoded = NULL;
-	budget_count_kept(all->use.budget, memory_cost(d->bytes));
+	budget_count_kept(parts->budget, memory_cost(d->bytes));
 	adopt(m, d, b, d->bytes);
 }
 
@@ -319,42 +320,42 @@ static void keep_encoded(struct make *m, const struct decoded *d)
  * meanwhile. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct original *o = m->o;
 
-	ASSERT_TURN(all->use.turn);
+	ASSERT_TURN(parts->turn);
 	o->picture.verified = true;
 	if (!m->more)
-		original_drop_encoded(all->use.pool, o);
-	else if (all->use.s->plain)
+		original_drop_encoded(parts->pool, o);
+	else if (parts->s->plain)
 		keep_encoded(m, d);
 	else if (m->keep)
 		adopt(m, d, m->keep, m->layout.bytes);
-	else if (all->use.s->c.echo_point != REFRAIN_ECHO_BEFORE)
-		keep_copy(m, d, place_of(all, m->s), all->use.s->sample_bytes);
-	else if (!sample_is_jpeg(all->use.s, &o->picture))
+	else if (parts->c->echo_point != REFRAIN_ECHO_BEFORE)
+		keep_copy(m, d, place_of(parts, m->s), parts->s->sample_bytes);
+	else if (!sample_is_jpeg(parts->s, &o->picture))
 		keep_copy(m, d, d->data, d->bytes);
 	if (o->state == ORIGINAL_KEPT)
 		return;
 	if (m->more &&
-		budget_for_encoded(all->use.budget,
-			original_next_step(all->use.pool, o))) {
-		original_used(all->use.pool, o);
-		original_state(all->use.pool, o, ORIGINAL_ENCODED);
+		budget_for_encoded(
+			parts->budget, original_next_step(parts->pool, o))) {
+		original_used(parts->pool, o);
+		original_state(parts->pool, o, ORIGINAL_ENCODED);
 		return;
 	}
-	original_drop_encoded(all->use.pool, o);
-	original_state(all->use.pool, o, ORIGINAL_ABSENT);
+	original_drop_encoded(parts->pool, o);
+	original_state(parts->pool, o, ORIGINAL_ABSENT);
 }
 
 static void give_back_keep(struct make *m, size_t bytes)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 
 	if (!m->keep)
 		return;
-	originals_drop(all->use.pool, memory_cost(bytes));
-	memory_put(all->use.memory, m->keep);
+	originals_drop(parts->pool, memory_cost(bytes));
+	memory_put(parts->memory, m->keep);
 	m->keep = NULL;
 }
 
@@ -371,7 +372,7 @@ static int take_room(struct make *m)
 
 	if (m->keep)
 		need.held_cost += memory_cost(m->keep->bytes);
-	rc = budget_to_work(m->w->all->use.budget, m->w->desk, &need);
+	rc = budget_to_work(m->w->parts->budget, m->w->desk, &need);
 	if (rc == -EAGAIN)
 		m->starved_bytes = need_bytes(&need);
 	return rc;
@@ -380,14 +381,14 @@ static int take_room(struct make *m)
 /* Memory for what find_layout() says, in the pool or in scratch. */
 static int find_room(struct make *m)
 {
-	struct workers *all = m->w->all;
-	bool pool = m->more && sample_is_jpeg(all->use.s, &m->o->picture) &&
-		all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE;
+	const struct engine_parts *parts = m->w->parts;
+	bool pool = m->more && sample_is_jpeg(parts->s, &m->o->picture) &&
+		parts->c->echo_point == REFRAIN_ECHO_BEFORE;
 	size_t bytes = m->layout.bytes;
 	int rc;
 
 	if (pool)
-		m->keep = budget_to_keep(all->use.budget, bytes);
+		m->keep = budget_to_keep(parts->budget, bytes);
 	if (!m->keep)
 		find_layout(m, false); /* this serving's part alone will do */
 	rc = take_room(m);
@@ -403,36 +404,36 @@ static int find_room(struct make *m)
 
 static int probe(struct make *m, struct error *err)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct encoded in = encoded_of(m->o);
 	struct seeds every = {0, crops(m), seed_of_serving, m};
 	int rc;
 
-	turn_unlock(all->use.turn);
+	turn_unlock(parts->turn);
 	rc = sample_probe(m->w->sampler, &m->o->picture, &in, &every, err);
 	if (rc == 0)
 		find_layout(m, true);
-	turn_lock(all->use.turn);
+	turn_lock(parts->turn);
 	return rc;
 }
 
 /* Decode in the room that there is now: as decode_and_make(). */
 static int decode_in_room(struct make *m, int *status, struct error *err)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct decoded d;
 	int rc;
 
-	turn_unlock(all->use.turn);
+	turn_unlock(parts->turn);
 	rc = decode_and_make(m, &d, status, err);
-	turn_lock(all->use.turn);
+	turn_lock(parts->turn);
 	if (rc) {
 		give_back_keep(m, m->layout.bytes);
 	} else {
-		count_decode(all, m);
+		count_decode(parts, m);
 		settle_decoded(m, &d);
 	}
-	budget_done(all->use.budget, m->w->desk, m->layout.extra_bytes);
+	budget_done(parts->budget, m->w->desk, m->layout.extra_bytes);
 	m->layout.extra_bytes = 0;
 	return rc;
 }
@@ -453,7 +454,7 @@ static int make_once(struct make *m, int *status, struct error *err)
  * have been handled. */
 static bool make_from_file(struct make *m)
 {
-	struct workers *all = m->w->all;
+	const struct engine_parts *parts = m->w->parts;
 	struct error err = {""};
 	int status = 0, rc = make_once(m, &status, &err);
 
@@ -461,19 +462,20 @@ static bool make_from_file(struct make *m)
 		m->o->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
-	budget_give_back(all->use.budget, m->w->desk);
+	budget_give_back(parts->budget, m->w->desk);
 	if (rc == -EAGAIN) {
-		original_starve(all->use.pool, m->o, m->s, m->starved_bytes);
+		original_starve(parts->pool, m->o, m->s, m->starved_bytes);
 		return false;
 	}
 	if (rc < 0) {
 		original_wait(m->o, m->s);
-		damage_fail(all->use.damage, m->o, rc, "decode", err.msg);
+		damage_fail(parts, m->o, rc, "decode", err.msg);
 		return false;
 	}
-	count_augment(all, m);
-	note_augment(all, m->s, status);
-	fill_place(all, m->s, status || !m->o->attempt ? status : m->o->error);
+	count_augment(parts, m);
+	note_augment(parts, m->s, status);
+	fill_place(
+		parts, m->s, status || !m->o->attempt ? status : m->o->error);
 	return true;
 }
 
@@ -482,7 +484,7 @@ bool serving_make(
 {
 	struct make m = {.w = w, .s = s, .o = s->original};
 
-	ASSERT_TURN(w->all->use.turn);
+	ASSERT_TURN(w->parts->turn);
 	m.more = m.o->left > 1;
 	switch (state) {
 	case ORIGINAL_KEPT:

@@ -15,6 +15,7 @@
 /* A thread that decodes and augments. */
 struct worker {
 	struct workers *all;
+	const struct engine_parts *parts;
 	pthread_t thread;
 	bool started;
 	struct sampler *sampler;
@@ -23,9 +24,7 @@ struct worker {
 
 struct workers {
 	/* Set once. */
-	struct workers_config use;
-	struct planner *planner;
-	struct echoes *echoes;
+	const struct engine_parts *parts;
 	cpu_set_t cpus; /* that they may run on */
 	struct worker *table;
 	uint32_t count;

@@ -28,7 +28,7 @@
 #include "loader/engine/originals_impl.h"
 
 struct originals {
-	struct originals_config use; /* set once; all below: the lock */
+	const struct engine_parts *parts; /* set once; all below: the lock */
 	struct original *table, *free;
 	uint32_t count, free_count;
 	struct original **buckets;
@@ -58,16 +58,16 @@ uint64_t originals_bytes(uint64_t count)
 		bucket_count(count) * sizeof(struct original *);
 }
 
-int originals_new(struct originals **out, const struct originals_config *config)
+int originals_new(struct originals **out, const struct engine_parts *parts,
+	uint64_t count)
 {
 	struct originals *pool = calloc(1, sizeof(*pool));
-	uint64_t count = config->count;
 	uint32_t buckets = bucket_count(count);
 
 	if (!pool)
 		return -ENOMEM;
 	*out = pool;
-	pool->use = *config;
+	pool->parts = parts;
 	list_init(&pool->urgent);
 	list_init(&pool->ahead);
 	list_init(&pool->read_ahead);
@@ -94,8 +94,8 @@ void originals_free(struct originals *pool)
 		struct original *o = &pool->table[i];
 
 		free(o->why);
-		memory_put(pool->use.memory, o->encoded);
-		memory_put(pool->use.memory, o->kept);
+		memory_put(pool->parts->memory, o->encoded);
+		memory_put(pool->parts->memory, o->kept);
 	}
 	if (pool) {
 		free(pool->table);
@@ -109,13 +109,13 @@ void originals_free(struct originals *pool)
 
 uint32_t originals_unused(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return pool->free_count;
 }
 
 uint32_t originals_ahead(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return pool->ahead_count;
 }
 
@@ -127,13 +127,13 @@ static struct original *first_on_list(const struct list *list)
 
 struct original *originals_first_urgent(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return first_on_list(&pool->urgent);
 }
 
 struct original *originals_first_ahead(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return first_on_list(&pool->ahead);
 }
 
@@ -142,7 +142,7 @@ struct original *originals_first_starved(
 {
 	struct original *o = first_on_list(&pool->starved);
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (bytes)
 		*bytes = o ? o->starved_bytes : 0;
 	return o;
@@ -150,32 +150,32 @@ struct original *originals_first_starved(
 
 uint32_t originals_incoming(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return pool->incoming;
 }
 
 uint64_t originals_kept_bytes(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return pool->kept_bytes;
 }
 
 uint32_t originals_kept(const struct originals *pool)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	return pool->kept_count;
 }
 
 void originals_keep(struct originals *pool, uint64_t cost)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	pool->kept_bytes += cost;
 	pool->kept_count++;
 }
 
 void originals_drop(struct originals *pool, uint64_t cost)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	pool->kept_bytes -= cost;
 	pool->kept_count--;
 }
@@ -189,7 +189,7 @@ struct original *original_find(const struct originals *pool, uint64_t fresh)
 {
 	struct original *o = *bucket_of(pool, fresh);
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	while (o && o->slot.fresh != fresh)
 		o = o->next;
 	return o;
@@ -201,7 +201,7 @@ struct original *original_add(struct originals *pool,
 	struct original **bucket = bucket_of(pool, slot->fresh),
 			*o = pool->free;
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	pool->free = o->next;
 	pool->free_count--;
 	*o = (struct original){
@@ -214,7 +214,7 @@ struct original *original_add(struct originals *pool,
 		.low = slot->echo,
 		.was_read = slot->echo > 0,
 		.was_decoded = slot->echo > 0,
-		.since_ns = meter_now_ns(pool->use.meter),
+		.since_ns = meter_now_ns(pool->parts->meter),
 	};
 	list_init(&o->node);
 	list_init(&o->waiting);
@@ -230,11 +230,11 @@ void original_serve(struct original *o, const struct schedule_slot *slot)
 
 void original_drop_kept(struct originals *pool, struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (!o->kept)
 		return;
 	originals_drop(pool, memory_cost(o->kept_bytes));
-	memory_put(pool->use.memory, o->kept);
+	memory_put(pool->parts->memory, o->kept);
 	o->kept = NULL;
 }
 
@@ -246,8 +246,8 @@ bool original_is_file(const struct original *o, uint64_t *index)
 
 void original_drop_encoded(struct originals *pool, struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
-	memory_put(pool->use.memory, o->encoded);
+	ASSERT_TURN(pool->parts->turn);
+	memory_put(pool->parts->memory, o->encoded);
 	o->encoded = NULL;
 }
 
@@ -273,7 +273,7 @@ static void original_free(struct originals *pool, struct original *o)
 void original_state(
 	struct originals *pool, struct original *o, enum original_state state)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (state == ORIGINAL_READING && !o->incoming) {
 		o->incoming = true;
 		pool->incoming++;
@@ -282,12 +282,12 @@ void original_state(
 		state == ORIGINAL_FAILED)
 		original_used(pool, o);
 	o->state = state;
-	o->since_ns = meter_now_ns(pool->use.meter);
+	o->since_ns = meter_now_ns(pool->parts->meter);
 }
 
 void original_used(struct originals *pool, struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	pool->incoming -= o->incoming;
 	o->incoming = false;
 }
@@ -300,7 +300,7 @@ static uint64_t serving_step_of(
 	uint64_t step;
 
 	return schedule_serving_step(
-		       pool->use.schedule, o->slot.fresh, echo, &step) < 0
+		       pool->parts->schedule, o->slot.fresh, echo, &step) < 0
 		? UINT64_MAX
 		: step;
 }
@@ -308,7 +308,7 @@ static uint64_t serving_step_of(
 uint64_t original_next_step(
 	const struct originals *pool, const struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (o->planned > 1)
 		return 0; /* soon */
 	return serving_step_of(pool, o, o->slot.servings - o->left + 1);
@@ -335,7 +335,7 @@ void original_list(
 		[ON_STARVED] = &pool->starved,
 	};
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (o->on == on)
 		return;
 	take_off(pool, o);
@@ -354,7 +354,7 @@ void original_read_first(struct originals *pool, struct original *o)
 {
 	struct list *head = o->planned ? &pool->urgent : &pool->ahead;
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	take_off(pool, o);
 	o->on = o->planned ? ON_URGENT : ON_AHEAD;
 	pool->ahead_count += o->on == ON_AHEAD;
@@ -364,8 +364,8 @@ void original_read_first(struct originals *pool, struct original *o)
 static void queue(struct originals *pool, struct serving *s)
 {
 	s->state = SERVING_QUEUED;
-	s->since_ns = meter_now_ns(pool->use.meter);
-	steps_queue(pool->use.steps, s);
+	s->since_ns = meter_now_ns(pool->parts->meter);
+	steps_queue(pool->parts->steps, s);
 }
 
 void original_wait(struct original *o, struct serving *s)
@@ -377,11 +377,11 @@ void original_wait(struct original *o, struct serving *s)
 void original_plan(
 	struct originals *pool, struct original *o, struct serving *s)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	o->planned++;
 	o->planned_once = true;
 	o->last_step = s->step->number;
-	steps_plan(pool->use.steps);
+	steps_plan(pool->parts->steps);
 	switch (o->state) {
 	case ORIGINAL_ABSENT:
 		original_list(pool, o, ON_URGENT);
@@ -415,7 +415,7 @@ bool original_take(
 {
 	struct original *o = s->original;
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	*state = o->state;
 	switch (o->state) {
 	case ORIGINAL_ENCODED:
@@ -446,7 +446,7 @@ static void original_wake(struct originals *pool, struct original *o)
 void original_starve(struct originals *pool, struct original *o,
 	struct serving *s, uint64_t bytes)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	original_wait(o, s);
 	original_state(pool, o, ORIGINAL_ENCODED);
 	o->starved_bytes = bytes;
@@ -455,7 +455,7 @@ void original_starve(struct originals *pool, struct original *o,
 
 void original_feed(struct originals *pool, struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	original_list(pool, o, ON_NONE);
 	original_wake(pool, o);
 }
@@ -464,8 +464,8 @@ void original_served(struct originals *pool, struct serving *s)
 {
 	struct original *o = s->original;
 
-	ASSERT_TURN(pool->use.turn);
-	steps_done(pool->use.steps, s);
+	ASSERT_TURN(pool->parts->turn);
+	steps_done(pool->parts->steps, s);
 	o->planned--;
 	o->left--;
 	if (o->low == s->echo)
@@ -474,7 +474,7 @@ void original_served(struct originals *pool, struct serving *s)
 
 void original_settle(struct originals *pool, struct original *o)
 {
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (o->state == ORIGINAL_WORKING || o->state == ORIGINAL_READING ||
 		o->users)
 		return;
@@ -505,7 +505,7 @@ bool originals_reclaim_idle(struct originals *pool, uint64_t step)
 {
 	struct original *o = idle_last(&pool->idle);
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (!o || o->next_step <= step)
 		return false;
 	drop(pool, o);
@@ -520,7 +520,7 @@ bool originals_reclaim_unused(struct originals *pool)
 							  : &pool->read_ahead;
 	struct original *o;
 
-	ASSERT_TURN(pool->use.turn);
+	ASSERT_TURN(pool->parts->turn);
 	if (list_empty(from))
 		return false;
 	o = LIST_LAST(from, struct original, node);

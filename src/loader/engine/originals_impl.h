@@ -18,6 +18,7 @@
 #include "loader/core/memory.h"
 #include "loader/core/turn.h"
 #include "loader/dataset/dataset.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/steps_impl.h"
 #include "loader/engine/sample.h"
@@ -90,18 +91,9 @@ struct original {
 
 /* -- The pool -- */
 
-struct originals_config {
-	const struct turn *turn;
-	struct memory *memory; /* buffers of originals are from there */
-	struct meter *meter;   /* tells the time */
-	struct steps *steps;   /* servings are queued there */
-	const struct schedule *schedule;
-	uint64_t count; /* of originals, at most */
-};
-
-/* -ENOMEM: to be freed, too. */
-int originals_new(
-	struct originals **out, const struct originals_config *config);
+/* `count` of them at most. -ENOMEM: to be freed, too. */
+int originals_new(struct originals **out, const struct engine_parts *parts,
+	uint64_t count);
 /* Buffers of originals that a read has stay. NULL is allowed. */
 void originals_free(struct originals *pool);
 /* Its memory, with room for so many. */

@@ -17,7 +17,7 @@
 /* `busy`: one worker has the rest to itself. The schedule changes with the lock
  * while nobody is busy, and is read with the lock or while busy. */
 struct planner {
-	struct planner_config use;
+	const struct engine_parts *parts; /* set once */
 	bool busy;
 	bool at_end;		/* no step is left to be planned */
 	uint64_t steps;		/* of the run */
@@ -39,24 +39,25 @@ struct planner {
 
 static bool wants_step(const struct planner *p)
 {
-	return !p->at_end && lender_has_free(p->use.lender) &&
-		!steps_full(p->use.steps) &&
-		originals_unused(p->use.pool) >= p->use.s->c.batch;
+	return !p->at_end && lender_has_free(p->parts->lender) &&
+		!steps_full(p->parts->steps) &&
+		originals_unused(p->parts->pool) >= p->parts->c->batch;
 }
 
 static bool wants_ahead(const struct planner *p)
 {
 	return p->read_fresh < p->fresh_end &&
 		p->read_fresh <
-		p->planned_fresh + budget_ahead(p->use.budget) &&
-		originals_unused(p->use.pool) >= p->use.s->c.batch + AHEAD_MAX;
+		p->planned_fresh + budget_ahead(p->parts->budget) &&
+		originals_unused(p->parts->pool) >=
+		p->parts->c->batch + AHEAD_MAX;
 }
 
 bool planner_wants(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
-	return !p->busy && !outcome_closing(p->use.outcome) &&
-		!outcome_stopped(p->use.outcome) &&
+	ASSERT_TURN(p->parts->turn);
+	return !p->busy && !outcome_closing(p->parts->outcome) &&
+		!outcome_stopped(p->parts->outcome) &&
 		(wants_step(p) || wants_ahead(p));
 }
 
@@ -69,7 +70,7 @@ static void count_lag(struct planner *p, struct step *st, struct serving *s)
 	if (!s->echo ||
 		(!original_step_before(s->original, &before) &&
 			/* planned before a restart */
-			schedule_serving_step(p->use.schedule, fresh,
+			schedule_serving_step(p->parts->schedule, fresh,
 				s->echo - 1, &before) < 0))
 		return;
 	s->lag = st->number - before;
@@ -85,16 +86,16 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 {
 	const struct schedule_slot *slot = &st->slots[place];
 	struct serving *s = &st->servings[place];
-	struct original *o = original_find(p->use.pool, slot->fresh);
+	struct original *o = original_find(p->parts->pool, slot->fresh);
 
 	if (!o)
-		o = original_add(p->use.pool, slot, example);
+		o = original_add(p->parts->pool, slot, example);
 	*s = (struct serving){.step = st,
 		.original = o,
 		.place = place,
 		.echo = slot->echo,
 		.lag = UINT64_MAX,
-		.since_ns = meter_now_ns(p->use.meter)};
+		.since_ns = meter_now_ns(p->parts->meter)};
 	list_init(&s->node);
 	count_lag(p, st, s);
 	if (!slot->echo) {
@@ -102,7 +103,7 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 		p->epoch = slot->epoch;
 		p->planned_fresh = slot->fresh + 1;
 	}
-	original_plan(p->use.pool, o, s);
+	original_plan(p->parts->pool, o, s);
 }
 
 /* Which epochs have their last fresh example in this step. */
@@ -111,7 +112,7 @@ static void find_ended(
 {
 	st->epochs_ended = 0;
 	for (uint64_t e = first_epoch; st->fresh && e <= st->epoch; e++) {
-		if (schedule_epoch_end(p->use.schedule, e) != st->number + 1)
+		if (schedule_epoch_end(p->parts->schedule, e) != st->number + 1)
 			continue;
 		st->epochs_ended++;
 		st->ended_epoch = e;
@@ -122,8 +123,8 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 {
 	uint64_t first_epoch = p->epoch;
 
-	st->slab = slab_take(p->use.lender);
-	steps_publish(p->use.steps, st, n);
+	st->slab = slab_take(p->parts->lender);
+	steps_publish(p->parts->steps, st, n);
 	for (uint32_t i = 0; i < n; i++)
 		publish_serving(p, st, i, &p->examples[i]);
 	st->epoch = p->epoch;
@@ -135,15 +136,15 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 /* No other thread uses a step before it is published, nor the cursor. */
 static void plan_step(struct planner *p)
 {
-	struct step *st = steps_at(p->use.steps, steps_end(p->use.steps));
+	struct step *st = steps_at(p->parts->steps, steps_end(p->parts->steps));
 	uint32_t n;
 
-	turn_unlock(p->use.turn);
-	n = schedule_next(p->use.schedule, &p->cursor, st->slots);
+	turn_unlock(p->parts->turn);
+	n = schedule_next(p->parts->schedule, &p->cursor, st->slots);
 	for (uint32_t i = 0; i < n; i++)
 		dataset_example(
-			p->use.dataset, st->slots[i].index, &p->examples[i]);
-	turn_lock(p->use.turn);
+			p->parts->dataset, st->slots[i].index, &p->examples[i]);
+	turn_lock(p->parts->turn);
 	if (!n) {
 		p->at_end = true;
 		return;
@@ -159,10 +160,10 @@ static uint32_t look_ahead(struct planner *p, uint64_t from, uint64_t to)
 	uint64_t need_by;
 
 	while (n < AHEAD_MAX && from + n < to &&
-		schedule_fresh(p->use.schedule, from + n, &p->ahead[n],
+		schedule_fresh(p->parts->schedule, from + n, &p->ahead[n],
 			&need_by) == 0 &&
 		need_by < p->steps) {
-		dataset_example(p->use.dataset, p->ahead[n].index,
+		dataset_example(p->parts->dataset, p->ahead[n].index,
 			&p->ahead_examples[n]);
 		n++;
 	}
@@ -172,27 +173,27 @@ static uint32_t look_ahead(struct planner *p, uint64_t from, uint64_t to)
 static void plan_ahead(struct planner *p)
 {
 	uint64_t from = p->read_fresh;
-	uint64_t to = p->planned_fresh + budget_ahead(p->use.budget);
+	uint64_t to = p->planned_fresh + budget_ahead(p->parts->budget);
 	uint32_t n;
 
-	turn_unlock(p->use.turn);
+	turn_unlock(p->parts->turn);
 	n = look_ahead(p, from, to);
-	turn_lock(p->use.turn);
+	turn_lock(p->parts->turn);
 	if (n < AHEAD_MAX && from + n < to)
 		p->fresh_end = from + n;
 	p->read_fresh = from + n;
 	for (uint32_t i = 0; i < n; i++)
-		original_list(p->use.pool,
-			original_add(p->use.pool, &p->ahead[i],
+		original_list(p->parts->pool,
+			original_add(p->parts->pool, &p->ahead[i],
 				&p->ahead_examples[i]),
 			ON_AHEAD);
 }
 
 void planner_run(struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	p->busy = true;
-	if (outcome_stopped(p->use.outcome))
+	if (outcome_stopped(p->parts->outcome))
 		; /* the log of changes is of another run */
 	else if (wants_step(p))
 		plan_step(p);
@@ -211,9 +212,9 @@ static uint64_t epoch_at(struct planner *p)
 	uint64_t f = p->planned_fresh;
 
 	if (f > 0 &&
-		schedule_fresh(p->use.schedule, f - 1, &slot, &need_by) == 0)
+		schedule_fresh(p->parts->schedule, f - 1, &slot, &need_by) == 0)
 		return slot.epoch;
-	return schedule_fresh(p->use.schedule, f, &slot, &need_by) == 0
+	return schedule_fresh(p->parts->schedule, f, &slot, &need_by) == 0
 		? slot.epoch
 		: 0;
 }
@@ -221,36 +222,36 @@ static uint64_t epoch_at(struct planner *p)
 /* Take the schedule's figures for the whole run. */
 static void take_facts(struct planner *p)
 {
-	struct refrain_stats *stats = meter_stats(p->use.meter);
+	struct refrain_stats *stats = meter_stats(p->parts->meter);
 	struct schedule_facts facts;
 
-	schedule_facts(p->use.schedule, &facts);
+	schedule_facts(p->parts->schedule, &facts);
 	p->steps = facts.steps;
-	if (p->use.s->c.last == REFRAIN_LAST_DROP)
+	if (p->parts->c->last == REFRAIN_LAST_DROP)
 		stats->dropped_examples = facts.slots_dropped;
 	stats->dropped_fresh = facts.fresh_dropped;
 }
 
-int planner_new(struct planner **out, const struct planner_config *config,
-	struct error *err)
+int planner_new(struct planner **out, const struct engine_parts *parts,
+	uint64_t first_step, struct error *err)
 {
 	struct planner *p = calloc(1, sizeof(*p));
 
 	*out = p;
 	if (!p)
 		return error_set(err, -ENOMEM, "no memory for the planner");
-	p->use = *config;
-	TURN_LOOK_SCOPE(p->use.turn);
-	if (schedule_seek(p->use.schedule, &p->cursor, config->first_step) < 0)
+	p->parts = parts;
+	TURN_LOOK_SCOPE(p->parts->turn);
+	if (schedule_seek(p->parts->schedule, &p->cursor, first_step) < 0)
 		return error_set(err, -EBADMSG,
 			"the state was saved at a step after the end of this "
 			"run");
 	take_facts(p);
 	p->fresh_end = UINT64_MAX;
 	p->planned_fresh = p->read_fresh =
-		schedule_fresh_before(p->use.schedule, config->first_step);
+		schedule_fresh_before(p->parts->schedule, first_step);
 	p->epoch = epoch_at(p);
-	p->examples = calloc(p->use.s->c.batch, sizeof(struct example));
+	p->examples = calloc(p->parts->c->batch, sizeof(struct example));
 	return p->examples ? 0
 			   : error_set(err, -ENOMEM, "no memory for the steps");
 }
@@ -266,31 +267,31 @@ void planner_free(struct planner *p)
 
 uint64_t planner_steps(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	return p->steps;
 }
 
 bool planner_at_end(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	return p->at_end;
 }
 
 uint64_t planner_planned_fresh(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	return p->planned_fresh;
 }
 
 uint64_t planner_read_fresh(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	return p->read_fresh;
 }
 
 bool planner_read_all(const struct planner *p)
 {
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	return p->read_fresh >= p->fresh_end;
 }
 
@@ -298,15 +299,15 @@ bool planner_read_all(const struct planner *p)
 void planner_look_again(struct planner *p)
 {
 	struct schedule_slot slot;
-	uint64_t f = schedule_change_begins(p->use.schedule), need_by;
+	uint64_t f = schedule_change_begins(p->parts->schedule), need_by;
 
-	ASSERT_TURN(p->use.turn);
+	ASSERT_TURN(p->parts->turn);
 	for (; f < p->read_fresh; f++) {
-		struct original *o = original_find(p->use.pool, f);
+		struct original *o = original_find(p->parts->pool, f);
 
 		if (o &&
-			schedule_fresh(p->use.schedule, f, &slot, &need_by) ==
-				0)
+			schedule_fresh(
+				p->parts->schedule, f, &slot, &need_by) == 0)
 			original_serve(o, &slot);
 	}
 	take_facts(p);

@@ -14,6 +14,7 @@
 #include "common/base/err.h"
 #include "loader/engine/batch.h"
 #include "loader/dataset/dataset.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/pool_impl.h"
 #include "common/schedule/schedule.h"
@@ -21,24 +22,10 @@
 
 struct planner;
 
-struct planner_config {
-	const struct settings *s;
-	const struct dataset *dataset;
-	struct turn *turn;
-	struct schedule *schedule;
-	struct lender *lender;
-	struct steps *steps;
-	struct originals *pool;
-	struct budget *budget;
-	struct meter *meter;
-	struct outcome *outcome;
-	uint64_t first_step; /* of this handle */
-};
-
-/* Returns -EBADMSG if the first step is after the end of the run, or -ENOMEM.
- * Free *out after a failure, too. */
-int planner_new(struct planner **out, const struct planner_config *config,
-	struct error *err);
+/* Returns -EBADMSG if the first step of this handle is after the end of the
+ * run, or -ENOMEM. Free *out after a failure, too. */
+int planner_new(struct planner **out, const struct engine_parts *parts,
+	uint64_t first_step, struct error *err);
 void planner_free(struct planner *p); /* NULL is allowed */
 
 /* Is there something to plan now? */

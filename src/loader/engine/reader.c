@@ -47,7 +47,7 @@ struct read_op *reader_take(struct reader *reader)
 {
 	struct read_op *first = reader->queued;
 
-	ASSERT_TURN(reader->use.turn);
+	ASSERT_TURN(reader->parts->turn);
 	reader->beginning += first != NULL;
 	reader->queued = NULL;
 	reader->queued_end = &reader->queued;
@@ -105,12 +105,12 @@ static struct original *end_read(struct reader *reader, struct read_op *r)
 {
 	struct original *o = r->original;
 	int fd = r->fd;
-	uint64_t ns = meter_now_ns(reader->use.meter) - r->started_ns;
+	uint64_t ns = meter_now_ns(reader->parts->meter) - r->started_ns;
 
-	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].busy_ns +=
+	meter_stats(reader->parts->meter)->stages[REFRAIN_STAGE_READ].busy_ns +=
 		ns;
 	r->original = NULL;
-	budget_end_read(reader->use.budget);
+	budget_end_read(reader->parts->budget);
 	r->fd = -1;
 	if (fd < 0 || r->shared_fd) {
 		release_op(reader, r);
@@ -126,7 +126,7 @@ void reader_say_large(const struct reader *reader, struct error *err)
 	(void)error_set(err, -E2BIG,
 		"it has more than %" PRIu64 " bytes, the limit for an encoded "
 		"image with a max_pixels of %" PRIu64,
-		reader->use.s->encoded_max, reader->use.s->c.max_pixels);
+		reader->parts->s->encoded_max, reader->parts->c->max_pixels);
 }
 
 static bool may_pass(int rc)
@@ -153,15 +153,15 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 	struct original *o = end_read(reader, r);
 	struct error why;
 
-	ASSERT_TURN(reader->use.turn);
-	memory_put(reader->use.memory, buffer);
-	if (outcome_closing(reader->use.outcome))
+	ASSERT_TURN(reader->parts->turn);
+	memory_put(reader->parts->memory, buffer);
+	if (outcome_closing(reader->parts->outcome))
 		return;
 	if (rc == -ENOBUFS || lack_descriptors(reader, rc) ||
 		(may_pass(rc) && o->tries++ < TRIES_MAX)) {
-		original_state(reader->use.pool, o, ORIGINAL_ABSENT);
-		original_list(
-			reader->use.pool, o, o->planned ? ON_URGENT : ON_AHEAD);
+		original_state(reader->parts->pool, o, ORIGINAL_ABSENT);
+		original_list(reader->parts->pool, o,
+			o->planned ? ON_URGENT : ON_AHEAD);
 		return;
 	}
 	if (rc == -EBADMSG)
@@ -172,7 +172,7 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 		reader_say_large(reader, &why);
 	else
 		(void)error_set(&why, rc, "%m");
-	damage_fail(reader->use.damage, o, rc, "read", why.msg);
+	damage_fail(reader->parts, o, rc, "read", why.msg);
 }
 
 /* A record's label is its first bytes. */
@@ -182,10 +182,10 @@ static void take_label(struct reader *reader, struct original *o)
 
 	if (!o->example.label_in_record)
 		return;
-	for (uint32_t i = 0; i < reader->use.s->c.label_bytes; i++)
+	for (uint32_t i = 0; i < reader->parts->c->label_bytes; i++)
 		label |= (uint64_t)o->encoded->data[i] << (8 * i);
 	o->label = (int64_t)label;
-	o->skip = reader->use.s->c.label_bytes;
+	o->skip = reader->parts->c->label_bytes;
 	o->encoded_bytes -= o->skip;
 }
 
@@ -196,37 +196,37 @@ static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 
 	if (memory_cost(bytes) * 8 > memory_cost(b->bytes) * 5)
 		return b;
-	less = memory_get(reader->use.memory, bytes);
+	less = memory_get(reader->parts->memory, bytes);
 	if (!less)
 		return b;
 	memcpy(less->data, b->data, bytes);
-	memory_put(reader->use.memory, b);
+	memory_put(reader->parts->memory, b);
 	return less;
 }
 
 /* An unchanged speed also ends a lasting burst. */
 static void time_read(struct reader *r)
 {
-	uint32_t reading = budget_reading(r->use.budget), timed;
+	uint32_t reading = budget_reading(r->parts->budget), timed;
 	uint64_t ns;
 
 	if (!r->full && !(r->burst.since && reading > r->allowed / 4)) {
 		r->burst = (struct auto_burst){0};
 		return;
 	}
-	timed = auto_burst_read(&r->burst, meter_now_ns(r->use.meter), &ns);
-	meter_timed(r->use.meter, timed, ns);
+	timed = auto_burst_read(&r->burst, meter_now_ns(r->parts->meter), &ns);
+	meter_timed(r->parts->meter, timed, ns);
 }
 
 static void read_whole(struct reader *reader, struct read_op *r)
 {
-	struct refrain_stats *out = meter_stats(reader->use.meter);
+	struct refrain_stats *out = meter_stats(reader->parts->meter);
 	struct buffer *buffer = r->buffer;
 	size_t bytes = r->got;
 	struct original *o = end_read(reader, r);
 
-	if (outcome_closing(reader->use.outcome)) {
-		memory_put(reader->use.memory, buffer);
+	if (outcome_closing(reader->parts->outcome)) {
+		memory_put(reader->parts->memory, buffer);
 		return;
 	}
 	o->encoded = fit(reader, buffer, bytes);
@@ -240,9 +240,9 @@ static void read_whole(struct reader *reader, struct read_op *r)
 	o->was_read = true;
 	out->stages[REFRAIN_STAGE_READ].items++;
 	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
-	meter_file(reader->use.meter, memory_cost(bytes), reader->full);
-	original_state(reader->use.pool, o, ORIGINAL_ENCODED);
-	original_settle(reader->use.pool, o);
+	meter_file(reader->parts->meter, memory_cost(bytes), reader->full);
+	original_state(reader->parts->pool, o, ORIGINAL_ENCODED);
+	original_settle(reader->parts->pool, o);
 }
 
 void reader_read(struct reader *reader, struct read_op *r)
@@ -254,7 +254,7 @@ void reader_read(struct reader *reader, struct read_op *r)
 /* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
 static int grow(struct reader *reader, struct read_op *r)
 {
-	uint64_t most = reader->use.s->encoded_max;
+	uint64_t most = reader->parts->s->encoded_max;
 	size_t bytes = r->buffer->bytes * 2;
 	struct buffer *more;
 
@@ -262,12 +262,12 @@ static int grow(struct reader *reader, struct read_op *r)
 		return -E2BIG;
 	if (bytes > most)
 		bytes = (size_t)most + 1;
-	more = memory_get(reader->use.memory, bytes);
+	more = memory_get(reader->parts->memory, bytes);
 	r->original->size_hint = bytes;
 	if (!more)
 		return -ENOBUFS;
 	memcpy(more->data, r->buffer->data, r->got);
-	memory_put(reader->use.memory, r->buffer);
+	memory_put(reader->parts->memory, r->buffer);
 	r->buffer = more;
 	return 0;
 }
@@ -294,8 +294,8 @@ static void on_read(struct uring_op *op, int res)
 	struct reader *reader = r->reader;
 	int rc;
 
-	turn_lock(reader->use.turn);
-	rc = outcome_closing(reader->use.outcome) ? -ECANCELED : res;
+	turn_lock(reader->parts->turn);
+	rc = outcome_closing(reader->parts->outcome) ? -ECANCELED : res;
 	if (rc >= 0)
 		rc = got_some(reader, r, (size_t)res);
 	if (rc == 0)
@@ -304,7 +304,7 @@ static void on_read(struct uring_op *op, int res)
 		read_failed(reader, r, rc);
 	else
 		read_whole(reader, r);
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 /* Keep the first descriptors of shards that there are. */
@@ -355,7 +355,7 @@ static int check_open(
 
 	if (!r->original->example.whole)
 		*bytes = 0;
-	if (rc == 0 && *bytes > reader->use.s->encoded_max)
+	if (rc == 0 && *bytes > reader->parts->s->encoded_max)
 		return -E2BIG;
 	if (!r->unsized)
 		*bytes = 0;
@@ -373,10 +373,10 @@ static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	r->original->size_hint = bytes + 1;
 	if (cost == memory_cost(r->buffer->bytes))
 		return;
-	b = memory_get(reader->use.memory, bytes + 1);
+	b = memory_get(reader->parts->memory, bytes + 1);
 	if (!b)
 		return;
-	memory_put(reader->use.memory, r->buffer);
+	memory_put(reader->parts->memory, r->buffer);
 	r->buffer = b;
 }
 
@@ -400,8 +400,8 @@ static void on_open(struct uring_op *op, int res)
 		r->fd = res;
 		rc = check_open(reader, r, &bytes);
 	}
-	turn_lock(reader->use.turn);
-	if (outcome_closing(reader->use.outcome)) {
+	turn_lock(reader->parts->turn);
+	if (outcome_closing(reader->parts->outcome)) {
 		read_failed(reader, r, -ECANCELED);
 	} else if (must_wait(r, rc)) {
 		reader_queue(reader, r, begin_open);
@@ -413,7 +413,7 @@ static void on_open(struct uring_op *op, int res)
 			take_size(reader, r, bytes);
 		reader_read(reader, r);
 	}
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 void reader_done(struct reader *reader, struct read_op *r)
@@ -432,14 +432,14 @@ static void on_close(struct uring_op *op, int res)
 	struct reader *reader = r->reader;
 
 	(void)res; /* was only read */
-	turn_lock(reader->use.turn);
+	turn_lock(reader->parts->turn);
 	release_op(reader, r);
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 }
 
 void reader_open(struct reader *reader, struct read_op *r)
 {
 	r->ring = reader->ring;
-	r->dir_fd = dataset_dir(reader->use.dataset);
+	r->dir_fd = dataset_dir(reader->parts->dataset);
 	reader_queue(reader, r, begin_open);
 }

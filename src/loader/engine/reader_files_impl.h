@@ -45,7 +45,7 @@ static inline struct read_op *read_op_of(struct uring_op *op)
 }
 
 struct reader {
-	struct reader_config use; /* set once */
+	const struct engine_parts *parts; /* set once */
 	struct uring *ring;
 	struct read_op *ops, *free;
 	struct read_op *queued, **queued_end; /* begin at the turn's end */

@@ -16,6 +16,7 @@
 #include "loader/core/turn.h"
 #include "common/base/uring.h"
 #include "loader/dataset/dataset.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/planner_impl.h"
 #include "loader/mount_help/mount_help.h"
@@ -25,25 +26,10 @@
 struct reader;
 struct read_op;
 
-struct reader_config {
-	const struct settings *s;
-	const struct dataset *dataset;
-	struct turn *turn;
-	struct memory *memory;
-	struct meter *meter;
-	struct steps *steps;
-	struct originals *pool;
-	struct damage *damage;
-	struct budget *budget;
-	struct planner *planner;
-	struct outcome *outcome;
-	struct mount_help *help; /* or NULL */
-};
-
 /* -- Life; without the lock, except reader_cpu_ns() -- */
 
 /* Returns -ENOMEM. Free *out after a failure, too. */
-int reader_new(struct reader **out, const struct reader_config *config);
+int reader_new(struct reader **out, const struct engine_parts *parts);
 void reader_free(struct reader *reader); /* NULL is allowed */
 /* The memory of a reader with so many reads at a time. */
 uint64_t reader_bytes(uint32_t reads);

@@ -32,7 +32,7 @@ static bool is_local(uint32_t fs_type)
 /* Shards may take half of the descriptors that the process may have. */
 static int shards_init(struct reader *reader)
 {
-	uint32_t n = dataset_shards(reader->use.dataset);
+	uint32_t n = dataset_shards(reader->parts->dataset);
 	struct rlimit rl;
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && n > rl.rlim_cur / 2)
@@ -51,16 +51,16 @@ uint64_t reader_bytes(uint32_t reads)
 	return sizeof(struct reader) + reads * sizeof(struct read_op);
 }
 
-int reader_new(struct reader **out, const struct reader_config *config)
+int reader_new(struct reader **out, const struct engine_parts *parts)
 {
 	struct reader *reader = calloc(1, sizeof(*reader));
-	uint32_t n = config->s->c.reads_ahead;
+	uint32_t n = parts->c->reads_ahead;
 
 	*out = reader;
 	if (!reader)
 		return -ENOMEM;
-	reader->use = *config;
-	reader->local = is_local(dataset_fs_type(config->dataset));
+	reader->parts = parts;
+	reader->local = is_local(dataset_fs_type(parts->dataset));
 	reader->depth = reader->allowed = n;
 	reader->queued_end = &reader->queued;
 	reader->ops = calloc(n, sizeof(*reader->ops));
@@ -101,7 +101,7 @@ static uint64_t time_left(uint64_t until_ns)
 static struct uring *ring_of(const struct reader *reader, uint32_t i)
 {
 	const struct read_op *r = &reader->ops[i];
-	TURN_LOOK_SCOPE(reader->use.turn);
+	TURN_LOOK_SCOPE(reader->parts->turn);
 
 	return r->busy && r->original ? r->ring : NULL;
 }
@@ -126,12 +126,12 @@ uint32_t reader_stop(struct reader *reader, uint64_t wait_ns)
 
 	if (!reader->ring)
 		return 0;
-	turn_lock(reader->use.turn);
+	turn_lock(reader->parts->turn);
 	while (reader->beginning > 0)
 		(void)turn_wait_until(
-			reader->use.turn, TURN_CLOSER, UINT64_MAX);
-	direct = help_ring(reader->use.help);
-	turn_unlock(reader->use.turn);
+			reader->parts->turn, TURN_CLOSER, UINT64_MAX);
+	direct = help_ring(reader->parts->help);
+	turn_unlock(reader->parts->turn);
 	cancel_reads(reader);
 	if ((!direct || direct == reader->ring ||
 		    uring_free(direct, wait_ns)) &&
@@ -139,20 +139,20 @@ uint32_t reader_stop(struct reader *reader, uint64_t wait_ns)
 		reader->ring = NULL;
 		return 0;
 	}
-	turn_lock(reader->use.turn);
+	turn_lock(reader->parts->turn);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		left += reader->ops[i].busy;
-	turn_unlock(reader->use.turn);
+	turn_unlock(reader->parts->turn);
 	return left ? left : 1;
 }
 
 uint64_t reader_cpu_ns(const struct reader *reader)
 {
 	struct uring *ring = reader->ring,
-		     *direct = help_ring(reader->use.help);
+		     *direct = help_ring(reader->parts->help);
 	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
 
-	ASSERT_TURN(reader->use.turn);
+	ASSERT_TURN(reader->parts->turn);
 	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;
 }
 

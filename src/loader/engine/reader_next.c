@@ -16,15 +16,15 @@
 static void start(struct reader *reader, struct original *o, struct buffer *b)
 {
 	struct read_op *r = reader->free;
-	uint64_t now_ns = meter_now_ns(reader->use.meter);
+	uint64_t now_ns = meter_now_ns(reader->parts->meter);
 
 	reader->free = r->next;
 	reader->busy++;
-	budget_begin_read(reader->use.budget);
-	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
+	budget_begin_read(reader->parts->budget);
+	meter_stats(reader->parts->meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
 		now_ns - o->since_ns;
-	original_list(reader->use.pool, o, ON_NONE);
-	original_state(reader->use.pool, o, ORIGINAL_READING);
+	original_list(reader->parts->pool, o, ON_NONE);
+	original_state(reader->parts->pool, o, ORIGINAL_READING);
 	r->busy = true;
 	r->original = o;
 	r->buffer = b;
@@ -36,10 +36,10 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->unsized = r->waits = false;
-	help_note_start(reader->use.help, o->slot.fresh);
+	help_note_start(reader->parts->help, o->slot.fresh);
 	if (direct_start(reader, r))
 		return;
-	help_note_read(reader->use.help, 0);
+	help_note_read(reader->parts->help, 0);
 	r->unsized = reader->local && o->example.whole && !o->size_hint &&
 		!o->example.bytes;
 	if (!o->example.whole && o->example.shard < reader->shards_max)
@@ -55,8 +55,8 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 /* The size of files so far plus a quarter, but not a large share of memory. */
 static size_t guess(const struct reader *reader)
 {
-	uint64_t bytes = meter_file_mean(reader->use.meter) * 5 / 4;
-	uint64_t most = budget_share_bytes(reader->use.budget) / 64;
+	uint64_t bytes = meter_file_mean(reader->parts->meter) * 5 / 4;
+	uint64_t most = budget_share_bytes(reader->parts->budget) / 64;
 
 	if (!bytes)
 		bytes = GUESS_BYTES;
@@ -69,7 +69,7 @@ static size_t bytes_needed(
 	const struct reader *reader, const struct original *o)
 {
 	size_t direct = direct_bytes(reader, o);
-	uint64_t most = reader->use.s->encoded_max;
+	uint64_t most = reader->parts->s->encoded_max;
 
 	if (direct)
 		return direct;
@@ -90,7 +90,7 @@ static bool is_too_large(const struct reader *reader, const struct original *o)
 
 	if (!bytes && !o->example.whole)
 		bytes = o->example.bytes;
-	return bytes > reader->use.s->encoded_max;
+	return bytes > reader->parts->s->encoded_max;
 }
 
 static void refuse_large(struct reader *reader, struct original *o)
@@ -98,8 +98,8 @@ static void refuse_large(struct reader *reader, struct original *o)
 	struct error why;
 
 	reader_say_large(reader, &why);
-	original_list(reader->use.pool, o, ON_NONE);
-	damage_fail(reader->use.damage, o, -E2BIG, "read", why.msg);
+	original_list(reader->parts->pool, o, ON_NONE);
+	damage_fail(reader->parts, o, -E2BIG, "read", why.msg);
 }
 
 /* Get memory for a planned read without dropping what was read and not used,
@@ -108,11 +108,11 @@ static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 
-	while (!budget_may_read(reader->use.budget, cost))
-		if (!budget_may_drop(reader->use.budget) ||
-			!originals_reclaim_idle(reader->use.pool, 0))
+	while (!budget_may_read(reader->parts->budget, cost))
+		if (!budget_may_drop(reader->parts->budget) ||
+			!originals_reclaim_idle(reader->parts->pool, 0))
 			return NULL;
-	return memory_get(reader->use.memory, bytes);
+	return memory_get(reader->parts->memory, bytes);
 }
 
 /* The same if nothing else can go on before this read. */
@@ -121,10 +121,10 @@ static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 	struct buffer *b;
 
 	do
-		b = memory_get(reader->use.memory, bytes);
+		b = memory_get(reader->parts->memory, bytes);
 	while (!b &&
-		(originals_reclaim_idle(reader->use.pool, 0) ||
-			originals_reclaim_unused(reader->use.pool)));
+		(originals_reclaim_idle(reader->parts->pool, 0) ||
+			originals_reclaim_unused(reader->parts->pool)));
 	return b;
 }
 
@@ -132,12 +132,12 @@ static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 static bool start_urgent(struct reader *reader, struct original *o)
 {
 	size_t bytes = bytes_needed(reader, o);
-	bool fits = budget_alone(reader->use.budget, memory_cost(bytes));
+	bool fits = budget_alone(reader->parts->budget, memory_cost(bytes));
 	struct buffer *b = NULL;
 
 	if (fits)
 		b = memory_to_read(reader, bytes);
-	if (fits && !b && !budget_at_rest(reader->use.budget))
+	if (fits && !b && !budget_at_rest(reader->parts->budget))
 		return false;
 	if (fits && !b)
 		b = memory_at_rest(reader, bytes);
@@ -145,8 +145,8 @@ static bool start_urgent(struct reader *reader, struct original *o)
 		start(reader, o, b);
 		return true;
 	}
-	original_list(reader->use.pool, o, ON_NONE);
-	damage_fail(reader->use.damage, o, -E2BIG, "read",
+	original_list(reader->parts->pool, o, ON_NONE);
+	damage_fail(reader->parts, o, -E2BIG, "read",
 		"it is larger than the memory of the loader");
 	return true;
 }
@@ -156,8 +156,8 @@ static bool start_ahead(struct reader *reader, struct original *o)
 	uint64_t cost = memory_cost(bytes_needed(reader, o));
 	struct buffer *b = NULL;
 
-	if (budget_may_read_ahead(reader->use.budget, cost))
-		b = memory_get(reader->use.memory, bytes_needed(reader, o));
+	if (budget_may_read_ahead(reader->parts->budget, cost))
+		b = memory_get(reader->parts->memory, bytes_needed(reader, o));
 	if (b)
 		start(reader, o, b);
 	return b != NULL;
@@ -171,14 +171,14 @@ static bool start_ahead(struct reader *reader, struct original *o)
  */
 static bool reads_ahead(struct reader *reader)
 {
-	if (!reader->use.s->measures || help_plans(reader->use.help))
-		return originals_first_ahead(reader->use.pool) != NULL;
-	if (!originals_first_ahead(reader->use.pool))
+	if (!reader->parts->s->measures || help_plans(reader->parts->help))
+		return originals_first_ahead(reader->parts->pool) != NULL;
+	if (!originals_first_ahead(reader->parts->pool))
 		reader->bursting = false;
-	else if (originals_ahead(reader->use.pool) +
-				reader->use.s->c.reads_ahead >=
-			budget_ahead(reader->use.budget) ||
-		planner_read_all(reader->use.planner))
+	else if (originals_ahead(reader->parts->pool) +
+				reader->parts->c->reads_ahead >=
+			budget_ahead(reader->parts->budget) ||
+		planner_read_all(reader->parts->planner))
 		reader->bursting = true;
 	return reader->bursting;
 }
@@ -186,14 +186,14 @@ static bool reads_ahead(struct reader *reader)
 /* False: there is nothing more to be read, or no room. */
 static bool start_next(struct reader *reader)
 {
-	struct original *o = originals_first_urgent(reader->use.pool);
+	struct original *o = originals_first_urgent(reader->parts->pool);
 	bool urgent = o != NULL;
 
 	if (!urgent && reads_ahead(reader))
-		o = originals_first_ahead(reader->use.pool);
+		o = originals_first_ahead(reader->parts->pool);
 	if (!o ||
 		(o->example.whole &&
-			!help_knows(reader->use.help, o->slot.fresh,
+			!help_knows(reader->parts->help, o->slot.fresh,
 				o->index == o->slot.index)))
 		return false;
 	if (is_too_large(reader, o)) {
@@ -207,27 +207,27 @@ void reader_pump(struct reader *reader)
 {
 	bool full;
 
-	ASSERT_TURN(reader->use.turn);
-	if (outcome_closing(reader->use.outcome))
+	ASSERT_TURN(reader->parts->turn);
+	if (outcome_closing(reader->parts->outcome))
 		return;
-	while (!outcome_stopped(reader->use.outcome) &&
-		!budget_is_taken(reader->use.budget) &&
-		!originals_first_starved(reader->use.pool, NULL) &&
+	while (!outcome_stopped(reader->parts->outcome) &&
+		!budget_is_taken(reader->parts->budget) &&
+		!originals_first_starved(reader->parts->pool, NULL) &&
 		reader->free && reader->busy < reader->allowed &&
 		start_next(reader))
 		;
 	full = reader->busy >= reader->allowed &&
-		(originals_first_urgent(reader->use.pool) ||
+		(originals_first_urgent(reader->parts->pool) ||
 			reads_ahead(reader));
 	if (full && !reader->full) {
 		reader->burst = (struct auto_burst){0};
-		meter_burst(reader->use.meter);
+		meter_burst(reader->parts->meter);
 	}
 	reader->full = full;
 }
 
 bool reader_is_full(const struct reader *reader)
 {
-	ASSERT_TURN(reader->use.turn);
+	ASSERT_TURN(reader->parts->turn);
 	return reader->full;
 }

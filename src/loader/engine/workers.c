@@ -22,28 +22,28 @@ static void work(struct worker *w, struct serving *s)
 {
 	struct workers *all = w->all;
 	enum refrain_stage_name stage = REFRAIN_STAGE_AUGMENT;
-	uint64_t now_ns = meter_now_ns(all->use.meter);
+	uint64_t now_ns = meter_now_ns(all->parts->meter);
 	struct original *o = s->original;
 	enum original_state state;
 	bool made;
 
-	if (!original_take(all->use.pool, s, &state))
+	if (!original_take(all->parts->pool, s, &state))
 		return; /* another worker was faster */
 	if (state == ORIGINAL_ENCODED)
 		stage = REFRAIN_STAGE_DECODE;
 	s->state = SERVING_WORKS;
-	meter_stats(all->use.meter)->stages[stage].wait_ns +=
+	meter_stats(all->parts->meter)->stages[stage].wait_ns +=
 		now_ns - s->since_ns;
 	s->since_ns = now_ns;
-	budget_begin_work(all->use.budget, w->desk);
+	budget_begin_work(all->parts->budget, w->desk);
 	made = serving_make(w, s, state);
-	budget_end_work(all->use.budget, w->desk);
+	budget_end_work(all->parts->budget, w->desk);
 	budget_charge(
-		all->use.budget, w->desk, sampler_memory_bytes(w->sampler));
+		all->parts->budget, w->desk, sampler_memory_bytes(w->sampler));
 	if (!made)
 		return;
-	original_served(all->use.pool, s);
-	original_settle(all->use.pool, o);
+	original_served(all->parts->pool, s);
+	original_settle(all->parts->pool, o);
 }
 
 /* -- The thread ------------------------------------------------------------ */
@@ -53,10 +53,10 @@ static void be_nice(const struct workers *all)
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
 	/* Failures are ignored: they only make things slower. */
-	if (all->use.s->c.nice)
+	if (all->parts->c->nice)
 		(void)setpriority(PRIO_PROCESS, (id_t)tid,
 			getpriority(PRIO_PROCESS, (id_t)tid) +
-				all->use.s->c.nice);
+				all->parts->c->nice);
 }
 
 static void *worker_thread(void *arg)
@@ -65,40 +65,40 @@ static void *worker_thread(void *arg)
 	struct workers *all = w->all;
 
 	be_nice(all);
-	turn_lock(all->use.turn);
-	while (!outcome_closing(all->use.outcome)) {
+	turn_lock(all->parts->turn);
+	while (!outcome_closing(all->parts->outcome)) {
 		struct serving *s;
 
-		if (budget_is_taken(all->use.budget)) {
-			turn_wait(all->use.turn, TURN_WORKERS);
+		if (budget_is_taken(all->parts->budget)) {
+			turn_wait(all->parts->turn, TURN_WORKERS);
 			continue;
 		}
-		if (planner_wants(all->planner)) {
-			echo_plan(all->echoes);
-			planner_run(all->planner);
+		if (planner_wants(all->parts->planner)) {
+			echo_plan(all->parts->echoes);
+			planner_run(all->parts->planner);
 			continue;
 		}
-		if (budget_feeds(all->use.budget))
-			budget_feed(all->use.budget, w->desk);
-		s = steps_take(all->use.steps);
+		if (budget_feeds(all->parts->budget))
+			budget_feed(all->parts->budget, w->desk);
+		s = steps_take(all->parts->steps);
 		if (s)
 			work(w, s);
 		else
-			turn_wait(all->use.turn, TURN_WORKERS);
+			turn_wait(all->parts->turn, TURN_WORKERS);
 	}
 	all->running--;
-	turn_mark(all->use.turn, TURN_CLOSER);
-	turn_unlock(all->use.turn);
+	turn_mark(all->parts->turn, TURN_CLOSER);
+	turn_unlock(all->parts->turn);
 	return NULL;
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-int workers_new(struct workers **out, const struct workers_config *config,
+int workers_new(struct workers **out, const struct engine_parts *parts,
 	struct error *err)
 {
 	struct workers *all = calloc(1, sizeof(*all));
-	uint32_t count = config->s->c.threads;
+	uint32_t count = parts->c->threads;
 	int rc = 0;
 
 	*out = all;
@@ -106,19 +106,20 @@ int workers_new(struct workers **out, const struct workers_config *config,
 		all->table = calloc(count, sizeof(*all->table));
 	if (!all || !all->table)
 		return error_set(err, -ENOMEM, "no memory for the workers");
-	all->use = *config;
+	all->parts = parts;
 	all->count = count;
-	TURN_LOOK_SCOPE(config->turn);
-	for (uint32_t i = 0; i < config->s->c.cpu_count; i++)
-		CPU_SET(config->s->c.cpus[i], &all->cpus);
+	TURN_LOOK_SCOPE(parts->turn);
+	for (uint32_t i = 0; i < parts->c->cpu_count; i++)
+		CPU_SET(parts->c->cpus[i], &all->cpus);
 	for (uint32_t i = 0; rc == 0 && i < count; i++) {
 		struct worker *w = &all->table[i];
 
 		w->all = all;
-		w->desk = budget_desk(config->budget, i);
-		rc = sampler_new(&w->sampler, config->s);
+		w->parts = parts;
+		w->desk = budget_desk(parts->budget, i);
+		rc = sampler_new(&w->sampler, parts->s);
 		if (rc == 0)
-			budget_charge(config->budget, w->desk,
+			budget_charge(parts->budget, w->desk,
 				sampler_memory_bytes(w->sampler));
 	}
 	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
@@ -132,7 +133,7 @@ static int start_thread(struct workers *all, struct worker *w)
 
 	if (rc)
 		return -rc;
-	if (all->use.s->c.cpu_count)
+	if (all->parts->c->cpu_count)
 		rc = pthread_attr_setaffinity_np(
 			&attr, sizeof(all->cpus), &all->cpus);
 	if (!rc)
@@ -141,28 +142,25 @@ static int start_thread(struct workers *all, struct worker *w)
 	return -rc;
 }
 
-int workers_start(struct workers *all, struct planner *planner,
-	struct echoes *echoes, struct error *err)
+int workers_start(struct workers *all, struct error *err)
 {
 	int rc = 0;
 
-	all->planner = planner;
-	all->echoes = echoes;
 	for (uint32_t i = 0; rc == 0 && i < all->count; i++) {
 		struct worker *w = &all->table[i];
 
-		turn_lock(all->use.turn);
+		turn_lock(all->parts->turn);
 		all->running++;
-		turn_unlock(all->use.turn);
+		turn_unlock(all->parts->turn);
 		rc = start_thread(all, w);
 		w->started = rc == 0;
 		if (rc == 0)
 			continue;
-		turn_lock(all->use.turn);
+		turn_lock(all->parts->turn);
 		all->running--;
-		turn_unlock(all->use.turn);
+		turn_unlock(all->parts->turn);
 	}
-	if (rc == -EINVAL && all->use.s->c.cpu_count)
+	if (rc == -EINVAL && all->parts->c->cpu_count)
 		return error_set(err, rc,
 			"cpus: this process may not use any of these "
 			"processors");
@@ -173,7 +171,7 @@ uint64_t workers_cpu_ns(const struct workers *all)
 {
 	uint64_t ns = 0;
 
-	ASSERT_TURN(all->use.turn);
+	ASSERT_TURN(all->parts->turn);
 	for (uint32_t i = 0; i < all->count; i++)
 		if (all->table[i].started)
 			ns += clock_cpu_of_ns(all->table[i].thread);
@@ -184,12 +182,12 @@ bool workers_stop(struct workers *all, uint64_t until_ns)
 {
 	bool ended;
 
-	turn_lock(all->use.turn);
+	turn_lock(all->parts->turn);
 	while (all->running > 0)
-		if (!turn_wait_until(all->use.turn, TURN_CLOSER, until_ns))
+		if (!turn_wait_until(all->parts->turn, TURN_CLOSER, until_ns))
 			break;
 	ended = all->running == 0;
-	turn_unlock(all->use.turn);
+	turn_unlock(all->parts->turn);
 	for (uint32_t i = 0; all->table && i < all->count; i++) {
 		if (!all->table[i].started)
 			continue;

@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "loader/dataset/dataset.h"
 #include "loader/engine/echo_factor_impl.h"
+#include "loader/engine/engine_parts_impl.h"
 #include "loader/engine/meter.h"
 #include "loader/engine/planner_impl.h"
 #include "loader/engine/pool_impl.h"
@@ -21,23 +22,9 @@
 struct workers;
 
 /* The parts that workers use, except those that are built after them. */
-struct workers_config {
-	const struct settings *s;
-	const struct dataset *dataset;
-	struct turn *turn;
-	const struct schedule *schedule;
-	struct memory *memory;
-	struct meter *meter;
-	struct steps *steps;
-	struct originals *pool;
-	struct damage *damage;
-	struct budget *budget;
-	struct outcome *outcome;
-};
-
 /* Create as many workers as configured. Returns -errno with err set. Free *out
  * after a failure, too. */
-int workers_new(struct workers **out, const struct workers_config *config,
+int workers_new(struct workers **out, const struct engine_parts *parts,
 	struct error *err);
 /* After workers_stop(), or before workers_start(). NULL is allowed. */
 void workers_free(struct workers *workers);
@@ -46,8 +33,7 @@ void workers_free(struct workers *workers);
  * signals are blocked in them, so that the program's own threads get the
  * signals. Returns -errno with err set.
  */
-int workers_start(struct workers *workers, struct planner *planner,
-	struct echoes *echoes, struct error *err);
+int workers_start(struct workers *workers, struct error *err);
 /* After outcome_close(): false if one does not end in time. */
 bool workers_stop(struct workers *workers, uint64_t until_ns);
 uint32_t workers_count(const struct workers *workers);

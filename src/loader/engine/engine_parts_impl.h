@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of an engine. Each part has a pointer to this set, which is filled
+ * in once, in the order below, before there are threads. A part calls only the
+ * parts that engine_impl.h draws below it.
+ */
+#ifndef ENGINE_ENGINE_PARTS_IMPL_H
+#define ENGINE_ENGINE_PARTS_IMPL_H
+
+#include <refrain/loader.h>
+
+struct budget;
+struct dataset;
+struct echoes;
+struct lender;
+struct memory;
+struct meter;
+struct mount_help;
+struct originals;
+struct outcome;
+struct planner;
+struct reader;
+struct schedule;
+struct settings;
+struct steps;
+struct turn;
+struct workers;
+
+struct engine_parts {
+	const struct settings *s;
+	const struct refrain_config *c; /* that of the settings */
+	struct turn *turn;		/* the lock */
+	struct memory *memory;		/* all memory is charged there */
+	struct schedule *schedule;	/* see planner_impl.h */
+	struct dataset *dataset;
+	struct outcome *outcome;
+	struct meter *meter;
+	struct lender *lender;
+	struct steps *steps;
+	struct originals *pool;
+	struct budget *budget;
+	struct workers *workers;
+	struct mount_help *help; /* of the dataset's mount, or NULL */
+	struct planner *planner;
+	struct echoes *echoes;
+	struct reader *reader;
+};
+
+#endif
