@@ -62,8 +62,9 @@ static int attach(struct cache *c, const struct cache_item *item,
 	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
 	if (rc < 0)
 		return rc;
-	f->ahead |= made;
-	f->carried = true;
+	if (made)
+		f->claim = CLAIM_PLANNED;
+	fill_carry(f);
 	/* Planned for an earlier position, it is carried to this one. */
 	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
 	if (list_empty(&f->plans))
@@ -118,13 +119,13 @@ static void planned_forget(struct cache *c, struct fill *f, bool begun)
 		fill_pass(c, f);
 		return;
 	}
-	if (begun && f->prefetched)
+	if (begun && f->claim == CLAIM_UNREAD)
 		return;
 	/* Keep fills that will be in a tier or are being read. */
-	if (f->ahead ||
-		(f->prefetched && f->res.charged_bytes == 0 &&
+	if (f->claim == CLAIM_PLANNED ||
+		(f->claim == CLAIM_UNREAD && f->res.charged_bytes == 0 &&
 			f->phase != FILL_PUBLISHING))
-		fill_leave_table(c, f);
+		fill_leave_table(c, f, FILL_GONE);
 }
 
 void cache_unplan(struct cache *c, struct cache_plan *p, bool used)

@@ -112,7 +112,7 @@ int cache_warm(
 	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
 		rc = -ENOSPC;
 		if (made)
-			fill_leave_table(c, f);
+			fill_leave_table(c, f, FILL_GONE);
 	}
 	if (rc == 0)
 		fill_warm(c, f, w);

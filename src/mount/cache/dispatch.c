@@ -232,7 +232,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return 0;
 	}
 	x->out.surplus = f->prio != PRIO_DEMAND;
-	x->out.ahead = x->out.surplus || f->carried;
+	x->out.ahead = x->out.surplus || f->tally != TALLY_FIRST;
 	if (is_last(d, x, f))
 		merge(d, x, f);
 	flight_add(cache_flight(c), &x->out);

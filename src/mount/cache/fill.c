@@ -60,7 +60,8 @@ static void fill_init_lists(struct fill *f)
 void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	if (cache_masked(c) || (sources_instead(c) && !f->refused) ||
+	if (cache_masked(c) ||
+		(sources_instead(c) && f->offer != OFFER_REFUSED) ||
 		store_reserve(cache_config(c)->store, f->item.size, &f->res) <
 			0)
 		f->res = (struct reservation){0};
@@ -162,19 +163,19 @@ void fill_end_plans(struct cache *c, struct fill *f, int status)
 }
 
 /* Take the fill out of the table, and end its reservation. */
-void fill_leave_table(struct cache *c, struct fill *f)
+void fill_leave_table(struct cache *c, struct fill *f, enum fill_phase gone)
 {
 	ASSERT_INSIDE(c);
-	if (f->phase == FILL_GONE)
+	if (fill_is_gone(f))
 		return;
-	f->phase = FILL_GONE;
+	f->phase = gone;
 	fill_settle(c, f);
 	cache_table(c)->nchunks -= part_map_bytes(&f->item) > 0;
 	list_del(&f->bucket);
 	list_del(&f->queue);
 	list_del(&f->age);
 	store_unreserve(cache_config(c)->store, &f->res);
-	if (f->prefetched)
+	if (f->claim == CLAIM_UNREAD)
 		COUNT(cache_config(c)->counters, prefetch_wasted);
 	fill_end_plans(c, f, -ECANCELED);
 	fill_unref(c, f);
@@ -279,8 +280,8 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	to = (first + n + unit - 1) / unit * unit;
 	if (f->whole || to > f->npages)
 		to = f->npages;
-	if (prio == PRIO_DEMAND)
-		f->ahead = false;
+	if (prio == PRIO_DEMAND && f->claim == CLAIM_PLANNED)
+		f->claim = CLAIM_ASKED;
 	if (prio == PRIO_DEMAND && cache_asked(c)->n > 0)
 		sources_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
@@ -315,7 +316,7 @@ void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
 void fill_prefetched(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	f->prefetched = true;
+	f->claim = CLAIM_UNREAD;
 	COUNT(cache_config(c)->counters, prefetch_issued);
 }
 
@@ -334,7 +335,7 @@ struct reservation fill_take_reservation(
 
 	res = f->res;
 	f->res = (struct reservation){0};
-	*ceased = f->ceased;
+	*ceased = f->phase == FILL_CEASED;
 	return res;
 }
 
@@ -359,7 +360,7 @@ bool fill_has(const struct fill *f, size_t off, size_t len)
 void fill_line_up(struct cache *c, struct fill *f)
 {
 	bool stays = !f->buf || !list_empty(&f->plans) ||
-		f->phase == FILL_PUBLISHING || f->phase == FILL_GONE;
+		f->phase == FILL_PUBLISHING || fill_is_gone(f);
 
 	ASSERT_INSIDE(c);
 	list_del(&f->age);
@@ -436,7 +437,7 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	fill_mark(f, first, n, PAGE_ABSENT);
 	for (unsigned i = first; i < first + n; i++)
 		f->page[i] = (uint8_t)((f->page[i] & 0xf) | level << 4);
-	if (f->phase != FILL_GONE && !jobs_is_stopping(c))
+	if (!fill_is_gone(f) && !jobs_is_stopping(c))
 		fill_want(c, f, first, n, f->prio);
 }
 
@@ -446,7 +447,7 @@ static bool fill_is_fetched(const struct fill *f)
 {
 	unsigned i = 0;
 
-	return f->phase != FILL_GONE &&
+	return !fill_is_gone(f) &&
 		(f->wanted > 0 || fill_run_inflight(f, f->npages, &i) > 0);
 }
 
@@ -477,7 +478,7 @@ bool fill_is_news(
 			return false;
 		news |= fill_page_level(f, i) == origin_level(c);
 	}
-	return news && !f->ceased;
+	return news && f->phase != FILL_CEASED;
 }
 
 unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i)

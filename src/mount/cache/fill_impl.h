@@ -4,27 +4,49 @@
  * one file; other files call its functions.
  *
  * A fill is one item being fetched or held in memory. It lives in the table
- * while readers may join it:
+ * while readers may join it. Its phases, and the calls that change them:
  *
- *                       room in staging
- *   WAITING (no memory) ----------------> FETCHING --+-- an error --> GONE
- *                                            |       |
- *                           all pages came   |       +-- idle, memory is
- *                                            |           wanted -> GONE
- *              room in a tier was reserved   |   no room in any tier
- *                      +---------------------+-------------+
- *                      v                                   v
- *                  PUBLISHING -- the tier failed -----> STAGED
- *                      |                                   |
- *                      | in its tier        all served and |
- *                      v                    idle, or memory is wanted
- *                     GONE <-------------------------------+
+ *	WAITING     fill_find_or_make(): for room in staging
+ *	  -> FETCHING    fill_take_room()
+ *	FETCHING
+ *	  -> MOVING      part_load(), part_spill(): a part of a chunk is read
+ *	                 from a tier, or written to one
+ *	  -> PUBLISHING  fill_complete(): all pages came, and a tier has room
+ *	  -> STAGED      fill_complete(): ... and no tier has room
+ *	MOVING
+ *	  -> FETCHING    the end of the job in fill_part.c
+ *	  -> PUBLISHING, STAGED    as from FETCHING
+ *	PUBLISHING
+ *	  -> GONE        fill_published(): it is in its tier
+ *	  -> STAGED      fill_published(): the tier failed
+ *	STAGED
+ *	  -> PUBLISHING  fill_offered(): the source that was to keep it instead
+ *	                 of the tiers has no room, and a tier has
+ *	all of these
+ *	  -> GONE        fill_drop(): it is idle, and was served or must go
+ *	  -> GONE        cache_unplan(): only the plan wanted it
+ *	  -> GONE        fill_fail(): the fetch failed, or the mount ends
+ *	  -> CEASED      fill_fail(-ESTALE), fill_cease(): its version is gone
  *
- * A chunk that is FETCHING is MOVING while a part of it is read from a tier or
- * written to one (fill_part.c). GONE fills are out of the table and are freed
- * with their last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT,
- * PRESENT, in this order; an item that is a whole file wants all its pages at
- * once, a chunk only the pages that are read.
+ * GONE and CEASED fills are out of the table and are freed with their last
+ * reference. Pages of a fill are ABSENT, WANTED, INFLIGHT, PRESENT, in this
+ * order; an item that is a whole file wants all its pages at once, a chunk only
+ * the pages that are read.
+ *
+ * Beside the phase a fill has three more states, each of its own:
+ *
+ *	claim: has a reader asked for it?
+ *	  ASKED -> PLANNED    cache_plan(): it was made for a plan
+ *	  PLANNED -> ASKED    fill_want(): a reader waits for it
+ *	  PLANNED -> UNREAD   fill_take_room(): it is fetched ahead
+ *	  ASKED -> UNREAD     cache_prefetch(): it was made for no reader
+ *	  UNREAD -> ASKED     fill_serve(), fill_published()
+ *	offer: to a source that may keep it instead of the tiers
+ *	  NONE -> MADE        fill_offer(): the first unit is on its way
+ *	  MADE -> REFUSED     fill_offered(): the last unit had no room
+ *	tally: what bytes that are fetched or served again count as
+ *	  FIRST -> CARRIED    fill_carry(): it was planned, or a plan came to it
+ *	  FIRST, CARRIED -> REREAD    fill_join(): its reader had it before
  */
 #ifndef CACHE_FILL_IMPL_H
 #define CACHE_FILL_IMPL_H
@@ -69,8 +91,19 @@ enum fill_phase {
 	FILL_MOVING, /* fill_part.c */
 	FILL_PUBLISHING,
 	FILL_STAGED,
-	FILL_GONE,
+	FILL_GONE, /* this, and what follows: out of the table */
+	FILL_CEASED,
 };
+
+enum fill_claim {
+	CLAIM_ASKED,
+	CLAIM_PLANNED, /* nothing has been fetched yet */
+	CLAIM_UNREAD,  /* fetched, or being fetched, and nobody has asked */
+};
+
+enum fill_offer { OFFER_NONE, OFFER_MADE, OFFER_REFUSED };
+
+enum fill_tally { TALLY_FIRST, TALLY_CARRIED, TALLY_REREAD };
 
 enum fetch_prio {
 	PRIO_DEMAND, /* a reader is parked */
@@ -124,16 +157,16 @@ struct fill {
 	unsigned cursor;   /* where to look for a wanted page next */
 	unsigned npushing; /* units on their way to sources */
 	int offer_status; /* of units that a source may keep instead of tiers */
-	bool offered;	  /* there were such units */
-	bool refused;	  /* by that source */
-	bool owing;	  /* sources must be told when nothing more comes */
-	bool whole;	  /* wants all pages */
-	bool prefetched;  /* nobody has asked for it yet */
-	bool ahead;	  /* planned, and nothing has been fetched yet */
-	bool carried;	  /* was planned: bytes served again count as carried */
-	bool reread; /* fetched again for a reader that has read it before */
-	bool turned; /* was served to its end, and held for another plan */
-	bool ceased; /* its version is gone */
+	enum fill_claim claim;
+	enum fill_offer offer;
+	enum fill_tally tally;
+	/* These do not depend on the phase: a fetch sets `owing` as often as it
+	 * needs it, and fill_settle() clears it. */
+	bool owing; /* sources must be told when nothing more comes */
+	bool whole; /* wants all pages; a read for few bytes clears it once */
+	/* Was served to its end, and held for another plan. It stays so in
+	 * PUBLISHING, if a source refuses the item later. */
+	bool turned;
 	unsigned sharers; /* readers with plans that are still to come */
 	uint64_t last_read_ns;
 	uint8_t *memory; /* owned */
@@ -270,7 +303,8 @@ void fill_mark(
 	struct fill *f, unsigned first, unsigned n, enum page_state state);
 void fill_spend(struct fill *f);
 void fill_line_up(struct cache *c, struct fill *f);
-void fill_leave_table(struct cache *c, struct fill *f);
+/* `gone` is FILL_GONE or FILL_CEASED. */
+void fill_leave_table(struct cache *c, struct fill *f, enum fill_phase gone);
 void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
 /* End all plans of the fill. */
 void fill_end_plans(struct cache *c, struct fill *f, int status);
@@ -308,13 +342,26 @@ static inline unsigned fill_unit_at(
 /* The fill is offered to a source that may keep it instead of the tiers. */
 static inline void fill_offer(struct fill *f)
 {
-	f->offered = true;
+	if (f->offer == OFFER_NONE)
+		f->offer = OFFER_MADE;
 }
 
 /* Sources must be told when nothing more of the fill comes. */
 static inline void fill_owe(struct fill *f)
 {
 	f->owing = true;
+}
+
+/* A plan has it, or had it: bytes served again count as carried. */
+static inline void fill_carry(struct fill *f)
+{
+	if (f->tally == TALLY_FIRST)
+		f->tally = TALLY_CARRIED;
+}
+
+static inline bool fill_is_gone(const struct fill *f)
+{
+	return f->phase >= FILL_GONE;
 }
 
 static inline bool fill_is_demand(const struct fill *f)
@@ -361,7 +408,7 @@ void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
-/* Its version is gone. */
+/* The version of a fill of the table is gone. */
 void fill_cease(struct cache *c, struct fill *f, struct after *a);
 /* Handle the outcome of publishing. Returns true if the version is gone. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);

@@ -206,7 +206,7 @@ static void spill(struct pool_job *job)
 	bool ceased;
 
 	jobs_enter(c, &a);
-	ceased = f->ceased;
+	ceased = f->phase == FILL_CEASED;
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
 	jobs_run(c, &a);
@@ -218,7 +218,7 @@ static void spill(struct pool_job *job)
 bool part_is_possible(const struct fill *f)
 {
 	return (f->phase == FILL_FETCHING || f->phase == FILL_MOVING) &&
-		!f->ceased && part_map_bytes(&f->item) > 0;
+		part_map_bytes(&f->item) > 0;
 }
 
 /* There is something to write, and a tier with room for it. */
@@ -236,7 +236,7 @@ static bool is_large(const struct fill *f)
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
 	return has_news(f) && is_large(f) && fill_is_idle(f) &&
-		!f->prefetched && !jobs_is_stopping(c);
+		f->claim != CLAIM_UNREAD && !jobs_is_stopping(c);
 }
 
 /* Returns false if memory is short. */

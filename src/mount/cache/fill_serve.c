@@ -39,7 +39,7 @@ void fill_begun(struct cache *c, struct fill *f)
 	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
 		f->item.size - fill_bytes_without(f, PAGE_SPENT));
 	fill_spend(f);
-	f->carried = true;
+	fill_carry(f);
 }
 
 /*
@@ -54,8 +54,8 @@ static void fill_serve(
 	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
 
 	ASSERT_INSIDE(c);
-	if (f->prefetched) {
-		f->prefetched = false;
+	if (f->claim == CLAIM_UNREAD) {
+		f->claim = CLAIM_ASKED;
 		COUNT(cache_config(c)->counters, prefetch_used);
 	}
 	if (r->planned && r->off == 0 && !r->again)
@@ -70,7 +70,7 @@ static void fill_serve(
 		f->served += !(f->page[i] & PAGE_SERVED);
 		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
 	}
-	if (f->carried)
+	if (f->tally != TALLY_FIRST)
 		COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
 			again);
 	f->last_read_ns = clock_now_ns();
@@ -133,7 +133,7 @@ static void note_reread(struct fill *f, const struct cache_read *r)
 {
 	if (!r->again || f->present + f->wanted > 0)
 		return;
-	f->reread = f->carried = true;
+	f->tally = TALLY_REREAD;
 	fill_spend(f);
 }
 
@@ -277,7 +277,7 @@ static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 
 	ASSERT_INSIDE(c);
 	if (status == -ENOSPC && !jobs_is_stopping(c)) {
-		f->refused = true;
+		f->offer = OFFER_REFUSED;
 		fill_reserve(c, f);
 		if (f->res.charged_bytes > 0) {
 			fill_publish(c, f, a);
@@ -297,7 +297,8 @@ static void fill_offered(
 	if (status < 0 && f->offer_status != -ENOSPC)
 		f->offer_status = status;
 	/* Otherwise more follow, a tier has it, or its version ceased. */
-	if (f->offered && f->npushing == 1 && f->phase == FILL_STAGED)
+	if (f->offer == OFFER_MADE && f->npushing == 1 &&
+		f->phase == FILL_STAGED)
 		fill_kept(c, f, a);
 }
 
@@ -312,7 +313,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	/* All that a source has already passes through, too. */
 	if (sources_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
-	} else if (!f->offered || f->npushing == 0) {
+	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
 		/* Its last unit may have been dropped. */
 		COUNT(cache_config(c)->counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
@@ -328,10 +329,10 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	ASSERT_INSIDE(c);
 	fill_mark(f, first, n, PAGE_PRESENT);
 	f->present += n;
-	if (f->reread)
+	if (f->tally == TALLY_REREAD)
 		COUNT_ADD(cache_config(c)->counters, reread_bytes, bytes);
 	planned_came(c, &f->plans, bytes, answered);
-	if (f->phase == FILL_GONE)
+	if (fill_is_gone(f))
 		return;
 	sources_push(c, f,
 		&(struct source_news){
@@ -379,10 +380,10 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 {
 	struct event e = {.path = f->path, .status = status};
 
-	if (status == -ESTALE && !f->ceased)
+	if (status == -ESTALE)
 		e.kind = EVENT_VERSION_REFUSED;
-	else if (status != -ESTALE && status != -ENOTCONN &&
-		status != -ENOMEM && !list_empty(&f->waiters))
+	else if (status != -ENOTCONN && status != -ENOMEM &&
+		!list_empty(&f->waiters))
 		e.kind = EVENT_READ_FAILED;
 	else
 		return;
@@ -392,31 +393,32 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 /* The fetch failed. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
+	enum fill_phase gone = FILL_GONE;
+
 	ASSERT_INSIDE(c);
-	if (f->phase == FILL_GONE)
+	if (fill_is_gone(f))
 		return;
 	report_failure(c, f, status);
 	answer_failed(c, f, status, a);
-	if (status == -ESTALE && !f->ceased &&
-		list_empty(&a->list[AFTER_STALE])) {
+	if (status == -ESTALE && list_empty(&a->list[AFTER_STALE])) {
 		COUNT(cache_config(c)->counters, stale_reads);
-		f->ceased = true;
+		gone = FILL_CEASED;
 		fill_ref(f);
 		list_add_tail(&a->list[AFTER_STALE], &f->stale);
 	}
-	fill_leave_table(c, f);
+	fill_leave_table(c, f, gone);
 }
 
 void fill_cease(struct cache *c, struct fill *f, struct after *a)
 {
 	ASSERT_INSIDE(c);
-	f->ceased = true;
-	fill_fail(c, f, -ESTALE, a);
+	answer_failed(c, f, -ESTALE, a);
+	fill_leave_table(c, f, FILL_CEASED);
 }
 
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
-	bool ceased = f->ceased;
+	bool ceased = f->phase == FILL_CEASED;
 
 	ASSERT_INSIDE(c);
 	/* Warming does not report on an entry that cannot be read. */
@@ -426,11 +428,11 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 		/* A hit will be their first reader. */
 		COUNT_ADD(cache_config(c)->counters, admitted_unread_bytes,
 			fill_bytes_without(f, PAGE_SERVED));
-		if (f->prefetched)
+		if (f->claim == CLAIM_UNREAD)
 			planned_unread(c, &f->plans);
-		f->prefetched = false;
+		f->claim = CLAIM_ASKED;
 		fill_end_plans(c, f, 0);
-		fill_leave_table(c, f);
+		fill_leave_table(c, f, FILL_GONE);
 	} else if (f->phase == FILL_PUBLISHING) {
 		/* An entry that existed cannot be relied on either. */
 		fill_stage(c, f);

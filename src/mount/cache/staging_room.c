@@ -67,7 +67,7 @@ void fill_drop(struct cache *c, struct fill *f)
 		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
 		fill_tell_passed(c, f);
 	}
-	fill_leave_table(c, f);
+	fill_leave_table(c, f, FILL_GONE);
 }
 
 /* Returns the time to look at the list again. */
@@ -211,10 +211,8 @@ int fill_take_room(struct cache *c, struct fill *f)
 	s->used += need;
 	if (s->used > s->peak)
 		s->peak = s->used;
-	if (f->ahead) {
-		f->ahead = false;
+	if (f->claim == CLAIM_PLANNED)
 		fill_prefetched(c, f);
-	}
 	f->phase = FILL_FETCHING;
 	fill_line_up(c, f);
 	return 0;
