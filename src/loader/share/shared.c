@@ -38,9 +38,9 @@ static void advance_arrays(struct refrain_batch *b, uint32_t first)
 static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
-		if (b->indices[i] != sh->slots[i].index ||
-			b->echoes[i] != sh->slots[i].echo ||
-			b->seeds[i] != sh->slots[i].augment_seed)
+		if (b->indices[i] != sh->lending.slots[i].index ||
+			b->echoes[i] != sh->lending.slots[i].echo ||
+			b->seeds[i] != sh->lending.slots[i].augment_seed)
 			return -EBADMSG;
 	return 0;
 }
@@ -48,20 +48,21 @@ static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 /* Fresh examples, and epochs that end. */
 static void describe_slice(struct shared *sh, struct refrain_batch *b)
 {
-	uint64_t first_epoch = sh->epoch;
+	uint64_t first_epoch = sh->lending.epoch;
 
 	b->fresh = 0;
 	for (uint32_t i = 0; i < b->count; i++) {
-		if (sh->slots[i].echo)
+		if (sh->lending.slots[i].echo)
 			continue;
 		b->fresh++;
-		sh->epoch = sh->slots[i].epoch;
+		sh->lending.epoch = sh->lending.slots[i].epoch;
 	}
-	b->epoch = sh->epoch;
+	b->epoch = sh->lending.epoch;
 	b->ends_epoch = 0;
 	b->ended_epoch = UINT64_MAX;
-	for (uint64_t e = first_epoch; b->fresh && e <= sh->epoch; e++) {
-		if (schedule_epoch_end(&sh->run.own, e) != sh->next + 1)
+	for (uint64_t e = first_epoch; b->fresh && e <= sh->lending.epoch;
+		e++) {
+		if (schedule_epoch_end(&sh->run.own, e) != sh->lending.next + 1)
 			continue;
 		b->ends_epoch = 1;
 		b->ended_epoch = e;
@@ -74,7 +75,8 @@ static int fill_slice(
 {
 	struct refrain_batch *b = &p->lent_batch.batch;
 	uint32_t first = w->lent * sh->run.own_config.batch;
-	uint32_t n = schedule_next(&sh->run.own, &sh->cursor, sh->slots);
+	uint32_t n = schedule_next(
+		&sh->run.own, &sh->lending.cursor, sh->lending.slots);
 
 	slab_describe(&sh->run.s,
 		share_area_base(&w->area->memory) +
@@ -89,7 +91,7 @@ static int fill_slice(
 			"the host sent a batch that does not belong to this "
 			"job's stream");
 	b->data_bytes = b->count * b->sample_bytes;
-	b->step = sh->next;
+	b->step = sh->lending.next;
 	slab_shape(&sh->run.own_s, b);
 	describe_slice(sh, b);
 	return 0;
@@ -98,7 +100,7 @@ static int fill_slice(
 static int lend_slice(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
-		LIST_FIRST(&sh->queue, struct shared_whole, node);
+		LIST_FIRST(&sh->lending.queue, struct shared_whole, node);
 	struct shared_piece *p =
 		&w->area->pieces[w->said.slot * sh->run.slices + w->lent];
 	int rc = fill_slice(sh, w, p);
@@ -106,9 +108,9 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 	if (rc < 0)
 		return rc;
 	p->lent = true;
-	sh->lent++;
+	sh->lending.lent++;
 	sh->refs++;
-	sh->next++;
+	sh->lending.next++;
 	if (++w->lent == shared_slices(sh, w))
 		list_del(&w->node);
 	*out = &p->lent_batch;
@@ -121,7 +123,7 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 static bool pass_slices(struct shared *sh, struct shared_whole *w)
 {
 	while (w->lent < shared_slices(sh, w) &&
-		w->said.step * sh->run.slices + w->lent < sh->next) {
+		w->said.step * sh->run.slices + w->lent < sh->lending.next) {
 		w->lent++;
 		w->left--;
 	}
@@ -130,7 +132,7 @@ static bool pass_slices(struct shared *sh, struct shared_whole *w)
 
 static void pass_over(struct shared *sh)
 {
-	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+	LIST_FOREACH_SAFE(node, next, &sh->lending.queue) {
 		struct shared_whole *w =
 			CONTAINER_OF(node, struct shared_whole, node);
 
@@ -148,36 +150,39 @@ static void pass_over(struct shared *sh)
 
 static void ask_for_batch(struct shared *sh)
 {
-	struct share_msg msg = {.type = SHARE_WAIT, .step.step = sh->expect};
+	struct share_msg msg = {
+		.type = SHARE_WAIT, .step.step = sh->link.expect};
 
-	if (sh->state != SHARED_FOLLOWING || sh->asked == sh->expect + 1)
+	if (sh->state != SHARED_FOLLOWING ||
+		sh->link.asked == sh->link.expect + 1)
 		return;
-	if (share_link_send(&sh->link, &msg) == 0)
-		sh->asked = sh->expect + 1;
+	if (share_link_send(&sh->link.to, &msg) == 0)
+		sh->link.asked = sh->link.expect + 1;
 }
 
 /* Is this job the only one that keeps the host from reusing any slot? */
 static bool holds_all(const struct shared *sh)
 {
-	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
-		if (!sh->area->wholes[i].used)
+	for (uint32_t i = 0; sh->lending.area && i < sh->lending.area->slots;
+		i++)
+		if (!sh->lending.area->wholes[i].used)
 			return false;
-	return sh->area != NULL;
+	return sh->lending.area != NULL;
 }
 
 static int look_alone(struct shared *sh, struct lent_batch **out)
 {
-	int rc = batch_next(sh->engine, out, 0);
+	int rc = batch_next(sh->alone.engine, out, 0);
 
 	if (rc == 1) {
-		sh->next++;
+		sh->lending.next++;
 		sh->count.epochs += (*out)->batch.ends_epoch;
 		shared_tell_alone(sh);
 	}
 	if (rc == -ETIMEDOUT)
 		return -EAGAIN;
 	if (rc < 0)
-		batch_message(sh->engine, &sh->message);
+		batch_message(sh->alone.engine, &sh->message);
 	return rc;
 }
 
@@ -185,7 +190,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 static int lend_taken(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
-		LIST_FIRST(&sh->queue, struct shared_whole, node);
+		LIST_FIRST(&sh->lending.queue, struct shared_whole, node);
 	int rc = shared_take(sh, w);
 
 	if (rc == -ESTALE) {
@@ -198,14 +203,14 @@ static int lend_taken(struct shared *sh, struct lent_batch **out)
 /* 1, 0, -errno, or -EAGAIN: it would wait. */
 static int look_shared(struct shared *sh, struct lent_batch **out)
 {
-	if (sh->closing)
+	if (sh->course == SHARED_CLOSING)
 		return error_set(
 			&sh->message, -ESHUTDOWN, "the loader is closed");
 	shared_tell_released(sh);
 	if (!shared_receive(sh, false))
 		shared_lose(sh);
 	pass_over(sh);
-	if (!sh->failed && !list_empty(&sh->queue))
+	if (!sh->failed && !list_empty(&sh->lending.queue))
 		return lend_taken(sh, out);
 	if (sh->failed)
 		return sh->failed;
@@ -213,12 +218,12 @@ static int look_shared(struct shared *sh, struct lent_batch **out)
 		return -EAGAIN;
 	if (sh->state == SHARED_ALONE)
 		return look_alone(sh, out);
-	if (sh->ended)
+	if (sh->course == SHARED_ENDED)
 		return 0;
 	if (holds_all(sh))
 		return error_set(&sh->message, -EBUSY,
 			"all batches are lent, %u in this job; release one",
-			sh->lent);
+			sh->lending.lent);
 	return -EAGAIN;
 }
 
@@ -290,7 +295,7 @@ static int shared_next_batch(
 	if (rc == 1)
 		count_shared(sh, &(*out)->batch, called_ns - sh->waited_ns);
 	if (rc == 1)
-		sh->waited_ns = sh->viewed_ns = 0;
+		sh->waited_ns = sh->link.viewed_ns = 0;
 	return rc;
 }
 
@@ -327,7 +332,7 @@ static void shared_source_message(
 /* Batches that nobody was lent. */
 static void drop_queue(struct shared *sh)
 {
-	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+	LIST_FOREACH_SAFE(node, next, &sh->lending.queue) {
 		struct shared_whole *w =
 			CONTAINER_OF(node, struct shared_whole, node);
 
@@ -345,11 +350,12 @@ static void drop_queue(struct shared *sh)
 static void leave_host(struct shared *sh)
 {
 	drop_queue(sh);
-	if (!sh->area || shared_area_keep(sh->area, sh->run.slices) == 0)
-		share_link_close(&sh->link);
-	if (sh->area)
-		shared_area_unref(sh->area);
-	sh->area = NULL;
+	if (!sh->lending.area ||
+		shared_area_keep(sh->lending.area, sh->run.slices) == 0)
+		shared_hang_up(sh);
+	if (sh->lending.area)
+		shared_area_unref(sh->lending.area);
+	sh->lending.area = NULL;
 }
 
 static int shared_source_close(struct batch_source *source)
@@ -359,7 +365,7 @@ static int shared_source_close(struct batch_source *source)
 	int rc, hung = 0;
 
 	pthread_mutex_lock(&sh->lock);
-	sh->closing = true;
+	sh->course = SHARED_CLOSING;
 	shared_unlock(sh);
 	rc = shared_leave(sh);
 	if (rc != 0) /* what hangs may still look at it */
@@ -373,8 +379,8 @@ static int shared_source_close(struct batch_source *source)
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&sh->lock);
-	engines[0] = sh->retired;
-	engines[1] = sh->engine;
+	engines[0] = sh->alone.retired;
+	engines[1] = sh->alone.engine;
 	hung = sh->left;
 	shared_unref(sh);
 	for (int i = 0; i < 2; i++)
@@ -409,22 +415,22 @@ static int shared_new(struct shared **out, struct error *err)
 	if (!sh)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	lock_init(&sh->lock, RANK_SHARED);
-	cond_init(&sh->followed_c);
+	cond_init(&sh->follower.ended);
 	sh->source.ops = &shared_ops;
 	sh->pid = getpid();
 	sh->refs = 1;
-	sh->link = (struct share_link){-1, -1, 0};
-	list_init(&sh->areas);
-	list_init(&sh->queue);
+	sh->link.to = (struct share_link){-1, -1, 0};
+	list_init(&sh->lending.queue);
 	sh->count.stream = hash_stream_new();
 	sh->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	rc = ready_open(&sh->ready);
-	sh->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sh->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sh->follower.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sh->follower.lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = sh;
 	if (!sh->count.stream)
 		return error_set(err, -ENOMEM, "no memory for a loader");
-	if (rc < 0 || sh->poll_fd < 0 || sh->stop_fd < 0 || sh->lost_fd < 0)
+	if (rc < 0 || sh->poll_fd < 0 || sh->follower.stop_fd < 0 ||
+		sh->follower.lost_fd < 0)
 		return error_set(err, rc < 0 ? rc : -errno,
 			"cannot wait for events: %m");
 	shared_poll(sh, ready_fd(&sh->ready), true);
@@ -443,8 +449,9 @@ int shared_open(struct batch_source **out, const struct refrain_config *c,
 	if (rc == 0)
 		rc = shared_run_init(&sh->run, c, err);
 	if (rc == 0) {
-		sh->slots = calloc(c->batch, sizeof(*sh->slots));
-		if (!sh->slots)
+		sh->lending.slots =
+			calloc(c->batch, sizeof(*sh->lending.slots));
+		if (!sh->lending.slots)
 			rc = error_set(err, -ENOMEM, "no memory for a loader");
 	}
 	if (rc == 0) {

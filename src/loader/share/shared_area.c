@@ -29,11 +29,11 @@ static void piece_release(struct lent_batch *b)
 		return;
 	}
 	p->lent = false;
-	sh->lent--;
+	sh->lending.lent--;
 	if (--w->left == 0) {
 		w->used = false;
 		w->release_due = true;
-		if (!sh->closing)
+		if (sh->course != SHARED_CLOSING)
 			shared_tell_released(sh);
 		shared_area_unref(w->area);
 	}
@@ -67,7 +67,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	area->owner = owner;
 	area->slot_bytes = said->slot_bytes;
 	area->slots = said->slots;
-	area->word = owner->word;
+	area->word = owner->link.word;
 	area->refs = 1;
 	for (uint32_t i = 0; i < said->slots; i++)
 		area->wholes[i].area = area;
@@ -75,7 +75,6 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 		area->pieces[i].whole = &area->wholes[i / slices];
 		area->pieces[i].lent_batch.release = piece_release;
 	}
-	list_add_tail(&owner->areas, &area->node);
 	*out = area;
 	return 0;
 }
@@ -85,7 +84,6 @@ void shared_area_unref(struct shared_area *area)
 	ASSERT_HELD(&area->owner->lock);
 	if (--area->refs > 0)
 		return;
-	list_del(&area->node);
 	share_area_release(&area->memory);
 	free(area->wholes);
 	free(area->pieces);

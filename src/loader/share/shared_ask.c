@@ -33,12 +33,12 @@ uint64_t shared_steps_left(struct batch_source *source)
 	struct shared *sh = shared_of(source);
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->engine && sh->next < sh->alone_from)
-		return sh->engine->ops->steps_left(sh->engine) +
-			sh->alone_from - sh->next;
-	if (sh->engine)
-		return sh->engine->ops->steps_left(sh->engine);
-	return shared_run_steps(&sh->run) - sh->next;
+	if (sh->alone.engine && sh->lending.next < sh->alone.from)
+		return sh->alone.engine->ops->steps_left(sh->alone.engine) +
+			sh->alone.from - sh->lending.next;
+	if (sh->alone.engine)
+		return sh->alone.engine->ops->steps_left(sh->alone.engine);
+	return shared_run_steps(&sh->run) - sh->lending.next;
 }
 
 uint64_t shared_step(struct batch_source *source)
@@ -46,7 +46,7 @@ uint64_t shared_step(struct batch_source *source)
 	struct shared *sh = shared_of(source);
 
 	LOCK_SCOPE(&sh->lock);
-	return sh->next;
+	return sh->lending.next;
 }
 
 uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch)
@@ -56,8 +56,8 @@ uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch)
 
 	LOCK_SCOPE(&sh->lock);
 	end = schedule_epoch_end_all(&sh->run.own, epoch);
-	return sh->engine && end > sh->alone_from
-		? sh->engine->ops->epoch_end(sh->engine, epoch)
+	return sh->alone.engine && end > sh->alone.from
+		? sh->alone.engine->ops->epoch_end(sh->alone.engine, epoch)
 		: end;
 }
 
@@ -67,8 +67,8 @@ void shared_failure(struct batch_source *source, struct refrain_failure *out)
 
 	*out = (struct refrain_failure){.size = sizeof(*out)};
 	LOCK_SCOPE(&sh->lock);
-	if (sh->engine)
-		sh->engine->ops->failure(sh->engine, out);
+	if (sh->alone.engine)
+		sh->alone.engine->ops->failure(sh->alone.engine, out);
 }
 
 /* -- States ---------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static int save_shared(struct shared *sh, uint64_t step, void *buf, size_t size)
 		.s = &sh->run.own_s,
 		.fingerprint = dataset_fingerprint(sh->run.dataset),
 		.changes = sh->run.changes,
-		.step = sh->next,
+		.step = sh->lending.next,
 	};
 
 	return state_save(&of, &sh->run.own, step, buf, size, &sh->message);
@@ -90,9 +90,9 @@ int shared_save(struct batch_source *source, void *buf, size_t size)
 	struct shared *sh = shared_of(source);
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->engine && sh->next >= sh->alone_from)
-		return sh->engine->ops->save(sh->engine, buf, size);
-	return save_shared(sh, sh->next, buf, size);
+	if (sh->alone.engine && sh->lending.next >= sh->alone.from)
+		return sh->alone.engine->ops->save(sh->alone.engine, buf, size);
+	return save_shared(sh, sh->lending.next, buf, size);
 }
 
 int shared_save_at(
@@ -101,8 +101,9 @@ int shared_save_at(
 	struct shared *sh = shared_of(source);
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->engine && step >= sh->alone_from)
-		return sh->engine->ops->save_at(sh->engine, step, buf, size);
+	if (sh->alone.engine && step >= sh->alone.from)
+		return sh->alone.engine->ops->save_at(
+			sh->alone.engine, step, buf, size);
 	return save_shared(sh, step, buf, size);
 }
 
@@ -126,22 +127,22 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size)
 			return -ENOSPC;
 		used += (size_t)n;
 	}
-	if (sh->engine) /* its log goes on where that of the share ends */
-		alone = sh->engine->ops->echo_log(
-			sh->engine, buf + used, size - used);
+	if (sh->alone.engine) /* its log goes on where that of the share ends */
+		alone = sh->alone.engine->ops->echo_log(
+			sh->alone.engine, buf + used, size - used);
 	return alone < 0 ? alone : (int)used + alone;
 }
 
 static int memory_of(struct shared *sh, const void **base, size_t *bytes)
 {
 	(void)shared_receive(sh, false);
-	if (!sh->area)
+	if (!sh->lending.area)
 		return error_set(&sh->message, -ENODATA,
 			"share '%s' has not started; call this after the first "
 			"batch",
 			sh->run.hello.name);
-	*base = share_area_base(&sh->area->memory);
-	*bytes = sh->area->memory.bytes;
+	*base = share_area_base(&sh->lending.area->memory);
+	*bytes = sh->lending.area->memory.bytes;
 	return 0;
 }
 
@@ -167,7 +168,8 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 {
 	const struct shared_count *c = &sh->count;
 	struct refrain_stage *trainer = &out->stages[REFRAIN_STAGE_TRAINER];
-	struct schedule_echo e = schedule_echo_at(&sh->run.own, sh->next);
+	struct schedule_echo e =
+		schedule_echo_at(&sh->run.own, sh->lending.next);
 	double steps = (double)(c->steps > 1 ? c->steps - 1 : 0);
 
 	out->epochs = c->epochs;
@@ -188,7 +190,7 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 	out->decodes += c->decodes;
 	out->files_read += c->files_read;
 	out->bytes_read += c->bytes_read;
-	if (sh->engine)
+	if (sh->alone.engine)
 		return;
 	out->echo_factor = ratio_of(e.p, e.q);
 	out->echo_changes = sh->run.changes;
@@ -207,10 +209,11 @@ static void add_host(struct shared *sh, struct refrain_stats *out)
 
 static void add_share(struct shared *sh, struct refrain_stats *out)
 {
-	out->share_host_pid =
-		sh->state == SHARED_FOLLOWING ? (uint64_t)sh->link.host_pid : 0;
-	out->share_jobs = sh->view.jobs_n;
-	out->share_takeovers = sh->generation;
+	out->share_host_pid = sh->state == SHARED_FOLLOWING
+		? (uint64_t)sh->link.to.host_pid
+		: 0;
+	out->share_jobs = sh->link.view.jobs_n;
+	out->share_takeovers = sh->link.generation;
 	out->share_solo =
 		sh->state == SHARED_ALONE || sh->state == SHARED_PARTED;
 	out->share_parted = sh->count.parted;
@@ -223,11 +226,11 @@ void shared_stats(struct batch_source *source, struct refrain_stats *out)
 	LOCK_SCOPE(&sh->lock);
 	*out = (struct refrain_stats){
 		.bottleneck = "", .suggested_point = "", .echo_reason = ""};
-	if (sh->engine)
-		sh->engine->ops->stats(sh->engine, out);
+	if (sh->alone.engine)
+		sh->alone.engine->ops->stats(sh->alone.engine, out);
 	else if (sh->host)
 		shared_host_stats(sh->host, out);
-	if (sh->engine && sh->host)
+	if (sh->alone.engine && sh->host)
 		add_host(sh, out);
 	out->size = sizeof(*out);
 	add_consumed(sh, out);
@@ -238,7 +241,7 @@ void shared_stats(struct batch_source *source, struct refrain_stats *out)
 
 static int say_waits(struct shared *sh, double waited_s)
 {
-	const struct share_view *v = &sh->view;
+	const struct share_view *v = &sh->link.view;
 	const struct share_job *job = share_view_slowest(v);
 	const char *name = sh->run.hello.name;
 
@@ -256,13 +259,13 @@ static int say_waits(struct shared *sh, double waited_s)
 			"no batch after %.3f s: step %" PRIu64
 			" waits for job '%s' (process %u%s), which holds %u of "
 			"%u batches",
-			waited_s, sh->expect, job->label, job->pid,
+			waited_s, sh->link.expect, job->label, job->pid,
 			proc_state((pid_t)job->pid) == 'T' ? ", stopped" : "",
 			job->held, v->slots);
 	return error_set(&sh->message, -ETIMEDOUT,
 		"no batch after %.3f s: step %" PRIu64
 		" of share '%s' is not ready; its host (process %u) says: %s",
-		waited_s, sh->expect, name, v->host_pid,
+		waited_s, sh->link.expect, name, v->host_pid,
 		v->text[0] ? v->text : "nothing");
 }
 
@@ -270,14 +273,14 @@ static int say_waits(struct shared *sh, double waited_s)
 static bool await_view(struct shared *sh)
 {
 	uint64_t until_ns = clock_now_ns() + ASK_MS * NS_PER_MS;
-	uint64_t views = sh->views;
+	uint64_t views = sh->link.views;
 
-	while (sh->views == views && !sh->closing) {
-		struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+	while (sh->link.views == views && sh->course != SHARED_CLOSING) {
+		struct pollfd p = {.fd = sh->link.to.fd, .events = POLLIN};
 
 		if (clock_now_ns() >= until_ns || !shared_receive(sh, true))
 			return false;
-		if (sh->views != views)
+		if (sh->link.views != views)
 			break;
 		shared_unlock(sh);
 		(void)poll(&p, 1, ASK_MS); /* it is looked at in any case */
@@ -292,8 +295,9 @@ static void ask_for_view(struct shared *sh)
 {
 	struct share_msg msg = {.type = SHARE_ASK};
 
-	sh->answered = share_link_send(&sh->link, &msg) == 0 && await_view(sh);
-	sh->viewed_ns = clock_now_ns();
+	sh->link.answered =
+		share_link_send(&sh->link.to, &msg) == 0 && await_view(sh);
+	sh->link.viewed_ns = clock_now_ns();
 }
 
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
@@ -311,17 +315,17 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
 			"share '%s' and is opening its dataset",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_ALONE) {
-		batch_message(sh->engine, &sh->message);
+		batch_message(sh->alone.engine, &sh->message);
 		return -ETIMEDOUT;
 	}
-	if (ask && clock_now_ns() >= sh->viewed_ns + VIEW_NS)
+	if (ask && clock_now_ns() >= sh->link.viewed_ns + VIEW_NS)
 		ask_for_view(sh);
-	if (!sh->answered && ask && sh->state == SHARED_FOLLOWING)
+	if (!sh->link.answered && ask && sh->state == SHARED_FOLLOWING)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: the host of share '%s' "
 			"(process %d%s) does not answer",
-			waited_s, sh->run.hello.name, (int)sh->link.host_pid,
-			proc_state(sh->link.host_pid) == 'T' ? ", stopped"
-							     : "");
+			waited_s, sh->run.hello.name, (int)sh->link.to.host_pid,
+			proc_state(sh->link.to.host_pid) == 'T' ? ", stopped"
+								: "");
 	return say_waits(sh, waited_s);
 }

@@ -8,11 +8,30 @@
  * schedules of the same order, so each job can compute the contents of every
  * batch and where to continue when its host dies.
  *
- *	following --the host ends--> lost --joined the next one--> following
- *	lost --too late for it--> parted
- *	following --the host parts it, as it is slow--> parted
- *	parted --its own engine is open--> alone
- *	alone --the host has batches for it again--> following
+ * The states of a job, and the calls that change them:
+ *
+ *	FOLLOWING
+ *	  -> LOST       shared_lose(), the thread: the host has ended
+ *	  -> PARTED     shared_part(): the host parts the job, as it is slow
+ *	LOST
+ *	  -> FOLLOWING  follow_link(): it has joined the next host
+ *	  -> PARTED     find_next_host(): it is too late for that
+ *	  -> PARTED     shared_part(): the lost host had parted it
+ *	PARTED
+ *	  -> ALONE      go_alone(): its own engine is open
+ *	  -> FOLLOWING  follow_link(), if it looked for the next host meanwhile
+ *	ALONE
+ *	  -> FOLLOWING  come_back(): the host has batches for it again
+ *
+ * Its link to a host, which a job that is ALONE may also have:
+ *
+ *	NONE
+ *	  -> UP         follow_link()
+ *	UP
+ *	  -> LOST       shared_lose()
+ *	LOST
+ *	  -> UP         read_the_rest(): its last messages are read, and then
+ *	  -> NONE       shared_hang_up()
  */
 #ifndef SHARED_IMPL_H
 #define SHARED_IMPL_H
@@ -124,7 +143,6 @@ struct shared_piece {
 
 /* One segment. All under the lock of `owner`. */
 struct shared_area {
-	struct list node;
 	struct shared *owner;
 	struct share_area memory;
 	size_t slot_bytes;
@@ -161,15 +179,62 @@ struct shared_count {
 	struct hash_stream *stream;
 };
 
+/* The thread that follows the host from one to the next. */
+struct shared_follower {
+	pthread_t thread;
+	int stop_fd, lost_fd; /* set once: they wake it */
+	/* NONE -> RUNS: start_follower(), before there is a thread; RUNS ->
+	 * ENDED: the thread, at its end; ENDED -> NONE: shared_leave(). */
+	enum { FOLLOWER_NONE, FOLLOWER_RUNS, FOLLOWER_ENDED } state;
+	pthread_cond_t ended;
+};
+
+/* The link to a host, and what is known from there. */
+struct shared_link {
+	struct share_link to;
+	enum { LINK_NONE, LINK_UP, LINK_LOST } state;
+	/* Batches until the host says ALONE are not for this job. It belongs to
+	 * the messages that were sent, so a link that is LOST has it, too. */
+	bool stale;
+	uint32_t word; /* of this job, in the words of that host */
+	uint64_t generation;
+	struct share_view view; /* the last one that came */
+	/* The last view of a run that had begun, because a host that still
+	 * waits for jobs does not list them all. */
+	struct share_view before;
+	uint64_t views;	     /* how many have come */
+	uint64_t viewed_ns;  /* when a view was last requested, since the last
+				batch */
+	bool answered;	     /* ... and came */
+	uint64_t expect;     /* the next shared step to be announced */
+	uint64_t asked;	     /* WAIT was sent for this shared step + 1 */
+	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
+};
+
+/* What is lent, and the place in the own stream. */
+struct shared_lending {
+	struct shared_area *area;      /* the current one, or NULL */
+	struct list queue;	       /* wholes with slices to lend */
+	uint32_t lent;		       /* slices */
+	uint64_t next;		       /* the next own step */
+	struct schedule_cursor cursor; /* at `next` */
+	struct schedule_slot *slots;   /* of a batch */
+	uint64_t epoch; /* of the newest fresh example returned */
+};
+
+/* The batches that a job makes itself. */
+struct shared_alone {
+	struct batch_source *engine;  /* SHARED_ALONE, or NULL */
+	struct batch_source *retired; /* of a job that is back: to be closed */
+	uint64_t from;		      /* the engine's first step */
+};
+
 struct shared {
 	struct batch_source source;
 	/* Set once. */
 	pid_t pid;
 	struct share_place *place;
-	pthread_t thread; /* that follows the host */
-	bool started;
-	int stop_fd, lost_fd; /* for the thread */
-	int poll_fd;	      /* all that a call waits for */
+	int poll_fd;	    /* all that a call waits for */
 	struct ready ready; /* readable when refrain_next() would not wait; set
 			       with the lock */
 	_Atomic uint32_t callers; /* decremented (release) as the last access */
@@ -178,43 +243,21 @@ struct shared {
 	/* All below: the lock. */
 	struct shared_run run;
 	enum shared_state state;
-	bool closing, ended;
-	bool change_due; /* the thread must be woken; see shared_unlock() */
-	bool followed;	 /* the thread is at its end */
-	pthread_cond_t followed_c;
-	bool linked;   /* `link` is of a host that lives */
-	bool stale;    /* batches until ALONE are not for this job */
-	bool left;     /* hanging threads may still access it: never free it */
-	uint32_t refs; /* the loader, and each slice that is lent */
+	/* GOES_ON -> ENDED: the host said so; -> CLOSING, from both: the user
+	 * closes the loader. */
+	enum { SHARED_GOES_ON, SHARED_ENDED, SHARED_CLOSING } course;
 	int failed;
 	struct error message;
-	struct share_link link;
-	uint32_t word;		/* of this job, in the words of that host */
-	struct share_view view; /* the last one that came */
-	/* The last view of a run that had begun, because a host that still
-	 * waits for jobs does not list them all. */
-	struct share_view before;
-	uint64_t views;	    /* how many have come */
-	uint64_t viewed_ns; /* when a view was last requested, since the last
-			       batch */
-	bool answered;	    /* ... and came */
+	bool change_due; /* until the lock is released: then the thread must be
+			    woken; see shared_unlock() */
+	bool left;	 /* hanging threads may access it: never free it */
+	uint32_t refs;	 /* the loader, and each slice that is lent */
+	struct shared_follower follower;
+	struct shared_link link;
+	struct shared_lending lending;
+	struct shared_alone alone;
 	struct shared_host *host; /* of this process, or NULL */
-	struct list areas;
-	struct shared_area *area; /* the current one, or NULL */
-	struct list queue;	  /* wholes with slices to lend */
-	uint64_t expect;	  /* the next shared step to be announced */
-	uint64_t next;		  /* the next own step */
-	uint64_t asked;		  /* WAIT was sent for this shared step + 1 */
-	uint64_t epoch;		  /* of the newest fresh example returned */
-	uint32_t lent;		  /* slices */
-	struct schedule_cursor cursor; /* at `next`, of the own stream */
-	struct schedule_slot *slots;   /* of a batch */
-	struct batch_source *engine;   /* SHARED_ALONE */
-	struct batch_source *retired;  /* to be closed */
-	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
-	uint64_t alone_from; /* ... its first step */
-	uint64_t generation;
-	uint64_t waited_ns; /* in calls that timed out */
+	uint64_t waited_ns;	  /* in calls that timed out */
 	struct shared_count count;
 };
 
@@ -239,6 +282,8 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
  * lost. */
 bool shared_receive(struct shared *sh, bool all);
 void shared_lose(struct shared *sh);
+/* Close the link. */
+void shared_hang_up(struct shared *sh);
 /*
  * May the batch be used? If the host does not wait for this job, this tells it
  * first. Returns -EAGAIN if the host does not read its messages, -ESTALE if it

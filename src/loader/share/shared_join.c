@@ -43,7 +43,7 @@ static int host_here(struct shared *sh, const struct share_hello *hello,
 	if (hello->wish == SHARE_WISH_AGAIN) {
 		config.before = view;
 		config.begun = view->begun;
-		config.generation = sh->generation + 1;
+		config.generation = sh->link.generation + 1;
 		if (view->wanted > config.jobs)
 			config.jobs = view->wanted;
 	}
@@ -57,7 +57,7 @@ static int host_here(struct shared *sh, const struct share_hello *hello,
 
 static bool is_to_stop(struct shared *sh, int timeout_ms)
 {
-	struct pollfd p = {.fd = sh->stop_fd, .events = POLLIN};
+	struct pollfd p = {.fd = sh->follower.stop_fd, .events = POLLIN};
 
 	return poll(&p, 1, timeout_ms) > 0;
 }
@@ -137,14 +137,14 @@ static int join_until(struct shared *sh, struct share_link *link,
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {
-	sh->link = *link;
-	sh->linked = true;
-	sh->stale = false;
-	sh->word = welcome->place;
-	sh->generation = welcome->generation;
-	sh->asked = sh->told_alone = 0;
+	sh->link.to = *link;
+	sh->link.state = LINK_UP;
+	sh->link.stale = false;
+	sh->link.word = welcome->place;
+	sh->link.generation = welcome->generation;
+	sh->link.asked = sh->link.told_alone = 0;
 	if (sh->state != SHARED_ALONE) {
-		sh->expect = welcome->step;
+		sh->link.expect = welcome->step;
 		sh->state = SHARED_FOLLOWING;
 	}
 	shared_poll(sh, link->fd, true);
@@ -163,9 +163,9 @@ static void go_alone(struct shared *sh)
 
 	pthread_mutex_lock(&sh->lock);
 	/* Announced batches are served first. */
-	step = sh->expect * sh->run.slices;
-	if (step < sh->next)
-		step = sh->next;
+	step = sh->link.expect * sh->run.slices;
+	if (step < sh->lending.next)
+		step = sh->lending.next;
 	pthread_mutex_unlock(&sh->lock);
 	rc = shared_run_open(&sh->run, true, step, NULL, &engine, &err);
 	pthread_mutex_lock(&sh->lock);
@@ -173,8 +173,8 @@ static void go_alone(struct shared *sh)
 		sh->failed = rc;
 		sh->message = err;
 	} else {
-		sh->engine = engine;
-		sh->alone_from = step;
+		sh->alone.engine = engine;
+		sh->alone.from = step;
 		sh->state = SHARED_ALONE;
 		shared_poll(sh, batch_fd(engine), true);
 	}
@@ -189,8 +189,8 @@ static void close_retired(struct shared *sh)
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
-	engine = sh->retired;
-	sh->retired = NULL;
+	engine = sh->alone.retired;
+	sh->alone.retired = NULL;
 	pthread_mutex_unlock(&sh->lock);
 	if (!engine)
 		return;
@@ -218,18 +218,18 @@ static bool read_the_rest(struct shared *sh)
 
 	pthread_mutex_lock(&sh->lock);
 	shared_lose(sh);
-	sh->linked = true;
+	sh->link.state = LINK_UP; /* to read what the host has sent */
 	(void)shared_receive(sh, true);
-	sh->linked = false;
+	sh->link.state = LINK_LOST;
 	if (sh->state == SHARED_FOLLOWING)
 		sh->state = SHARED_LOST;
 	if (shared_was_parted(sh))
 		shared_part(sh);
-	share_link_close(&sh->link);
-	if (sh->area) /* it lives on as long as batches of it do */
-		shared_area_unref(sh->area);
-	sh->area = NULL;
-	goes_on = !sh->failed && !sh->ended && !sh->closing;
+	shared_hang_up(sh);
+	if (sh->lending.area) /* it lives on as long as batches of it do */
+		shared_area_unref(sh->lending.area);
+	sh->lending.area = NULL;
+	goes_on = !sh->failed && sh->course == SHARED_GOES_ON;
 	shared_unlock(sh);
 	return goes_on;
 }
@@ -259,9 +259,9 @@ static void meet_again(struct shared *sh)
 
 	hello.wish = SHARE_WISH_ALONE;
 	pthread_mutex_lock(&sh->lock);
-	hello.step = (sh->next + sh->run.slices - 1) / sh->run.slices;
+	hello.step = (sh->lending.next + sh->run.slices - 1) / sh->run.slices;
 	pthread_mutex_unlock(&sh->lock);
-	if (join_until(sh, &link, &hello, &sh->before, &welcome,
+	if (join_until(sh, &link, &hello, &sh->link.before, &welcome,
 		    clock_now_ns() + MEET_NS, &err) < 0)
 		return;
 	pthread_mutex_lock(&sh->lock);
@@ -280,12 +280,12 @@ static void find_next_host(struct shared *sh)
 	hello.wish = SHARE_WISH_AGAIN;
 	/* A job that was alone may have passed the others. */
 	pthread_mutex_lock(&sh->lock);
-	hello.step = sh->next / sh->run.slices;
-	if (hello.step < sh->expect)
-		hello.step = sh->expect;
+	hello.step = sh->lending.next / sh->run.slices;
+	if (hello.step < sh->link.expect)
+		hello.step = sh->link.expect;
 	pthread_mutex_unlock(&sh->lock);
-	rc = join_until(
-		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
+	rc = join_until(sh, &link, &hello, &sh->link.before, &welcome,
+		UINT64_MAX, &err);
 	if (rc < 0 && is_to_stop(sh, 0))
 		return;
 	pthread_mutex_lock(&sh->lock);
@@ -302,21 +302,21 @@ static void find_next_host(struct shared *sh)
 static bool is_lost(struct shared *sh)
 {
 	LOCK_SCOPE(&sh->lock);
-	return sh->link.fd >= 0 && !sh->linked;
+	return sh->link.state == LINK_LOST;
 }
 
 /* Wait for the end of the host, or for less: false if it is to stop. */
 static bool wait_for_loss(struct shared *sh, bool *lost)
 {
-	struct pollfd p[4] = {{.fd = sh->stop_fd, .events = POLLIN},
-		{.fd = sh->lost_fd, .events = POLLIN},
-		{.fd = sh->link.fd, .events = POLLRDHUP},
-		{.fd = sh->link.pidfd, .events = POLLIN}};
+	struct pollfd p[4] = {{.fd = sh->follower.stop_fd, .events = POLLIN},
+		{.fd = sh->follower.lost_fd, .events = POLLIN},
+		{.fd = sh->link.to.fd, .events = POLLRDHUP},
+		{.fd = sh->link.to.pidfd, .events = POLLIN}};
 	uint64_t n;
 
 	while (poll(p, 4, -1) < 0)
 		;
-	(void)!read(sh->lost_fd, &n, sizeof(n)); /* perhaps not set */
+	(void)!read(sh->follower.lost_fd, &n, sizeof(n)); /* perhaps not set */
 	*lost = p[2].revents || p[3].revents || is_lost(sh);
 	return !p[0].revents;
 }
@@ -340,8 +340,8 @@ static void *follow_host(void *arg)
 			meet_again(sh);
 	}
 	LOCK_SCOPE(&sh->lock);
-	sh->followed = true;
-	pthread_cond_signal(&sh->followed_c);
+	sh->follower.state = FOLLOWER_ENDED;
+	pthread_cond_signal(&sh->follower.ended);
 	return NULL;
 }
 
@@ -355,9 +355,11 @@ static int start_follower(struct shared *sh, struct error *err)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
-	rc = -pthread_create(&sh->thread, NULL, follow_host, sh);
+	sh->follower.state = FOLLOWER_RUNS;
+	rc = -pthread_create(&sh->follower.thread, NULL, follow_host, sh);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	sh->started = rc == 0;
+	if (rc < 0)
+		sh->follower.state = FOLLOWER_NONE;
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
@@ -381,7 +383,7 @@ static int look_for_changes(struct shared *sh, uint32_t changes,
 		return error_set(err, -ETIMEDOUT,
 			"the host of share '%s' (process %d) did not "
 			"send its changes of the echo factor",
-			sh->run.hello.name, (int)sh->link.host_pid);
+			sh->run.hello.name, (int)sh->link.to.host_pid);
 	return sh->run.changes >= changes;
 }
 
@@ -390,7 +392,7 @@ static int look_for_changes(struct shared *sh, uint32_t changes,
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	struct error *err)
 {
-	struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+	struct pollfd p = {.fd = sh->link.to.fd, .events = POLLIN};
 	int rc = sh->run.changes >= changes;
 
 	while (rc == 0) {
@@ -433,17 +435,24 @@ int shared_join(struct shared *sh, struct error *err)
 	return rc;
 }
 
+/* False: it has not ended in time. */
 static bool join_thread(struct shared *sh, uint64_t until_ns)
 {
-	bool ended;
+	struct shared_follower *f = &sh->follower;
+	bool ended, runs;
 
 	pthread_mutex_lock(&sh->lock);
-	while (!sh->followed &&
-		cond_wait_until(&sh->followed_c, &sh->lock, until_ns))
+	while (f->state == FOLLOWER_RUNS &&
+		cond_wait_until(&f->ended, &sh->lock, until_ns))
 		;
-	ended = sh->followed;
+	runs = f->state == FOLLOWER_RUNS;
+	ended = f->state == FOLLOWER_ENDED;
+	if (ended)
+		f->state = FOLLOWER_NONE;
 	pthread_mutex_unlock(&sh->lock);
-	return ended && pthread_join(sh->thread, NULL) == 0;
+	if (ended)
+		(void)pthread_join(f->thread, NULL); /* it has ended */
+	return !runs;
 }
 
 /* Calls return at once, as it is closing; false if one does not. */
@@ -463,9 +472,8 @@ int shared_leave(struct shared *sh)
 {
 	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
 
-	(void)!write(sh->stop_fd, &one, sizeof(one)); /* never full */
-	if (sh->started && !join_thread(sh, until_ns))
+	(void)!write(sh->follower.stop_fd, &one, sizeof(one)); /* never full */
+	if (!join_thread(sh, until_ns))
 		return 1;
-	sh->started = false;
 	return wait_for_callers(sh, until_ns) ? 0 : 1;
 }

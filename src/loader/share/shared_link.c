@@ -31,8 +31,9 @@ static bool is_ready(const struct shared *sh)
 {
 	bool own = sh->state == SHARED_PARTED || sh->state == SHARED_ALONE;
 
-	return sh->closing || sh->failed || !list_empty(&sh->queue) ||
-		(sh->ended && !own);
+	return sh->course == SHARED_CLOSING || sh->failed ||
+		!list_empty(&sh->lending.queue) ||
+		(sh->course == SHARED_ENDED && !own);
 }
 
 void shared_unlock(struct shared *sh)
@@ -47,7 +48,8 @@ void shared_unlock(struct shared *sh)
 	if (ready)
 		ready_write(&sh->ready);
 	if (change)
-		(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
+		(void)!write(sh->follower.lost_fd, &one,
+			sizeof(one)); /* never full */
 }
 
 int shared_fail(struct shared *sh, int error, const char *why)
@@ -69,16 +71,16 @@ static bool is_last_epoch(const struct shared *sh, uint64_t epoch)
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 {
 	ASSERT_HELD(&sh->lock);
-	sh->next = own_step;
-	if (schedule_seek(&sh->run.own, &sh->cursor, own_step) < 0)
+	sh->lending.next = own_step;
+	if (schedule_seek(&sh->run.own, &sh->lending.cursor, own_step) < 0)
 		return error_set(err, -EBADMSG,
 			"the state was saved at a step after the end of this "
 			"run");
-	sh->epoch = 0;
+	sh->lending.epoch = 0;
 	/* After the last epoch's end there may be echoes of it. */
-	while (!is_last_epoch(sh, sh->epoch) &&
-		schedule_epoch_end(&sh->run.own, sh->epoch) < own_step)
-		sh->epoch++;
+	while (!is_last_epoch(sh, sh->lending.epoch) &&
+		schedule_epoch_end(&sh->run.own, sh->lending.epoch) < own_step)
+		sh->lending.epoch++;
 	return 0;
 }
 
@@ -87,14 +89,20 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 void shared_lose(struct shared *sh)
 {
 	ASSERT_HELD(&sh->lock);
-	if (!sh->linked)
+	if (sh->link.state != LINK_UP)
 		return;
-	sh->linked = false;
+	sh->link.state = LINK_LOST;
 	if (sh->state == SHARED_FOLLOWING)
 		sh->state = SHARED_LOST;
-	shared_poll(sh, sh->link.fd, false);
-	shared_poll(sh, sh->link.pidfd, false);
+	shared_poll(sh, sh->link.to.fd, false);
+	shared_poll(sh, sh->link.to.pidfd, false);
 	sh->change_due = true;
+}
+
+void shared_hang_up(struct shared *sh)
+{
+	share_link_close(&sh->link.to);
+	sh->link.state = LINK_NONE;
 }
 
 uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
@@ -115,7 +123,8 @@ static bool is_parted(const struct shared_area *area)
 bool shared_was_parted(const struct shared *sh)
 {
 	ASSERT_HELD(&sh->lock);
-	return sh->run.hello.grace_s && sh->area && is_parted(sh->area);
+	return sh->run.hello.grace_s && sh->lending.area &&
+		is_parted(sh->lending.area);
 }
 
 int shared_take(struct shared *sh, struct shared_whole *w)
@@ -126,8 +135,8 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 	if (!sh->run.hello.grace_s || w->taken)
 		return 0;
 	/* A dead host does not part this job any more. */
-	if (w->area == sh->area && sh->linked &&
-		share_link_send(&sh->link, &msg) == -EAGAIN)
+	if (w->area == sh->lending.area && sh->link.state == LINK_UP &&
+		share_link_send(&sh->link.to, &msg) == -EAGAIN)
 		return -EAGAIN;
 	/* Either the host reads this message before it parts us, or we see here
 	 * that it has. */
@@ -143,20 +152,20 @@ void shared_part(struct shared *sh)
 	ASSERT_HELD(&sh->lock);
 	if (sh->state != SHARED_FOLLOWING && sh->state != SHARED_LOST)
 		return;
-	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+	LIST_FOREACH_SAFE(node, next, &sh->lending.queue) {
 		struct shared_whole *w =
 			CONTAINER_OF(node, struct shared_whole, node);
 
 		if (w->taken)
 			continue;
-		if (w->said.step < sh->expect)
-			sh->expect = w->said.step;
+		if (w->said.step < sh->link.expect)
+			sh->link.expect = w->said.step;
 		list_del(&w->node);
 		w->used = false;
 		shared_area_unref(w->area);
 	}
 	sh->state = SHARED_PARTED;
-	sh->stale = sh->linked;
+	sh->link.stale = sh->link.state == LINK_UP;
 	sh->count.parted++;
 	sh->change_due = true;
 }
@@ -165,27 +174,28 @@ void shared_part(struct shared *sh)
 void shared_tell_alone(struct shared *sh)
 {
 	struct share_msg msg = {.type = SHARE_ALONE};
-	uint64_t step = sh->next / sh->run.slices;
+	uint64_t step = sh->lending.next / sh->run.slices;
 
 	ASSERT_HELD(&sh->lock);
-	if (!sh->linked || sh->stale || sh->next % sh->run.slices ||
-		sh->told_alone == step + 1)
+	if (sh->link.state != LINK_UP || sh->link.stale ||
+		sh->lending.next % sh->run.slices ||
+		sh->link.told_alone == step + 1)
 		return;
 	msg.step.step = step;
-	if (share_link_send(&sh->link, &msg) == 0)
-		sh->told_alone = step + 1;
+	if (share_link_send(&sh->link.to, &msg) == 0)
+		sh->link.told_alone = step + 1;
 }
 
 /* The host has batches for this job again. */
 static void come_back(struct shared *sh, const struct share_batch *b)
 {
 	sh->state = SHARED_FOLLOWING;
-	sh->expect = b->step;
-	sh->asked = 0;
-	sh->retired = sh->engine;
-	sh->engine = NULL;
-	shared_poll(sh, batch_fd(sh->retired), false);
-	if (shared_seek(sh, sh->next, &sh->message) < 0)
+	sh->link.expect = b->step;
+	sh->link.asked = 0;
+	sh->alone.retired = sh->alone.engine;
+	sh->alone.engine = NULL;
+	shared_poll(sh, batch_fd(sh->alone.retired), false);
+	if (shared_seek(sh, sh->lending.next, &sh->message) < 0)
 		sh->failed = -EBADMSG;
 	sh->change_due = true;
 }
@@ -196,17 +206,17 @@ static void come_back(struct shared *sh, const struct share_batch *b)
  * waits then: its host has taken it back. It is done with all at its end. */
 static bool is_for_us(struct shared *sh, const struct share_batch *b)
 {
-	if (sh->stale || sh->state == SHARED_PARTED)
+	if (sh->link.stale || sh->state == SHARED_PARTED)
 		return false;
 	if (sh->state != SHARED_ALONE)
 		return true;
-	if (sh->next < shared_run_steps(&sh->run)) {
+	if (sh->lending.next < shared_run_steps(&sh->run)) {
 		come_back(sh, b);
 		return true;
 	}
-	if (sh->area && b->slot < sh->area->slots) {
-		sh->area->wholes[b->slot].said = *b;
-		sh->area->wholes[b->slot].release_due = true;
+	if (sh->lending.area && b->slot < sh->lending.area->slots) {
+		sh->lending.area->wholes[b->slot].said = *b;
+		sh->lending.area->wholes[b->slot].release_due = true;
 		shared_tell_released(sh);
 	}
 	return false;
@@ -214,12 +224,12 @@ static bool is_for_us(struct shared *sh, const struct share_batch *b)
 
 static void on_batch(struct shared *sh, const struct share_batch *b)
 {
-	struct shared_area *area = sh->area;
+	struct shared_area *area = sh->lending.area;
 	struct shared_whole *w;
 
 	if (!is_for_us(sh, b))
 		return;
-	if (!area || b->slot >= area->slots || b->step != sh->expect ||
+	if (!area || b->slot >= area->slots || b->step != sh->link.expect ||
 		b->count > sh->run.s.c.batch) {
 		(void)shared_fail(
 			sh, -EBADMSG, "the host announced a malformed batch");
@@ -237,8 +247,8 @@ static void on_batch(struct shared *sh, const struct share_batch *b)
 	w->lent = 0;
 	w->left = shared_slices(sh, w);
 	area->refs++;
-	list_add_tail(&sh->queue, &w->node);
-	sh->expect++;
+	list_add_tail(&sh->lending.queue, &w->node);
+	sh->link.expect++;
 }
 
 static void on_segment(
@@ -258,9 +268,9 @@ static void on_segment(
 			sh->run.hello.name);
 		return;
 	}
-	if (sh->area)
-		shared_area_unref(sh->area);
-	sh->area = area;
+	if (sh->lending.area)
+		shared_area_unref(sh->lending.area);
+	sh->lending.area = area;
 }
 
 /* One that begins later than the change counts its epochs anew. */
@@ -268,8 +278,8 @@ static void on_change(struct shared *sh, const struct share_change *change)
 {
 	int rc = shared_run_change(&sh->run, change);
 
-	if (rc == 0 && change->step < sh->next)
-		rc = shared_seek(sh, sh->next, &sh->message);
+	if (rc == 0 && change->step < sh->lending.next)
+		rc = shared_seek(sh, sh->lending.next, &sh->message);
 	if (rc < 0)
 		(void)shared_fail(sh, -EBADMSG,
 			"the host announced a change of the echo factor that "
@@ -286,20 +296,21 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 		on_segment(sh, &msg->segment, fd);
 		break;
 	case SHARE_VIEW:
-		sh->view = msg->view;
-		if (msg->view.begun || !sh->before.begun)
-			sh->before = msg->view;
-		sh->views++;
+		sh->link.view = msg->view;
+		if (msg->view.begun || !sh->link.before.begun)
+			sh->link.before = msg->view;
+		sh->link.views++;
 		break;
 	case SHARE_CHANGE:
 		on_change(sh, &msg->change);
 		break;
 	case SHARE_ALONE:
 		shared_part(sh); /* unless it has seen so before */
-		sh->stale = false;
+		sh->link.stale = false;
 		break;
 	case SHARE_END:
-		sh->ended = true;
+		if (sh->course == SHARED_GOES_ON)
+			sh->course = SHARED_ENDED;
 		break;
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
@@ -316,9 +327,10 @@ bool shared_receive(struct shared *sh, bool all)
 	struct share_msg msg;
 
 	ASSERT_HELD(&sh->lock);
-	while (sh->linked && !sh->failed && (all || list_empty(&sh->queue))) {
+	while (sh->link.state == LINK_UP && !sh->failed &&
+		(all || list_empty(&sh->lending.queue))) {
 		CLEANUP_FD int fd = -1;
-		int rc = share_link_recv(&sh->link, &msg, &fd, 0);
+		int rc = share_link_recv(&sh->link.to, &msg, &fd, 0);
 
 		if (rc == 0)
 			return true;
@@ -340,8 +352,8 @@ static bool tell_released(struct shared *sh, struct shared_whole *w)
 	struct share_msg msg = {
 		.type = SHARE_RELEASE, .step.step = w->said.step};
 
-	if (w->area == sh->area && sh->linked &&
-		share_link_send(&sh->link, &msg) == -EAGAIN)
+	if (w->area == sh->lending.area && sh->link.state == LINK_UP &&
+		share_link_send(&sh->link.to, &msg) == -EAGAIN)
 		return false;
 	w->release_due = false;
 	return true;
@@ -350,9 +362,10 @@ static bool tell_released(struct shared *sh, struct shared_whole *w)
 void shared_tell_released(struct shared *sh)
 {
 	ASSERT_HELD(&sh->lock);
-	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
-		if (sh->area->wholes[i].release_due &&
-			!tell_released(sh, &sh->area->wholes[i]))
+	for (uint32_t i = 0; sh->lending.area && i < sh->lending.area->slots;
+		i++)
+		if (sh->lending.area->wholes[i].release_due &&
+			!tell_released(sh, &sh->lending.area->wholes[i]))
 			return;
 }
 
@@ -360,18 +373,18 @@ void shared_tell_released(struct shared *sh)
 
 void shared_free(struct shared *sh)
 {
-	int fds[] = {sh->poll_fd, sh->stop_fd, sh->lost_fd};
+	int fds[] = {sh->poll_fd, sh->follower.stop_fd, sh->follower.lost_fd};
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			(void)close(fds[i]); /* nobody waits there */
 	ready_close(&sh->ready);
-	share_link_close(&sh->link);
+	share_link_close(&sh->link.to);
 	hash_stream_free(sh->count.stream);
 	shared_run_release(&sh->run);
 	share_place_put(sh->place);
-	free(sh->slots);
-	pthread_cond_destroy(&sh->followed_c);
+	free(sh->lending.slots);
+	pthread_cond_destroy(&sh->follower.ended);
 	pthread_mutex_destroy(&sh->lock);
 	free(sh);
 }
