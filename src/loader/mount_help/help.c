@@ -223,8 +223,11 @@ static bool hang_up(struct mount_help *m, enum help_state state)
 	ours = m->socket >= 0;
 	m->socket = -1;
 	m->state = state;
-	m->again |= m->begun;
-	m->begun = m->planned = m->fetching = m->gated = false;
+	if (help_plan_begun(m)) {
+		m->again = true;
+		m->plan_state = PLAN_NONE;
+	}
+	m->fetching = m->gated = false;
 	turn_unlock(m->c.turn);
 	if (ours)
 		talk_close(&m->talk);
@@ -274,7 +277,7 @@ static int meet_next(struct mount_help *m)
 	turn_lock(m->c.turn);
 	m->returns++;
 	m->state = HELP_ON;
-	m->planning = true;
+	m->plan_state = PLAN_NONE;
 	m->gated = m->again;
 	turn_unlock(m->c.turn);
 	return 0;
@@ -284,7 +287,7 @@ static void end(struct mount_help *m)
 {
 	(void)hang_up(m, HELP_OFF);
 	turn_lock(m->c.turn);
-	m->ended = true;
+	m->thread_state = THREAD_ENDED;
 	turn_mark(m->c.turn, TURN_CLOSER);
 	turn_unlock(m->c.turn);
 }
@@ -359,7 +362,6 @@ struct mount_help *help_new(const struct help_config *config)
 	m->answered = config->first_fresh;
 	m->epoch_fresh = (m->examples + world - 1) / world;
 	m->in_row = m->epoch_fresh;
-	m->planning = true;
 	m->talk.fd = m->socket = -1;
 	if (new_tables(m) == 0)
 		return m;
@@ -379,14 +381,16 @@ void help_start(struct mount_help *m, struct uring *ring, unsigned depth)
 	m->ours = ring;
 	m->depth = depth;
 	m->state = HELP_STARTING;
-	m->started = pthread_create(&m->thread, NULL, help_thread, m) == 0;
-	if (!m->started)
-		m->state = HELP_OFF;
+	m->thread_state = THREAD_WORKS;
+	if (pthread_create(&m->thread, NULL, help_thread, m) == 0)
+		return;
+	m->thread_state = THREAD_NONE;
+	m->state = HELP_OFF;
 }
 
 static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 {
-	while (!m->ended)
+	while (m->thread_state != THREAD_ENDED)
 		if (!turn_wait_until(m->c.turn, TURN_CLOSER, until_ns))
 			break;
 }
@@ -412,14 +416,18 @@ bool help_stop(struct mount_help *m, uint64_t until_ns)
 	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;
 	bool ended;
 
-	if (!m || !m->started)
+	if (!m)
 		return true;
 	turn_lock(m->c.turn);
+	if (m->thread_state == THREAD_NONE) {
+		turn_unlock(m->c.turn);
+		return true;
+	}
 	turn_mark(m->c.turn, TURN_HELP);
 	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
 	shut_socket(m);
 	wait_for_end(m, until_ns);
-	ended = m->ended;
+	ended = m->thread_state == THREAD_ENDED;
 	turn_unlock(m->c.turn);
 	if (!ended) {
 		pthread_detach(m->thread);

@@ -1,7 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of a mount's help: its state, and the functions of each
- * file.
+ * Shared by the files of a mount's help: its states, and the functions of each
+ * file. The calls that change the states:
+ *
+ *	the help
+ *	  OFF -> STARTING       help_start()
+ *	  STARTING -> ON        go_on(): the mount was found
+ *	  ON -> AWAY            hang_up(): the daemon has ended
+ *	  AWAY -> ON            meet_next(): there is another
+ *	  all -> OFF            the thread, when the help is over
+ *	the thread
+ *	  NONE -> WORKS         help_start()
+ *	  WORKS -> SLEEPS       sleep_until_due()
+ *	  SLEEPS -> STIRRED     help_knows(), help_moved(): it has work
+ *	  STIRRED -> SLEEPS     help_take_stirred(): it is being woken
+ *	  SLEEPS -> WORKS       sleep_until_due(): it is awake
+ *	  STIRRED -> WORKS      ... before it was woken
+ *	  WORKS -> ENDED        the thread
+ *	the plan in the mount
+ *	  NONE -> BEGUN         help_plan_begin()
+ *	  NONE -> REFUSED       help_plan_begin()
+ *	  BEGUN -> RATED        help_take_rates(): the mount says how fast it is
+ *	  BEGUN -> NONE         sleep_until_due(): all of it is over
+ *	  BEGUN -> NONE         hang_up()
+ *	  RATED -> NONE         as from BEGUN
+ *	  REFUSED -> NONE       meet_next(): the next daemon may take one
  */
 #ifndef MOUNT_HELP_HELP_IMPL_H
 #define MOUNT_HELP_HELP_IMPL_H
@@ -43,6 +66,32 @@ int help_open_tier(const char *dir, uid_t owner);
 
 enum help_state { HELP_OFF, HELP_STARTING, HELP_ON, HELP_AWAY };
 
+enum help_thread_state {
+	THREAD_NONE,
+	THREAD_WORKS,
+	THREAD_SLEEPS,
+	THREAD_STIRRED, /* is to look again */
+	THREAD_ENDED,
+};
+
+enum help_plan_state {
+	PLAN_NONE,
+	PLAN_REFUSED, /* by this daemon */
+	PLAN_BEGUN,
+	PLAN_RATED,
+};
+
+/* What the thread does next; see help_work.c. */
+enum help_work {
+	WORK_NONE, /* for a while: see whether the daemon is there */
+	WORK_KEYS,
+	WORK_BEGIN,
+	WORK_PLAN,
+	WORK_REPORT,
+	WORK_TELL,
+	WORK_END
+};
+
 /* Items that were read from tiers, and their bytes. */
 struct help_direct {
 	uint64_t items, bytes;
@@ -59,32 +108,31 @@ struct mount_help {
 	unsigned depth;
 
 	pthread_t thread;
-	bool started; /* the caller of refrain_open() */
 
 	/* All of these: the lock. */
 	enum help_state state;
-	struct uring *ring;    /* for entries; NULL until ON */
-	bool ended;	       /* the thread has */
-	bool late;	       /* nobody waits for keys now */
-	bool waiting;	       /* the thread, until it is stirred */
-	bool stirred;	       /* the thread is to look again */
+	struct uring *ring; /* for entries; NULL until ON */
+	enum help_thread_state thread_state;
+	/* Nobody waits for keys now: an answer is late, in whatever state. */
+	bool late;
 	int socket;	       /* to be shut down at the end; -1 */
 	struct help_key *keys; /* by index modulo keys_count; NULL: none */
 	uint64_t known;	       /* keys in it */
 	uint64_t answered; /* keys have been requested for fresh numbers below
 			      this */
 	uint64_t read_end; /* fresh numbers below this may be being read */
-	bool planning;	   /* the mount accepts our plans */
-	bool begun;	   /* there is a plan */
-	bool gated;	   /* nothing is read until there is a plan */
-	uint64_t in_row;   /* hits since the last read through the mount; starts
-			      as after an epoch of hits */
-	uint64_t due_ns;   /* no wake-up for progress before this time */
+	enum help_plan_state plan_state;
+	/* Nothing is read until the mount has the beginning of a plan: the
+	 * reader closes this gate, and the thread opens it when a plan has come
+	 * so far, or is not wanted any more. */
+	bool gated;
+	uint64_t in_row; /* hits since the last read through the mount; starts
+			    as after an epoch of hits */
+	uint64_t due_ns; /* no wake-up for progress before this time */
 	struct help_direct direct,
 		told;	      /* since the start, and those already reported */
 	uint64_t tell_due_ns; /* do not report before this time */
-	bool planned;	      /* there is a plan, so the mount reports rates */
-	bool fetching;	      /* and the mount fetches for it at full speed */
+	bool fetching;	      /* what the mount said last: at full speed */
 	struct fetch_rates rates; /* of this plan and those before */
 	uint64_t returns;	  /* daemons after the first */
 
@@ -94,7 +142,7 @@ struct mount_help {
 	unsigned tiers;
 
 	/*
-	 * The thread's. While it is `waiting`, others may look, with the lock.
+	 * The thread's. While it does not work, others may look, with the lock.
 	 */
 	struct talk talk;
 	char below[PATH_MAX];
@@ -102,16 +150,16 @@ struct mount_help {
 	char *request;
 	uint64_t *asked;	    /* indices of a request */
 	struct answer_key *answers; /* to them */
-	bool plan_turn;		    /* names for the plan before keys */
+	enum help_work last;	    /* keys and names for the plan take turns */
 	bool again;		    /* the daemon before had a plan */
 	uint64_t back_ns;	    /* when the last daemon was reached */
 	struct help_plan {
 		uint64_t first; /* fresh number of the first in it */
 		uint64_t added; /* fresh numbers below this are in the plan */
-		uint64_t positions;	   /* of the plan */
-		bool full;		   /* the mount takes no more for now */
-		uint64_t reported;	   /* fresh number */
-		uint64_t step_ns;	   /* that the mount was told */
+		uint64_t positions; /* of the plan */
+		bool full;	    /* the mount takes no more until a report */
+		uint64_t reported;  /* fresh number */
+		uint64_t step_ns;   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
 		struct fetch_rates before; /* of plans before */
 	} plan;
@@ -119,6 +167,12 @@ struct mount_help {
 
 /* The caller has the lock of the turn. */
 #define ASSERT_HELP(m) ASSERT_TURN((m)->c.turn)
+
+/* Has the mount a plan of ours? */
+static inline bool help_plan_begun(const struct mount_help *m)
+{
+	return m->plan_state == PLAN_BEGUN || m->plan_state == PLAN_RATED;
+}
 
 /* -- help_plan.c: the thread's -- */
 
@@ -177,16 +231,6 @@ int help_ask(struct mount_help *m, size_t bytes, const char **line,
 	size_t *line_bytes);
 
 /* -- help_work.c -- */
-
-enum help_work {
-	WORK_NONE, /* for a while: see whether the daemon is there */
-	WORK_KEYS,
-	WORK_BEGIN,
-	WORK_PLAN,
-	WORK_REPORT,
-	WORK_TELL,
-	WORK_END
-};
 
 /* The state of the run when there was something to do. */
 struct help_now {

@@ -78,7 +78,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
 	turn_lock(m->c.turn);
-	m->planning = m->begun = rc == 1;
+	m->plan_state = rc == 1 ? PLAN_BEGUN : PLAN_REFUSED;
 	turn_unlock(m->c.turn);
 	m->again &= rc < 0;
 	return rc < 0 ? rc : 0;

@@ -35,7 +35,7 @@ static void add_rates(struct mount_help *m, const struct answer_value *v)
 		.missing_bytes = before->missing_bytes + v[MISSING_BYTES].value,
 	};
 	m->fetching = v[FETCHING].value;
-	m->planned = true;
+	m->plan_state = PLAN_RATED;
 }
 
 int help_take_rates(struct mount_help *m, const char *line, size_t bytes)
@@ -63,7 +63,7 @@ bool help_plans(const struct mount_help *m)
 	if (!m)
 		return false;
 	ASSERT_HELP(m);
-	return m->planned && m->state == HELP_ON;
+	return m->plan_state == PLAN_RATED && m->state == HELP_ON;
 }
 
 uint64_t help_returns(const struct mount_help *m)

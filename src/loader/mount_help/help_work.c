@@ -16,6 +16,13 @@
 /* Between two reports. */
 #define REPORT_NS (20 * NS_PER_MS)
 
+/* Wake the thread at the end of the turn, if it sleeps. */
+static void stir(struct mount_help *m)
+{
+	if (m->thread_state == THREAD_SLEEPS)
+		m->thread_state = THREAD_STIRRED;
+}
+
 /* -- What the reader asks -------------------------------------------------- */
 
 bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
@@ -27,7 +34,7 @@ bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 		return false;
 	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
 		return true;
-	m->stirred = m->waiting;
+	stir(m);
 	return false;
 }
 
@@ -101,7 +108,7 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
  */
 static bool plan_wanted(const struct mount_help *m)
 {
-	return m->planning && m->in_row < m->epoch_fresh;
+	return m->plan_state != PLAN_REFUSED && m->in_row < m->epoch_fresh;
 }
 
 static enum help_work plan_due(
@@ -111,7 +118,7 @@ static enum help_work plan_due(
 
 	if (!plan_wanted(m))
 		return WORK_NONE;
-	if (!m->begun)
+	if (!help_plan_begun(m))
 		return WORK_BEGIN;
 	if (piece > HELP_NAMES_MAX)
 		piece = HELP_NAMES_MAX;
@@ -123,7 +130,7 @@ static enum help_work plan_due(
 
 static bool report_due(const struct mount_help *m, const struct help_run *run)
 {
-	return m->begun && m->plan.reported < m->plan.added &&
+	return help_plan_begun(m) && m->plan.reported < m->plan.added &&
 		fresh_returned(m, run) > m->plan.reported &&
 		clock_now_ns() >= m->due_ns;
 }
@@ -136,7 +143,7 @@ static enum help_work work_due(
 
 	if (run->closing)
 		return WORK_END;
-	if (plan != WORK_NONE && (m->plan_turn || !keys))
+	if (plan != WORK_NONE && (m->last == WORK_KEYS || !keys))
 		return plan;
 	if (keys)
 		return WORK_KEYS;
@@ -148,8 +155,8 @@ static enum help_work work_due(
 /* Reads go on: the mount has the beginning of the plan, or takes none. */
 static void open_gate(struct mount_help *m, const struct help_run *run)
 {
-	bool planned =
-		m->begun && (m->plan.full || m->plan.added >= run->read_fresh);
+	bool planned = help_plan_begun(m) &&
+		(m->plan.full || m->plan.added >= run->read_fresh);
 
 	if (!m->gated || (plan_wanted(m) && !planned))
 		return;
@@ -180,13 +187,14 @@ static enum help_work sleep_until_due(
 
 	*run = help_look(m);
 	/* All of it is over. */
-	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
-		m->begun = m->planned = false;
+	if (help_plan_begun(m) && !plan_wanted(m) &&
+		m->plan.reported >= m->plan.added)
+		m->plan_state = PLAN_NONE;
 	open_gate(m, run);
 	while ((work = look_at_run(m, run)) == WORK_NONE && early) {
-		m->waiting = true;
+		m->thread_state = THREAD_SLEEPS;
 		early = turn_wait_until(m->c.turn, TURN_HELP, until_ns);
-		m->waiting = false;
+		m->thread_state = THREAD_WORKS;
 	}
 	return work;
 }
@@ -202,7 +210,7 @@ enum help_work help_wait_for_work(struct mount_help *m, struct help_now *now)
 		{fresh_returned(m, &run), run.step, reads_begun(m, &run),
 			run.step_ns, {0, 0}}};
 	m->schedule = *run.schedule;
-	m->plan_turn = work == WORK_KEYS;
+	m->last = work;
 	if (work == WORK_REPORT)
 		m->due_ns = clock_now_ns() + REPORT_NS;
 	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
@@ -218,20 +226,20 @@ void help_moved(struct mount_help *m)
 	if (!m)
 		return;
 	ASSERT_HELP(m);
-	if (m->waiting && !m->stirred)
-		m->stirred = look_at_run(m, &run) != WORK_NONE;
+	if (m->thread_state == THREAD_SLEEPS &&
+		look_at_run(m, &run) != WORK_NONE)
+		stir(m);
 }
 
 bool help_take_stirred(struct mount_help *m)
 {
-	bool stirred;
-
 	if (!m)
 		return false;
 	ASSERT_HELP(m);
-	stirred = m->stirred;
-	m->stirred = false;
-	return stirred;
+	if (m->thread_state != THREAD_STIRRED)
+		return false;
+	m->thread_state = THREAD_SLEEPS;
+	return true;
 }
 
 void help_note_start(struct mount_help *m, uint64_t fresh)
@@ -257,6 +265,7 @@ void help_note_read(struct mount_help *m, size_t direct_bytes)
 	m->direct.bytes += direct_bytes;
 	if (direct_bytes)
 		return;
-	m->gated |= m->state == HELP_ON && plan_wanted(m) && !m->begun;
+	m->gated |=
+		m->state == HELP_ON && plan_wanted(m) && !help_plan_begun(m);
 	help_moved(m);
 }
