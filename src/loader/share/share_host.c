@@ -41,7 +41,7 @@
  */
 static void host_give_up_waiting(struct share_host *h)
 {
-	if (h->begun || !host_missing(h) ||
+	if (host_has_begun(h) || !host_missing(h) ||
 		clock_now_ns() < h->started_ns + GIVE_UP_NS)
 		return;
 	for (uint32_t i = 0; i < h->expected_n; i++)
@@ -53,7 +53,7 @@ static void host_give_up_waiting(struct share_host *h)
 
 static bool host_is_done(const struct share_host *h)
 {
-	return h->config.until_empty && h->had_members && !h->joined &&
+	return h->config.until_empty && h->came && !h->joined &&
 		!host_missing(h);
 }
 
@@ -70,7 +70,7 @@ static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 		m->armed = false;
 	}
 	host_member_read(h, n);
-	if (m->fd >= 0 && m->joined)
+	if (member_has_joined(m))
 		host_member_flush(h, n);
 	if (was_armed)
 		host_tell_all(h);
@@ -162,7 +162,8 @@ static void host_end(struct share_host *h)
 /* The time until which it waits for an event. */
 static uint64_t host_wait_until(const struct share_host *h)
 {
-	uint64_t wait_ns = h->accept_ns || (!h->begun && host_missing(h))
+	uint64_t wait_ns =
+		h->accept_ns || (!host_has_begun(h) && host_missing(h))
 		? LOOK_NS
 		: host_judge_wait_ns(h);
 
@@ -284,6 +285,7 @@ int share_host_start(struct share_host **out,
 	}
 	h->config = *config;
 	h->place = config->place;
+	h->own = config->own;
 	h->started_ns = clock_now_ns();
 	h->done_fd = h->listen_fd = -1;
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the host. Everything belongs to the host's thread,
- * except members that are set once or guarded by the lock.
+ * except members that are set once or guarded by the lock. The states, and the
+ * calls that change them:
+ *
+ *	the host
+ *	  GATHERS -> RUNS       host_begin(): all expected jobs have joined
+ *	  GATHERS -> OVER       host_begin(): there is no stream
+ *	  RUNS -> OVER          host_pump(): the last batch, or a failure
+ *	a connection
+ *	  FREE -> NEW           host_accept()
+ *	  NEW -> FOLLOWS        host_member_join()
+ *	  NEW -> ALONE          host_member_join(): it makes its own batches
+ *	  NEW -> PARTING        host_member_join(): its step is too far ahead
+ *	  FOLLOWS -> PARTING    host_part()
+ *	  PARTING -> ALONE      host_member_tell_alone(): it was told
+ *	  ALONE -> FOLLOWS      host_member_return()
+ *	  all -> FREE           host_member_leave()
  */
 #ifndef SHARE_HOST_IMPL_H
 #define SHARE_HOST_IMPL_H
@@ -20,28 +35,37 @@
 	"more than its %u batches ahead; restore a state of the same step "    \
 	"as the others, set share_slow to solo, or choose another name"
 
+enum member_state {
+	MEMBER_FREE,
+	MEMBER_NEW,
+	MEMBER_FOLLOWS,
+	MEMBER_PARTING, /* it makes its own batches, and has to be told */
+	MEMBER_ALONE,
+};
+
 /* A connection. It is a member once it has joined. */
 struct host_member {
+	enum member_state state;
 	int fd; /* -1: free */
 	int pidfd;
 	pid_t pid;
 	uint64_t born;
-	bool joined;
 	uint64_t id;
 	char label[SHARE_LABEL_MAX];
 	uint32_t batch;	  /* its own */
 	uint32_t wish;	  /* enum share_wish */
 	uint64_t next;	  /* the next step to announce to it */
 	uint32_t changes; /* that it was told */
-	bool segment_sent, end_sent, view_due;
-	bool armed;	     /* told when its socket has room */
+	/* What it was told of the stream; after the end, no more. */
+	enum { TOLD_NOTHING, TOLD_SEGMENT, TOLD_END } told;
+	/* Of any member, while its socket is full. */
+	bool view_due;
+	bool armed;	     /* told when there is room */
 	uint64_t waiting_ns; /* the time since it has had no batch; 0: it has
 				one */
 	/* See share_solo.c. */
 	uint32_t grace_s; /* 0: it is waited for */
-	bool alone;	  /* it makes its own batches */
-	bool alone_due;	  /* ... and has to be told */
-	bool released;	  /* it has released a batch */
+	bool released;	  /* it has released a batch, at any time */
 	uint64_t slow_ns; /* the time that others have recently waited for it */
 	uint64_t paused_ns; /* others wait for it at the end of an epoch */
 };
@@ -77,12 +101,13 @@ struct share_host {
 	uint32_t expected_n;
 	uint32_t joined; /* members now */
 	uint32_t solos;	 /* ... that go on alone if they are slow */
-	bool had_members, own_joined;
-	bool begun;	    /* the stream has */
+	uint64_t came;	 /* members ever */
+	uint64_t own;	 /* the id of this process's job, until it joins */
+	enum { HOST_GATHERS, HOST_RUNS, HOST_OVER } state;
+	/* What is due after an event, in any state: */
 	bool accept_due;    /* somebody connects */
 	uint64_t accept_ns; /* listens again then: no descriptors; 0: it does */
 	bool tell_due;	    /* others may have waited for one that has left */
-	bool over;	    /* no more batches: the end, or `failure` */
 	bool stream_armed;  /* told when the source is ready */
 	struct share_stream stream;
 	struct host_slot *slots; /* of the stream */
@@ -103,6 +128,23 @@ struct share_host {
 	int ended;	   /* lock: the failure, for other threads */
 	struct error said; /* lock */
 };
+
+static inline bool member_has_joined(const struct host_member *m)
+{
+	return m->state >= MEMBER_FOLLOWS;
+}
+
+/* Does it make its own batches? */
+static inline bool member_is_alone(const struct host_member *m)
+{
+	return m->state >= MEMBER_PARTING;
+}
+
+/* Is there a stream, or was there one? */
+static inline bool host_has_begun(const struct share_host *h)
+{
+	return h->state != HOST_GATHERS;
+}
 
 static inline uint32_t host_slots(const struct share_host *h)
 {

@@ -49,7 +49,7 @@ static struct host_member *host_member_free_place(
 			return &h->members[i];
 		}
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (!h->members[i].joined) {
+		if (!member_has_joined(&h->members[i])) {
 			host_member_leave(h, i);
 			*n = i;
 			return &h->members[i];
@@ -74,7 +74,8 @@ static void host_accept_one(struct share_host *h, int fd)
 		(void)close(fd);
 		return;
 	}
-	*m = (struct host_member){.fd = fd, .pidfd = -1, .pid = peer.pid};
+	*m = (struct host_member){
+		.state = MEMBER_NEW, .fd = fd, .pidfd = -1, .pid = peer.pid};
 	m->born = proc_born(peer.pid);
 	if (peer.pid)
 		m->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
@@ -112,13 +113,13 @@ void host_accept(struct share_host *h)
 void host_member_leave(struct share_host *h, uint32_t n)
 {
 	struct host_member *m = &h->members[n];
-	bool joined = m->joined;
+	bool joined = member_has_joined(m);
 
 	wire_close(m->fd); /* not watched any more */
 	if (m->pidfd >= 0)
 		(void)close(m->pidfd);
 	m->fd = m->pidfd = -1;
-	m->joined = false;
+	m->state = MEMBER_FREE;
 	h->joined -= joined;
 	h->solos -= joined && m->grace_s;
 	host_drop(h, n, true);
@@ -132,28 +133,31 @@ void host_member_leave(struct share_host *h, uint32_t n)
 
 /* The run that has begun does not have its step any more, or not yet. */
 static int host_member_place_late(struct share_host *h, struct host_member *m,
-	const struct share_hello *hello, struct error *err)
+	const struct share_hello *hello, enum member_state *joins,
+	struct error *err)
 {
 	uint64_t oldest = host_oldest(h), from;
 
 	m->next = hello->step;
 	if (hello->wish == SHARE_WISH_STEP &&
 		m->next > h->end + host_slots(h)) {
-		m->alone = m->alone_due = hello->grace_s > 0;
-		if (!m->alone)
+		if (!hello->grace_s)
 			return error_set(err, -ESTALE, HOST_AHEAD, hello->name,
 				(unsigned long long)h->end,
 				(unsigned long long)m->next, host_slots(h));
+		*joins = MEMBER_PARTING;
 	}
-	if (m->next >= oldest && !(hello->wish == SHARE_WISH_NEW && h->over))
+	if (m->next >= oldest &&
+		!(hello->wish == SHARE_WISH_NEW && h->state == HOST_OVER))
 		return 0;
 	if (hello->wish != SHARE_WISH_NEW)
 		return error_set(err, -ESTALE,
 			"share '%s' is at step %llu, already past step %llu",
 			hello->name, (unsigned long long)oldest,
 			(unsigned long long)hello->step);
-	from = h->over ? NO_STEP
-		       : h->config.ops.epoch_from(h->config.ops.arg, oldest);
+	from = h->state == HOST_OVER
+		? NO_STEP
+		: h->config.ops.epoch_from(h->config.ops.arg, oldest);
 	if (from == NO_STEP)
 		return error_set(err, -ESTALE,
 			"share '%s' is in its last epoch: wait until its run "
@@ -164,8 +168,10 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 	return 0;
 }
 
+/* Sets the place of a job in the stream, and as what it joins. */
 static int host_member_check(struct share_host *h, struct host_member *m,
-	const struct share_hello *hello, struct error *err)
+	const struct share_hello *hello, enum member_state *joins,
+	struct error *err)
 {
 	int rc;
 
@@ -178,11 +184,12 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 	if (rc < 0)
 		return rc;
 	m->next = hello->step;
-	m->alone = hello->wish == SHARE_WISH_ALONE;
-	if (m->alone)
+	*joins =
+		hello->wish == SHARE_WISH_ALONE ? MEMBER_ALONE : MEMBER_FOLLOWS;
+	if (*joins == MEMBER_ALONE)
 		return 0;
-	if (h->begun)
-		return host_member_place_late(h, m, hello, err);
+	if (host_has_begun(h))
+		return host_member_place_late(h, m, hello, joins, err);
 	/* Its step may be over for the others, who would have to wait. */
 	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
 		return error_set(err, -EAGAIN,
@@ -198,7 +205,10 @@ static void host_member_join(
 	struct host_member *m = &h->members[n];
 	struct share_msg msg = {.type = SHARE_WELCOME};
 	struct error err = {""};
-	int rc = m->joined ? -EBADMSG : host_member_check(h, m, hello, &err);
+	enum member_state joins = MEMBER_FOLLOWS;
+	int rc = member_has_joined(m)
+		? -EBADMSG
+		: host_member_check(h, m, hello, &joins, &err);
 
 	if (rc < 0) {
 		host_refuse(m->fd, rc, err.msg);
@@ -210,23 +220,24 @@ static void host_member_join(
 	m->changes = hello->changes;
 	m->wish = hello->wish;
 	m->grace_s = hello->grace_s;
-	m->released = hello->wish == SHARE_WISH_AGAIN || m->alone;
 	memcpy(m->label, hello->label, sizeof(m->label));
-	m->joined = true;
+	m->state = joins;
+	m->released = hello->wish == SHARE_WISH_AGAIN || member_is_alone(m);
 	h->joined++;
 	h->solos += m->grace_s > 0;
-	h->had_members = true;
-	h->own_joined = h->own_joined || m->id == h->config.own;
-	if (hello->jobs > h->config.jobs && !h->begun)
+	h->came++;
+	if (m->id == h->own)
+		h->own = 0;
+	if (hello->jobs > h->config.jobs && !host_has_begun(h))
 		h->config.jobs = hello->jobs;
 	expected_came(h, m->id);
-	if (h->begun && h->slots)
-		share_area_set_parted(host_area(h), n, m->alone);
-	if (!m->alone)
+	if (host_has_begun(h) && h->slots)
+		share_area_set_parted(host_area(h), n, member_is_alone(m));
+	if (!member_is_alone(m))
 		host_member_ref(h, n);
 	msg.welcome = (struct share_welcome){.step = m->next,
 		.generation = h->config.generation,
-		.begun = h->begun,
+		.begun = host_has_begun(h),
 		.place = n,
 		.changes = h->changes};
 	if (wire_send(m->fd, &msg, -1) < 0) {
@@ -253,7 +264,7 @@ static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
 	/* One that was parted meanwhile sees so before it uses the batch. */
 	if (s && (s->refs & bit) && step < h->members[n].next)
 		s->taken |= bit;
-	else if (!h->members[n].alone)
+	else if (!member_is_alone(&h->members[n]))
 		host_member_is_bad(h, n);
 }
 
@@ -263,10 +274,10 @@ static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
 {
 	struct host_member *m = &h->members[n];
 
-	if (!m->alone || m->alone_due || !h->begun || h->over ||
+	if (m->state != MEMBER_ALONE || h->state != HOST_RUNS ||
 		step < host_oldest(h) || step > h->end + host_slots(h))
 		return;
-	m->alone = false;
+	m->state = MEMBER_FOLLOWS;
 	m->next = step;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
 	share_area_set_parted(host_area(h), n, false);
@@ -281,7 +292,7 @@ static void host_member_released(
 	struct host_slot *s = host_slot_of(h, step);
 
 	if (!s || !(s->refs & bit) || step >= h->members[n].next) {
-		if (!h->members[n].alone)
+		if (!member_is_alone(&h->members[n]))
 			host_member_is_bad(h, n);
 		return;
 	}
@@ -301,13 +312,13 @@ static void host_member_said(
 		host_member_join(h, n, &msg->hello);
 	} else if (msg->type == SHARE_ASK) {
 		host_member_view(h, n);
-	} else if (m->joined && msg->type == SHARE_RELEASE) {
+	} else if (member_has_joined(m) && msg->type == SHARE_RELEASE) {
 		host_member_released(h, n, msg->step.step);
-	} else if (m->joined && msg->type == SHARE_TAKE) {
+	} else if (member_has_joined(m) && msg->type == SHARE_TAKE) {
 		host_member_took(h, n, msg->step.step);
-	} else if (m->joined && msg->type == SHARE_ALONE) {
+	} else if (member_has_joined(m) && msg->type == SHARE_ALONE) {
 		host_member_return(h, n, msg->step.step);
-	} else if (m->joined && msg->type == SHARE_WAIT) {
+	} else if (member_has_joined(m) && msg->type == SHARE_WAIT) {
 		/* It may have been told meanwhile. */
 		if (msg->step.step == m->next && !m->waiting_ns)
 			m->waiting_ns = clock_now_ns();

@@ -57,7 +57,7 @@ bool host_follows(const struct share_host *h, uint32_t member)
 {
 	const struct host_member *m = &h->members[member];
 
-	return m->fd >= 0 && m->joined && !m->alone;
+	return m->state == MEMBER_FOLLOWS;
 }
 
 uint64_t host_wanted_by(const struct share_host *h, uint64_t step)
@@ -97,7 +97,7 @@ void host_fail(struct share_host *h, int error, const struct error *why)
 {
 	h->failure = error;
 	h->why = *why;
-	h->over = true;
+	h->state = HOST_OVER;
 	pthread_mutex_lock(&h->lock);
 	h->ended = error;
 	h->said = *why;

@@ -32,7 +32,7 @@ static uint64_t host_blamed(const struct share_host *h)
 {
 	uint64_t may = 0, found = 0, oldest = NO_STEP;
 
-	if (!h->solos || !h->begun || h->over || !h->slots ||
+	if (!h->solos || h->state != HOST_RUNS || !h->slots ||
 		h->held < host_slots(h) || !host_demand_ns(h))
 		return 0;
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
@@ -111,7 +111,7 @@ bool host_judge(struct share_host *h)
 	uint64_t now_ns, ns;
 	bool parted = false;
 
-	if (!h->solos || !h->begun || !h->slots)
+	if (!h->solos || !host_has_begun(h) || !h->slots)
 		return false;
 	now_ns = clock_now_ns();
 	ns = now_ns - h->judged_ns;
@@ -150,14 +150,14 @@ void host_part(struct share_host *h, uint32_t n)
 	struct host_member *m = &h->members[n];
 	uint64_t bit = UINT64_C(1) << n;
 
-	m->alone = m->alone_due = true;
+	m->state = MEMBER_PARTING;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
 	/* Either it sees this after TAKE, or we read that TAKE. */
 	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);
 	h->blamed &= ~bit;
-	if (m->fd < 0 || !m->alone)
+	if (!member_is_alone(m))
 		return;
 	for (uint32_t i = 0; i < host_slots(h); i++) {
 		const struct host_slot *s = &h->slots[i];

@@ -94,7 +94,7 @@ static uint32_t host_followers(const struct share_host *h)
 /* No batch is made unless a member wants it. */
 static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
 {
-	return h->begun && !h->over && host_followers(h) > 0 &&
+	return h->state == HOST_RUNS && host_followers(h) > 0 &&
 		h->held < host_slots(h) && (since_ns || !h->config.on_demand);
 }
 
@@ -119,7 +119,7 @@ void host_pump(struct share_host *h)
 			host_count_changes(h);
 			host_take(h, lent);
 		} else if (rc == 0) {
-			h->over = true;
+			h->state = HOST_OVER;
 		} else {
 			batch_message(source, &why);
 			host_fail(h, rc, &why);
@@ -133,8 +133,8 @@ void host_pump(struct share_host *h)
 /* Have all expected jobs joined? */
 static bool host_is_complete(const struct share_host *h)
 {
-	if (h->begun || h->over || !host_followers(h) || host_missing(h) ||
-		(h->config.own && !h->own_joined))
+	if (host_has_begun(h) || !host_followers(h) || host_missing(h) ||
+		h->own)
 		return false;
 	return h->config.begun || h->joined >= h->config.jobs;
 }
@@ -199,9 +199,9 @@ void host_begin(struct share_host *h)
 	if (!host_is_complete(h))
 		return;
 	rc = host_open_stream(h, &err);
+	h->state = HOST_RUNS;
 	if (rc < 0)
 		host_fail(h, rc, &err);
-	h->begun = true;
 	h->judged_ns = clock_now_ns();
 	if (rc == 0)
 		host_part_ahead(h);

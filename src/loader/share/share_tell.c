@@ -41,7 +41,7 @@ static void view_job(
 		.pid = (uint32_t)m->pid,
 		.waiting = m->waiting_ns != 0,
 		.batch = m->batch,
-		.solo = m->alone,
+		.solo = member_is_alone(m),
 		.grace_s = m->grace_s,
 	};
 	memcpy(out->label, m->label, sizeof(out->label));
@@ -78,7 +78,7 @@ static void view_fill(struct share_host *h, struct share_view *v)
 		.generation = h->config.generation,
 		.malformed = h->malformed,
 		.host_pid = (uint32_t)getpid(),
-		.begun = h->begun,
+		.begun = host_has_begun(h),
 		.wanted = h->config.jobs,
 		.slots = host_slots(h),
 		.slots_held = h->held,
@@ -87,9 +87,9 @@ static void view_fill(struct share_host *h, struct share_view *v)
 	};
 	(void)snprintf(
 		v->name, sizeof(v->name), "%s", share_place_name(h->place));
-	if (!h->begun)
+	if (!host_has_begun(h))
 		view_missing(h, v);
-	if (h->begun && !h->over && h->stream_armed) {
+	if (h->state == HOST_RUNS && h->stream_armed) {
 		struct error why = {""};
 
 		batch_message(h->stream.source, &why);
@@ -97,7 +97,7 @@ static void view_fill(struct share_host *h, struct share_view *v)
 			SHARE_TEXT_MAX - 1, why.msg);
 	}
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
+		if (member_has_joined(&h->members[i]))
 			view_job(h, i, &v->jobs[v->jobs_n++]);
 }
 
@@ -132,7 +132,7 @@ void host_member_view(struct share_host *h, uint32_t n)
 void host_tell_view(struct share_host *h)
 {
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
+		if (member_has_joined(&h->members[i]))
 			host_member_view(h, i);
 }
 
@@ -145,10 +145,10 @@ static bool host_member_tell_segment(struct share_host *h, uint32_t n)
 			.slots = host_slots(h)},
 	};
 
-	if (!h->members[n].segment_sent)
-		h->members[n].segment_sent =
-			host_member_send(h, n, &msg, host_area(h)->fd);
-	return h->members[n].segment_sent;
+	if (h->members[n].told == TOLD_NOTHING &&
+		host_member_send(h, n, &msg, host_area(h)->fd))
+		h->members[n].told = TOLD_SEGMENT;
+	return h->members[n].told != TOLD_NOTHING;
 }
 
 static bool host_member_tell_changes(struct share_host *h, uint32_t n)
@@ -200,7 +200,8 @@ static void host_member_tell_end(struct share_host *h, uint32_t n)
 	struct host_member *m = &h->members[n];
 	struct share_msg msg = {.type = SHARE_END, .step.step = h->end};
 
-	if (m->end_sent || !h->over || (m->next < h->end && !h->failure))
+	if (m->told == TOLD_END || h->state != HOST_OVER ||
+		(m->next < h->end && !h->failure))
 		return;
 	if (h->failure) {
 		msg.type = SHARE_REFUSE;
@@ -208,7 +209,8 @@ static void host_member_tell_end(struct share_host *h, uint32_t n)
 		(void)snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%.*s",
 			SHARE_TEXT_MAX - 1, h->why.msg);
 	}
-	m->end_sent = host_member_send(h, n, &msg, -1);
+	if (host_member_send(h, n, &msg, -1))
+		m->told = TOLD_END;
 }
 
 static void host_member_tell_alone(struct share_host *h, uint32_t n)
@@ -216,8 +218,8 @@ static void host_member_tell_alone(struct share_host *h, uint32_t n)
 	struct host_member *m = &h->members[n];
 	struct share_msg msg = {.type = SHARE_ALONE, .step.step = m->next};
 
-	if (m->alone_due)
-		m->alone_due = !host_member_send(h, n, &msg, -1);
+	if (m->state == MEMBER_PARTING && host_member_send(h, n, &msg, -1))
+		m->state = MEMBER_ALONE;
 }
 
 void host_member_flush(struct share_host *h, uint32_t n)
@@ -225,22 +227,22 @@ void host_member_flush(struct share_host *h, uint32_t n)
 	if (h->members[n].view_due)
 		host_member_view(h, n);
 	host_member_tell_alone(h, n);
-	if (h->members[n].alone) {
-		if (h->begun && h->slots)
+	if (member_is_alone(&h->members[n])) {
+		if (host_has_begun(h) && h->slots)
 			(void)host_member_tell_segment(h, n); /* or later */
 		return;
 	}
-	if (h->begun && h->slots && host_member_tell_segment(h, n) &&
+	if (host_has_begun(h) && h->slots && host_member_tell_segment(h, n) &&
 		host_member_tell_changes(h, n) && host_all_know_changes(h))
 		host_member_tell_batches(h, n);
-	if (h->begun)
+	if (host_has_begun(h))
 		host_member_tell_end(h, n);
 }
 
 static void host_flush_all(struct share_host *h)
 {
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
+		if (member_has_joined(&h->members[i]))
 			host_member_flush(h, i);
 }
 
