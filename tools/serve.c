@@ -15,7 +15,7 @@
 #include "common/base/size.h"
 #include "command.h"
 #include "config_options.h"
-#include "loader/share/shared_serve.h"
+#include "loader/share/share_host_serve.h"
 
 struct serve_options {
 	struct refrain_config config;

@@ -11,7 +11,7 @@
 
 #include "loader/engine/engine.h"
 #include "loader/api/loader_impl.h"
-#include "loader/share/shared.h"
+#include "loader/share/share_member.h"
 
 struct refrain_loader {
 	/* Set once. */

@@ -63,7 +63,7 @@ struct host_member {
 	bool armed;	     /* told when there is room */
 	uint64_t waiting_ns; /* the time since it has had no batch; 0: it has
 				one */
-	/* See share_solo.c. */
+	/* See share_host_solo.c. */
 	uint32_t grace_s; /* 0: it is waited for */
 	bool released;	  /* it has released a batch, at any time */
 	uint64_t slow_ns; /* the time that others have recently waited for it */
@@ -165,7 +165,7 @@ enum host_event {
 	EVENT_EXPECTED /* + expected */
 };
 
-/* -- share_slots.c -- */
+/* -- share_host_slots.c -- */
 
 /* -errno: it is watched as before. */
 int host_watch(struct share_host *h, int fd, uint32_t events,
@@ -192,7 +192,7 @@ void host_member_ref(struct share_host *h, uint32_t n);
 /* The time since which a member has waited; 0 if none waits. */
 uint64_t host_demand_ns(const struct share_host *h);
 
-/* -- share_tell.c -- */
+/* -- share_host_tell.c -- */
 
 /* Send the member the messages that are due. */
 void host_member_flush(struct share_host *h, uint32_t n);
@@ -204,7 +204,7 @@ void host_refuse(int fd, int error, const char *text);
 /* The number of jobs of the previous host that are still expected. */
 uint32_t host_missing(const struct share_host *h);
 
-/* -- share_members.c -- */
+/* -- share_host_members.c -- */
 
 void host_accept(struct share_host *h);
 /* Read what it sent. */
@@ -212,7 +212,7 @@ void host_member_read(struct share_host *h, uint32_t n);
 void host_member_leave(struct share_host *h, uint32_t n);
 void expected_drop(struct share_host *h, uint32_t n);
 
-/* -- share_solo.c -- */
+/* -- share_host_solo.c -- */
 
 /* Part the members that others have waited for too long; this may free slots.
  * Call it after each event. Returns true if it parted one. */
@@ -223,7 +223,7 @@ uint64_t host_judge_wait_ns(const struct share_host *h);
 /* Part a member: it continues alone. */
 void host_part(struct share_host *h, uint32_t n);
 
-/* -- share_stream.c -- */
+/* -- share_host_stream.c -- */
 
 /* Begin if all expected jobs have joined. */
 void host_begin(struct share_host *h);

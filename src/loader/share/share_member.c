@@ -17,7 +17,7 @@
 #include "common/base/cond.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_member_impl.h"
 
 /* -- Lending --------------------------------------------------------------- */
 

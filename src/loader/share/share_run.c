@@ -17,7 +17,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/hash.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_run_impl.h"
 
 /* -- Configurations -------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * A loader that shares its batches with other jobs: the public calls on a
  * member of a share. Any thread of the user.
  */
-#ifndef SHARED_H
-#define SHARED_H
+#ifndef SHARE_MEMBER_H
+#define SHARE_MEMBER_H
 
 #include <refrain/loader.h>
 

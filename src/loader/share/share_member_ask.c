@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/proc.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_member_impl.h"
 
 #define ASK_MS 50
 #define VIEW_NS (500 * NS_PER_MS) /* a view is good for so long */

@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_member_impl.h"
 
 /* This may be the last access to the loader. */
 static void piece_release(struct lent_batch *b)

@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_host_engine_impl.h"
 
 static int shared_check(
 	void *arg, const struct share_hello *hello, struct error *err)

@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_member_impl.h"
 
 #define RETRY_MS 5
 #define ANSWER_MS 100 /* then it looks whether it is to stop */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders that share batches. Shared by the files shared*.c.
+ * Loaders that share batches: the member's side, which is shared by the files
+ * share_member*.c. Names of functions and structs begin with shared_.
  *
  * A loader with a share is always a member of it, even if its own process
- * hosts. The *shared stream* has batches of `share_batch`. The *own stream* is
- * that of the job; its batches may be slices of the shared ones. Both are
- * schedules of the same order, so each job can compute the contents of every
- * batch and where to continue when its host dies.
- *
- * The states of a job, and the calls that change them:
+ * hosts. The states of a job, and the calls that change them:
  *
  *	FOLLOWING
  *	  -> LOST       shared_lose(), the thread: the host has ended
@@ -33,8 +29,8 @@
  *	  -> UP         read_the_rest(): its last messages are read, and then
  *	  -> NONE       shared_hang_up()
  */
-#ifndef SHARED_IMPL_H
-#define SHARED_IMPL_H
+#ifndef SHARE_MEMBER_IMPL_H
+#define SHARE_MEMBER_IMPL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,83 +38,12 @@
 
 #include "common/base/list.h"
 #include "loader/core/ready.h"
-#include "loader/engine/engine.h"
 #include "loader/share/share.h"
-#include "loader/share/shared.h"
+#include "loader/share/share_host_engine_impl.h"
+#include "loader/share/share_member.h"
+#include "loader/share/share_run_impl.h"
 
-/* -- shared_run.c: what is shared, and what of it is this job's ------------ */
-
-enum shared_text {
-	SHARED_DATASET,
-	SHARED_ROOT,
-	SHARED_ECHO_LOG,
-	SHARED_CPUS,
-	SHARED_TEXTS
-};
-
-struct shared_run {
-	/* Set once. */
-	struct refrain_config config; /* of the shared stream, owns its texts */
-	struct refrain_config own_config; /* of a lone loader; the same texts */
-	struct settings s, own_s;
-	struct dataset *dataset;
-	uint32_t slices; /* of a shared batch */
-	struct share_hello hello;
-	void *texts[SHARED_TEXTS]; /* to free */
-	uint64_t begin;		   /* the own step to begin with */
-	/* Changed under the owner's lock. */
-	struct schedule schedule, own;
-	uint64_t changes;     /* of the echo factor */
-	uint64_t logged_from; /* number of changes before the first one in the
-				 log */
-	struct share_change *log;
-	size_t log_room;
-};
-
-int shared_run_init(struct shared_run *run, const struct refrain_config *c,
-	struct error *err);
-void shared_run_release(struct shared_run *run);
-/* The full name: with the rank. */
-void shared_run_name(
-	const struct refrain_config *c, char name[SHARE_FULL_NAME_MAX]);
-/* Open an engine at that step of the shared stream or of the own one. */
-int shared_run_open(struct shared_run *run, bool own, uint64_t step,
-	const struct slab_place *place, struct batch_source **out,
-	struct error *err);
-/* Does another job want the same stream? */
-int shared_run_check(const struct shared_run *run,
-	const struct share_hello *hello, struct error *err);
-/* Change the echo factor in both streams. Returns -errno if that is not
- * possible. */
-int shared_run_change(
-	struct shared_run *run, const struct share_change *change);
-/* The number of steps in the own stream that the shared stream covers. */
-uint64_t shared_run_steps(const struct shared_run *run);
-
-/* -- shared_engine.c: this process hosts ----------------------------------- */
-
-struct shared_host {
-	struct share_host *host; /* set once */
-	/* The host's thread. */
-	struct shared_run copy; /* with schedules and a log of its own */
-	uint64_t begun_changes; /* that its engine began with */
-	uint64_t taken_ns;	/* when the last batch was taken */
-	pthread_mutex_t lock;
-	/* Lock: changed by the host's thread. NULL if there is none or it is
-	 * ending. */
-	struct batch_source *engine;
-	struct refrain_stats last; /* lock: at its end */
-};
-
-/* Fill in the rest of the configuration and call share_host_start(). -EAGAIN if
- * there is a host. The run must outlive it. */
-int shared_host_start(struct shared_host **out, const struct shared_run *run,
-	struct share_host_config *config, struct error *err);
-int shared_host_stop(struct shared_host *host);
-/* The statistics of the host's engine, even after it has ended. */
-void shared_host_stats(struct shared_host *host, struct refrain_stats *out);
-
-/* -- shared_area.c: memory of a host, and what is lent of it --------------- */
+/* -- share_member_area.c: memory of a host, and what is lent of it --------- */
 
 struct shared;
 struct shared_area;
@@ -159,7 +84,7 @@ void shared_area_unref(struct shared_area *area);
 /* Make lent slices independent of the host. -ENOMEM. */
 int shared_area_keep(struct shared_area *area, uint32_t slices);
 
-/* -- shared.c: the source of batches --------------------------------------- */
+/* -- share_member.c: the source of batches --------------------------------- */
 
 enum shared_state {
 	SHARED_FOLLOWING,
@@ -266,7 +191,7 @@ static inline struct shared *shared_of(const struct batch_source *source)
 	return CONTAINER_OF((uintptr_t)source, struct shared, source);
 }
 
-/* -- shared_link.c: what the host says and is told; with the lock ---------- */
+/* -- share_member_link.c: what the host says and is told; with the lock ---- */
 
 /* Release the lock and wake those who wait for what has changed. */
 void shared_unlock(struct shared *sh);
@@ -303,7 +228,7 @@ void shared_free(struct shared *sh);
 /* Drop a reference, and release the lock. */
 void shared_unref(struct shared *sh);
 
-/* -- shared_ask.c ---------------------------------------------------------- */
+/* -- share_member_ask.c ---------------------------------------------------- */
 
 /* Implement the questions of struct loader_ops. */
 const struct settings *shared_settings(const struct batch_source *source);
@@ -323,8 +248,7 @@ void shared_stats(struct batch_source *source, struct refrain_stats *out);
  * meanwhile. */
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
 
-/* -- shared_join.c ----------------------------------------------------------
- */
+/* -- share_member_join.c --------------------------------------------------- */
 
 /* Join the share, and start the thread. */
 int shared_join(struct shared *sh, struct error *err);

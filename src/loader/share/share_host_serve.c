@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "common/base/clock.h"
-#include "loader/share/shared_serve.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_host_serve.h"
+#include "loader/share/share_host_engine_impl.h"
 
 #define SOON_NS (100 * NS_PER_MS)
 

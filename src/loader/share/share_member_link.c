@@ -12,7 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
-#include "loader/share/shared_impl.h"
+#include "loader/share/share_member_impl.h"
 
 /* -- What a call waits for ------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * Functions of the loader for the commands, besides its public header: a
  * process can host a share without consuming its batches.
  */
-#ifndef SHARED_SERVE_H
-#define SHARED_SERVE_H
+#ifndef SHARE_HOST_SERVE_H
+#define SHARE_HOST_SERVE_H
 
 #include <refrain/loader.h>
 

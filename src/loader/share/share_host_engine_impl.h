@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * This process hosts a share: a host, and the engine that its batches come
+ * from. Its functions begin with shared_host_.
+ */
+#ifndef SHARE_SHARE_HOST_ENGINE_IMPL_H
+#define SHARE_SHARE_HOST_ENGINE_IMPL_H
+
+#include <pthread.h>
+
+#include "loader/share/share_run_impl.h"
+
+struct shared_host {
+	struct share_host *host; /* set once */
+	/* The host's thread. */
+	struct shared_run copy; /* with schedules and a log of its own */
+	uint64_t begun_changes; /* that its engine began with */
+	uint64_t taken_ns;	/* when the last batch was taken */
+	pthread_mutex_t lock;
+	/* Lock: changed by the host's thread. NULL if there is none or it is
+	 * ending. */
+	struct batch_source *engine;
+	struct refrain_stats last; /* lock: at its end */
+};
+
+/* Fill in the rest of the configuration and call share_host_start(). -EAGAIN if
+ * there is a host. The run must outlive it. */
+int shared_host_start(struct shared_host **out, const struct shared_run *run,
+	struct share_host_config *config, struct error *err);
+int shared_host_stop(struct shared_host *host);
+/* The statistics of the host's engine, even after it has ended. */
+void shared_host_stats(struct shared_host *host, struct refrain_stats *out);
+
+#endif
