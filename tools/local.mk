@@ -47,7 +47,7 @@ refrain_SOURCES = \
 	tools/status_prom.c \
 	tools/status_view.c tools/status_view.h \
 	tools/umount.c \
-	tools/upgrade.c \
+	tools/upgrade.c tools/upgrade.h \
 	tools/verify.c \
 	tools/warm.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \

@@ -12,6 +12,7 @@
 #include "mount/cache/cache.h"
 #include "command.h"
 #include "analysis/subject/subject.h"
+#include "mount/daemon/command_words.h"
 #include "mount/daemon/daemon.h"
 #include "far_options.h"
 #include "holder.h"
@@ -325,12 +326,6 @@ const struct option_usage mount_usage = {
 	.max_operands = 2,
 };
 
-/* The command line as it came: parsing changes the order. */
-struct mount_words {
-	char **v;
-	int n;
-};
-
 static int refuse(const char *why)
 {
 	struct error err;
@@ -363,7 +358,7 @@ static bool mount_take_peers(struct mount_args *args)
 }
 
 static int mount_run(
-	struct mount_args *args, char **argv, const struct mount_words *words)
+	struct mount_args *args, char **argv, const struct command_words *words)
 {
 	struct error err = {""};
 	struct mount_options *o = &args->options;
@@ -394,9 +389,10 @@ static int mount_run(
 	}
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
-	o->nwords = (size_t)words->n;
+	o->nwords = words->n;
 	if (!o->foreground && !o->held && !o->check && !args->no_hold) {
-		rc = holder_start(words->v, words->n, args->recover_s, &err);
+		rc = holder_start(
+			words->v, (int)words->n, args->recover_s, &err);
 		if (rc >= 0)
 			return rc;
 		if (rc != -ENOENT)
@@ -414,10 +410,10 @@ static int mount_run(
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-int cmd_mount(int argc, char **argv)
+static int mount_parse(const struct command_words *words)
 {
-	struct mount_words words = {
-		calloc((size_t)argc + 1, sizeof(char *)), argc};
+	/* Parsing changes the order. */
+	CLEANUP_FREE char **argv = calloc(words->n + 1, sizeof(*argv));
 	struct mount_args args = {
 		.options =
 			{
@@ -433,16 +429,32 @@ int cmd_mount(int argc, char **argv)
 	struct error err;
 	int status;
 
-	if (!words.v) {
+	if (!argv) {
 		(void)error_set(&err, -ENOMEM, "%m");
 		return command_fail("mount", &err);
 	}
-	memcpy(words.v, argv, (size_t)argc * sizeof(*argv));
-	if (command_parse(&mount_usage, argc, argv, &args, &status) >= 0)
-		status = mount_run(&args, argv, &words);
-	free(words.v);
+	memcpy(argv, words->v, words->n * sizeof(*argv));
+	if (command_parse(&mount_usage, (int)words->n, argv, &args, &status) >=
+		0)
+		status = mount_run(&args, argv, words);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);
 	peer_list_release(&args.peers);
+	return status;
+}
+
+int cmd_mount(int argc, char **argv)
+{
+	struct command_words words = {.v = NULL};
+	struct error err;
+	int status, rc = command_words_of(&words, argc, argv);
+
+	if (rc == 0) {
+		status = mount_parse(&words);
+	} else {
+		(void)error_set(&err, rc, "%m");
+		status = command_fail("mount", &err);
+	}
+	command_words_release(&words);
 	return status;
 }

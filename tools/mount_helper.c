@@ -13,6 +13,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/near.h"
 #include "command.h"
+#include "upgrade.h"
 
 /* Options that mount(8) and systemd add for themselves. */
 static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
@@ -86,6 +87,7 @@ struct words {
 	char **v;
 	int n;
 	size_t room;
+	bool remount; /* change the options of a mount that is there */
 };
 
 static int add_word(struct words *w, const char *dashes, const char *text)
@@ -127,10 +129,10 @@ static int add_option(
 
 	if (!*word || is_generic(word))
 		return 0;
-	if (strcmp(word, "remount") == 0)
-		return error_set(err, -EINVAL,
-			"cannot change the options of a mount; run 'refrain "
-			"umount' and mount again");
+	if (strcmp(word, "remount") == 0) {
+		w->remount = true;
+		return 0;
+	}
 	o = option_find(&mount_usage, word, strcspn(word, "="));
 	if (!o && !sloppy)
 		return unknown_word(word, err);
@@ -159,10 +161,30 @@ static int make_words(struct words *w, const struct helper_args *args,
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
+/* The options of the command line, for the daemon that is there: it says which
+ * of them cannot change. */
+static int change_options(const struct words *w, const char *mountpoint)
+{
+	json_t *options = json_array();
+	int status;
+
+	for (int i = 1; i < w->n && strcmp(w->v[i], "--") != 0; i++) {
+		const char *name = w->v[i] + 2, *value = strchr(name, '=');
+		size_t len = value ? (size_t)(value - name) : strlen(name);
+
+		(void)json_array_append_new(options,
+			json_pack(
+				"[s%, s]", name, len, value ? value + 1 : ""));
+	}
+	status = upgrade_run(mountpoint, NULL, options);
+	json_decref(options);
+	return status;
+}
+
 static int mount_helper_run(const struct helper_args *args, char **argv)
 {
 	struct error err = {""};
-	struct words w = {NULL, 0, 0};
+	struct words w = {.v = NULL};
 	int rc = make_words(&w, args, argv + 1, &err), status;
 
 	if (rc < 0) {
@@ -170,6 +192,8 @@ static int mount_helper_run(const struct helper_args *args, char **argv)
 		status = rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	} else if (args->fake) {
 		status = EXIT_OK;
+	} else if (w.remount) {
+		status = change_options(&w, argv[2]);
 	} else {
 		status = cmd_mount(w.n, w.v);
 	}

@@ -9,6 +9,7 @@
 
 #include "analysis/fleet/request.h"
 #include "command.h"
+#include "upgrade.h"
 #include "common/base/cleanup.h"
 
 struct upgrade_args {
@@ -114,8 +115,7 @@ static int upgrade_wait(
 		mountpoint);
 }
 
-static int upgrade_run(
-	const char *mountpoint, const char *typed, json_t *options)
+int upgrade_run(const char *mountpoint, const char *typed, json_t *options)
 {
 	char program[PATH_MAX];
 	struct error err = {""};

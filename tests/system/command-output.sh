@@ -67,9 +67,9 @@ ends 0 --version && says out 'refrain '
 ends 2 && says err Usage
 ends 2 frobnicate && one_line && says err "'frobnicate'"
 ends 2 help frobnicate && one_line
-# As mount.fuse has it, for 'mount -o remount MOUNTPOINT'.
-ends 2 /src "$mnt" -o rw,remount && one_line &&
-	says err 'cannot change the options'
+# As mount.fuse has it, for 'mount -o remount MOUNTPOINT': it asks the daemon.
+ends 1 /src "$mnt" -o rw,remount && one_line &&
+	says err "unknown command 'upgrade'"
 for c in $("$refrain" --words); do
 	ends 0 help "$c" && says out "Usage: refrain $c"
 	ends 0 "$c" --help && says out --help

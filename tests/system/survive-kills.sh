@@ -86,6 +86,38 @@ refused 'not a whole number' --timeout x
 wait_for 10 grep -q 'info: the source is listed' "$work/log" ||
 	fail "the level is as before: $(cat "$work/log")"
 expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
+
+# recovered N: so many daemons have followed the first.
+recovered() {
+	wait_for 20 has_status recoveries "$1" || fail "$1: no daemon"
+}
+# What was changed is so after a crash, too, and can be changed again; by
+# mount(8), which names all options, as well.
+: >"$work/log"
+kill -9 "$(status_field pid)"
+recovered 2
+expect 'capacity after a crash' "$(status_field cache_capacity_bytes)" \
+	1073741824
+wait_for 10 grep -q 'info: the source is listed' "$work/log" ||
+	fail "the level is lost: $(cat "$work/log")"
+ln -s "$refrain" "$work/mount.refrain"
+remount() {
+	"$work/mount.refrain" "$src" "$mnt" -o "rw,remount,$1"
+}
+! remount "limit=64K" 2>"$work/err" || fail 'a limit is changed'
+grep -q "'limit' cannot be changed" "$work/err" || fail "$(cat "$work/err")"
+! remount "cache=$cache:4K" 2>"$work/err" || fail 'a size is too small'
+grep -q 'holds .* bytes' "$work/err" || fail "$(cat "$work/err")"
+recovered 2
+remount "noatime,limit=128K,cache=$cache:2G,log-level=error" ||
+	fail 'cannot remount'
+recovered 3
+: >"$work/log"
+kill -9 "$(status_field pid)"
+recovered 4
+expect 'capacity after both' "$(status_field cache_capacity_bytes)" 2147483648
+scan_through
+! grep -q 'info:' "$work/log" || fail "the old level: $(cat "$work/log")"
 ends_with_mount
 
 # SIGUSR2 ends the daemon, and the mount goes on with the next one.

@@ -152,8 +152,8 @@ tests_unit_test_poll_LDADD = libfs.la $(LDADD)
 # The command's files, on a daemon of the test's own.
 tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 	tools/command.c tools/mount.c tools/mount_helper.c tools/peer_options.c
-tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
-tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
+tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD) $(JANSSON_LIBS)
 
 tests_unit_test_epochs_LDADD = libdaemon.la libbase.la $(unit_libs)
 tests_unit_test_kept_LDADD = libsubject.la libfs.la libnames.la libformat.la \

@@ -12,12 +12,14 @@
 
 #include "../../tools/command.h"
 #include "../../tools/holder.h"
+#include "../../tools/upgrade.h"
 #include "analysis/subject/subject.h"
 #include "mount/daemon/daemon.h"
 #include "suite.h"
 
 static struct mount_options asked;
 /* The strings are the caller's, who frees them. */
+static char sizes[STORE_TIERS_MAX][16], fault[64];
 static char first_dir[256], source[256], mountpoint[256], group[256];
 static int calls, answer;
 static char peers[4][64], peer_self[64], peer_secret[64], peer_dataset[64];
@@ -26,6 +28,11 @@ int daemon_run(const struct mount_options *options, struct error *err)
 {
 	calls++;
 	asked = *options;
+	for (size_t i = 0; i < options->ntiers; i++)
+		asked.tiers[i].size = strncpy(
+			sizes[i], options->tiers[i].size, sizeof(sizes[i]) - 1);
+	(void)snprintf(fault, sizeof(fault), "%s",
+		options->source.fault ? options->source.fault : "");
 	(void)snprintf(
 		first_dir, sizeof(first_dir), "%s", options->tiers[0].dir);
 	(void)snprintf(source, sizeof(source), "%s", options->source.name);
@@ -53,6 +60,18 @@ int subject_run(const struct mount_options *options, struct error *err)
 {
 	analysed = true;
 	return daemon_run(options, err);
+}
+
+static char changed[256]; /* options, of a mount */
+
+int upgrade_run(const char *at, const char *program, json_t *options)
+{
+	char *text = json_dumps(options, JSON_COMPACT);
+
+	ck_assert_ptr_null(program);
+	(void)snprintf(changed, sizeof(changed), "%s %s", at, text);
+	free(text);
+	return EXIT_OK;
 }
 
 static int holders; /* asked for */
@@ -157,7 +176,7 @@ START_TEST(test_mount_passes_every_option_on)
 	ck_assert_uint_eq(asked.revalidate_s, 60);
 	ck_assert_uint_eq(asked.source.timeout_s, 7);
 	ck_assert_str_eq(group, "g");
-	ck_assert_str_eq(asked.source.fault, "delay=5ms");
+	ck_assert_str_eq(fault, "delay=5ms");
 }
 END_TEST
 
@@ -325,12 +344,14 @@ START_TEST(test_helper_refuses_unknown_options_unless_sloppy)
 }
 END_TEST
 
-START_TEST(test_helper_refuses_to_remount_even_if_sloppy)
+START_TEST(test_helper_changes_options_of_a_mount_that_is_there)
 {
 	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-so",
-				 "rw,remount,cache=/c:1"),
-		2);
+				 "rw,remount,cache=/c:1,what=2,allow-other"),
+		0);
 	ck_assert_int_eq(calls, 0);
+	ck_assert_str_eq(
+		changed, "m [[\"cache\",\"/c:1\"],[\"allow-other\",\"\"]]");
 }
 END_TEST
 
@@ -372,7 +393,8 @@ int main(void)
 	tcase_add_test(tc, test_mount_that_fails_exits_1);
 	tcase_add_test(tc, test_helper_takes_a_line_of_fstab);
 	tcase_add_test(tc, test_helper_refuses_unknown_options_unless_sloppy);
-	tcase_add_test(tc, test_helper_refuses_to_remount_even_if_sloppy);
+	tcase_add_test(
+		tc, test_helper_changes_options_of_a_mount_that_is_there);
 	tcase_add_test(
 		tc, test_helper_mounts_nothing_when_it_is_only_to_pretend);
 	tcase_add_test(tc, test_helper_keeps_a_source_that_begins_with_a_dash);

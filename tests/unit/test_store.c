@@ -152,6 +152,24 @@ START_TEST(test_store_keeps_entries_over_a_restart)
 }
 END_TEST
 
+START_TEST(test_store_takes_no_size_below_what_it_has_or_is_about_to_get)
+{
+	struct reservation r;
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(1), ITEM), 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	ck_assert_int_eq(store_resize(fx.store, 0, 2 * 27 * 4096 - 1), -ENOSPC);
+	ck_assert_uint_eq(status_of(0).capacity_bytes, 1 << 20);
+	ck_assert_int_eq(store_resize(fx.store, 0, 2 * 27 * 4096), 0);
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(2), 1), -ENOSPC);
+	store_unreserve(fx.store, &r);
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(2), ITEM), 0);
+	ck_assert_int_eq(store_resize(fx.store, 0, 1 << 20), 0);
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(3), ITEM), 0);
+}
+END_TEST
+
 START_TEST(test_store_closes_admission_when_reopened_smaller)
 {
 	fixture_open_one(&fx, "1M");
@@ -534,6 +552,8 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_admits_to_the_first_tier_with_room);
 	tcase_add_test(tc, test_store_takes_an_entry_published_twice_once);
 	tcase_add_test(tc, test_store_keeps_entries_over_a_restart);
+	tcase_add_test(tc,
+		test_store_takes_no_size_below_what_it_has_or_is_about_to_get);
 	tcase_add_test(tc, test_store_closes_admission_when_reopened_smaller);
 	tcase_add_test(
 		tc, test_store_counts_a_failing_write_and_gives_the_room_back);

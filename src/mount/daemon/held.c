@@ -56,14 +56,40 @@ static long env_number(const char *name)
 	return *end ? -1 : n;
 }
 
-static void take_listened(struct session_fds *fds)
+/* How many descriptors were passed, and their names. */
+static int listened(const char **names)
 {
-	const char *names = getenv("LISTEN_FDNAMES");
 	long n = env_number("LISTEN_FDS");
 
-	if (env_number("LISTEN_PID") != (long)getpid() || !names || n < 0 ||
-		n > LISTEN_FDS_MAX)
-		return;
+	*names = getenv("LISTEN_FDNAMES");
+	return env_number("LISTEN_PID") == (long)getpid() && *names && n >= 0 &&
+			n <= LISTEN_FDS_MAX
+		? (int)n
+		: 0;
+}
+
+int held_session(void)
+{
+	const char *names;
+	int n = listened(&names);
+
+	for (int fd = LISTEN_FDS_START; fd < LISTEN_FDS_START + n; fd++) {
+		size_t len = strcspn(names, ":");
+
+		if (len == strlen(held_names[1]) &&
+			memcmp(names, held_names[1], len) == 0)
+			return fd;
+		names += len;
+		names += *names == ':';
+	}
+	return -1;
+}
+
+static void take_listened(struct session_fds *fds)
+{
+	const char *names;
+	int n = listened(&names);
+
 	for (int fd = LISTEN_FDS_START; fd < LISTEN_FDS_START + n; fd++) {
 		size_t len = strcspn(names, ":");
 		CLEANUP_FREE char *name = strndup(names, len);

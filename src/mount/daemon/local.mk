@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libdaemon.la
 libdaemon_la_SOURCES = \
+	src/mount/daemon/command_words.c src/mount/daemon/command_words.h \
 	src/mount/daemon/compare.c \
 	src/mount/daemon/control_commands.c \
 	src/mount/daemon/control_conn.c src/mount/daemon/control_conn_impl.h \

@@ -158,6 +158,8 @@ void held_drop(const struct mount *m);
 void held_refuse(struct mount *m, const char *why);
 /* Was this process started after another one of the same mount had ended? */
 bool held_again(void);
+/* The session that is passed to a daemon that follows another one; -1. */
+int held_session(void);
 /* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
 /* All parts are there: does somebody keep the mount, and start the next daemon?

@@ -17,79 +17,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/array.h"
 #include "common/base/cleanup.h"
 #include "common/base/size.h"
+#include "mount/daemon/command_words.h"
 
-/* Behind the program and the name of its command. */
-#define FIRST_WORD 2u
-
-/* The command line of the next program; the words are the owner's. */
+/* The command line of the next program, and what changes with it. */
 struct upgrade {
 	struct mount *m;
-	char **words;
-	size_t n, room;
+	struct command_words words;
+	char changes[COMMAND_CHANGES_MAX]; /* for later daemons */
+	size_t changes_bytes;
+	uint64_t size[STORE_TIERS_MAX]; /* new ones; 0: as before */
 };
-
-static int command_add(struct upgrade *u, const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy || ARRAY_ROOM(u->words, u->n + 1, &u->room) < 0) {
-		free(copy);
-		return -ENOMEM;
-	}
-	u->words[u->n++] = copy;
-	u->words[u->n] = NULL;
-	return 0;
-}
-
-/* Before the options that are there. */
-static int command_insert(struct upgrade *u, const char *text)
-{
-	char *word;
-
-	if (command_add(u, text) < 0)
-		return -ENOMEM;
-	word = u->words[u->n - 1];
-	memmove(u->words + FIRST_WORD + 1, u->words + FIRST_WORD,
-		(u->n - 1 - FIRST_WORD) * sizeof(*u->words));
-	u->words[FIRST_WORD] = word;
-	return 0;
-}
-
-static void upgrade_release(struct upgrade *u)
-{
-	for (size_t i = 0; i < u->n; i++)
-		free(u->words[i]);
-	free(u->words);
-}
 
 /* -- Options --------------------------------------------------------------- */
 
-/* Does this size hold what the tier has? Nothing is evicted for it (M2). */
-static int check_tier_size(
-	struct mount *m, size_t tier, const char *text, struct error *err)
+static int new_size(struct mount *m, size_t tier, const char *text,
+	uint64_t *bytes, struct error *err)
+{
+	struct statvfs st;
+	uint64_t whole = 0;
+
+	if (statvfs(m->tier_dir[tier], &st) == 0)
+		whole = (uint64_t)st.f_blocks * st.f_frsize;
+	return size_parse(text, whole, bytes, err);
+}
+
+/* Nothing is evicted for a smaller size (M2). */
+static int size_too_small(
+	struct mount *m, size_t tier, uint64_t bytes, struct error *err)
 {
 	struct tier_status s;
-	struct statvfs st;
-	uint64_t bytes, whole = 0;
-	int rc;
 
 	store_tier_status(m->store, tier, &s);
-	if (statvfs(s.dir, &st) == 0)
-		whole = (uint64_t)st.f_blocks * st.f_frsize;
-	rc = size_parse(text, whole, &bytes, err);
-	if (rc < 0)
-		return rc;
-	if (bytes < s.used_bytes + s.reserved_bytes)
-		return error_set(err, -EINVAL,
-			"cache '%s' holds %llu bytes, and nothing is evicted: "
-			"give it more than '%s'",
-			s.dir,
-			(unsigned long long)(s.used_bytes + s.reserved_bytes),
-			text);
-	return 0;
+	return error_set(err, -EINVAL,
+		"cache '%s' holds %llu bytes, and nothing is evicted: give it "
+		"more than %llu bytes",
+		s.dir, (unsigned long long)(s.used_bytes + s.reserved_bytes),
+		(unsigned long long)bytes);
 }
 
 /* The tier whose directory the option names, as it was typed. */
@@ -105,88 +70,59 @@ static int find_tier(struct mount *m, const char *dir, size_t len)
 	return -ENOENT;
 }
 
+static int keep_change(struct upgrade *u, const char *name, const char *value,
+	struct error *err)
+{
+	int rc = command_words_change(&u->words, name, value);
+
+	if (rc == 0)
+		rc = command_changes_put(
+			u->changes, &u->changes_bytes, name, value);
+	return rc < 0 ? error_set(err, rc, "cannot change '%s': %m", name) : 0;
+}
+
 /* DIR:SIZE in place of that of the same directory. */
 static int set_cache(struct upgrade *u, const char *value, struct error *err)
 {
 	const char *colon = strrchr(value, ':');
-	int tier, at = 0, rc;
+	struct mount *m = u->m;
+	CLEANUP_FREE char *typed = NULL;
+	struct tier_status s;
+	int rc, tier = -ENOENT;
 
-	tier = colon ? find_tier(u->m, value, (size_t)(colon - value))
-		     : -ENOENT;
+	if (colon)
+		tier = find_tier(m, value, (size_t)(colon - value));
 	if (tier < 0)
 		return error_set(err, -EINVAL,
 			"'%s' is not DIR:SIZE of a cache of this mount; mount "
 			"again to add or remove one",
 			value);
-	rc = check_tier_size(u->m, (size_t)tier, colon + 1, err);
-	for (size_t i = 0; rc == 0 && i < u->n; i++) {
-		bool joined = strncmp(u->words[i], "--cache=", 8) == 0;
-		char *word = NULL;
-
-		if (!joined && strcmp(u->words[i], "--cache") != 0)
-			continue;
-		if (at++ != tier)
-			continue;
-		i += !joined;
-		if (i == u->n ||
-			asprintf(&word, "%s%.*s%s", joined ? "--cache=" : "",
-				(int)strlen(u->m->typed[tier]),
-				u->m->typed[tier], colon) < 0)
-			return error_set(err, -ENOMEM, "%m");
-		free(u->words[i]);
-		u->words[i] = word;
-	}
-	return rc;
-}
-
-static bool is_option(const char *word, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(word, "--", 2) == 0 &&
-		strncmp(word + 2, name, len) == 0 &&
-		(word[2 + len] == '\0' || word[2 + len] == '=');
-}
-
-/* Take it out of the command line; what follows "--" are operands. */
-static void drop_option(struct upgrade *u, const char *name)
-{
-	for (size_t i = FIRST_WORD; i < u->n && strcmp(u->words[i], "--");) {
-		size_t n = strchr(u->words[i], '=') || i + 1 == u->n ? 1 : 2;
-
-		if (!is_option(u->words[i], name)) {
-			i++;
-			continue;
-		}
-		for (size_t k = 0; k < n; k++)
-			free(u->words[i + k]);
-		/* The NULL at the end, too. */
-		memmove(u->words + i, u->words + i + n,
-			(u->n - i - n + 1) * sizeof(*u->words));
-		u->n -= n;
-	}
+	rc = new_size(m, (size_t)tier, colon + 1, &u->size[tier], err);
+	if (rc < 0)
+		return rc;
+	store_tier_status(m->store, (size_t)tier, &s);
+	if (u->size[tier] < s.used_bytes + s.reserved_bytes)
+		return size_too_small(m, (size_t)tier, u->size[tier], err);
+	if (asprintf(&typed, "%s%s", m->typed[tier], colon) < 0)
+		return error_set(err, -ENOMEM, "%m");
+	return keep_change(u, "cache", typed, err);
 }
 
 /* Change an option in the command line. */
 static int set_option(struct upgrade *u, const char *name, const char *value,
 	struct error *err)
 {
-	char *word = NULL;
-	int rc;
-
 	if (strcmp(name, "cache") == 0)
 		return set_cache(u, value, err);
-	if (strcmp(name, "log-level") != 0 && strcmp(name, "timeout") != 0)
-		return error_set(err, -EINVAL,
-			"option '%s' cannot be changed while the mount is "
-			"there; unmount, and mount again",
-			name);
-	if (asprintf(&word, "--%s=%s", name, value) < 0)
-		return error_set(err, -ENOMEM, "%m");
-	drop_option(u, name);
-	rc = command_insert(u, word);
-	free(word);
-	return rc < 0 ? error_set(err, rc, "%m") : 0;
+	if (strcmp(name, "log-level") == 0 || strcmp(name, "timeout") == 0)
+		return keep_change(u, name, value, err);
+	/* A remount names all options, also those that it does not change. */
+	if (command_words_have(&u->words, name, value))
+		return 0;
+	return error_set(err, -EINVAL,
+		"option '%s' cannot be changed while the mount is there; "
+		"unmount, and mount again",
+		name);
 }
 
 static int make_command(struct upgrade *u, const char *program,
@@ -196,12 +132,14 @@ static int make_command(struct upgrade *u, const char *program,
 	const char *name;
 	json_t *value;
 	size_t i;
-	int rc = command_add(u, program);
+	int rc = command_words_add(&u->words, program);
 
 	for (size_t w = 0; rc == 0 && w < o->nwords; w++)
-		rc = command_add(u, o->words[w]);
+		rc = command_words_add(&u->words, o->words[w]);
 	if (rc < 0)
 		return error_set(err, rc, "%m");
+	u->changes_bytes = session_changes(
+		session_fd(u->m->session), u->changes, sizeof(u->changes));
 	json_array_foreach((json_t *)(uintptr_t)options, i, value)
 	{
 		name = json_string_value(json_array_get(value, 0));
@@ -235,7 +173,7 @@ static void exec_check(struct upgrade *u, int said)
 	const struct mount *m = u->m;
 	char fds[64];
 
-	if (command_insert(u, "--check-takeover") < 0)
+	if (command_words_insert(&u->words, "--check-takeover") < 0)
 		_exit(1);
 	(void)dup2(said, STDERR_FILENO);
 	(void)fcntl(session_fd(m->session), F_SETFD, 0);
@@ -245,8 +183,8 @@ static void exec_check(struct upgrade *u, int said)
 	(void)setenv("REFRAIN_TAKEOVER", fds, 1);
 	if (chdir(m->cwd) < 0)
 		_exit(1);
-	(void)execv(u->words[0], u->words);
-	(void)dprintf(STDERR_FILENO, "cannot run '%s': %s\n", u->words[0],
+	(void)execv(u->words.v[0], u->words.v);
+	(void)dprintf(STDERR_FILENO, "cannot run '%s': %s\n", u->words.v[0],
 		strerror(errno));
 	_exit(1);
 }
@@ -286,6 +224,21 @@ static void inherit(int fd)
 		(void)fcntl(fd, F_SETFD, 0);
 }
 
+/* What is kept for later daemons; false: it would not fit. */
+static bool keep_changes(struct upgrade *u)
+{
+	char before[COMMAND_CHANGES_MAX];
+	size_t bytes;
+
+	bytes = session_changes(
+		session_fd(u->m->session), before, sizeof(before));
+	if (!session_keep_changes(u->m->session, u->changes, u->changes_bytes))
+		return false;
+	memcpy(u->changes, before, bytes); /* to go back to */
+	u->changes_bytes = bytes;
+	return true;
+}
+
 static void upgrade_exec(struct upgrade *u)
 {
 	struct mount *m = u->m;
@@ -302,12 +255,34 @@ static void upgrade_exec(struct upgrade *u)
 	if (!m->options.foreground)
 		(void)setenv("REFRAIN_HELD", "again", 1);
 	log_flush(m->log);
-	session_note_upgrade(m->session, true);
-	if (chdir(m->cwd) == 0)
-		(void)execv(u->words[0], u->words);
-	/* Only if the program has gone since the check. */
-	session_note_upgrade(m->session, false);
+	if (keep_changes(u)) {
+		session_note_upgrade(m->session, true);
+		if (chdir(m->cwd) == 0)
+			(void)execv(u->words.v[0], u->words.v);
+		/* Only if the program has gone since the check. */
+		session_note_upgrade(m->session, false);
+		(void)keep_changes(u);
+	}
 	(void)unsetenv("REFRAIN_TAKEOVER");
+}
+
+/*
+ * From now on a tier gets no more than its new size lets it, although readers
+ * go on. Exchanges each size with the one before.
+ */
+static int exchange_sizes(struct upgrade *u, struct error *err)
+{
+	for (size_t i = 0; i < u->m->options.ntiers; i++) {
+		struct tier_status s;
+
+		if (u->size[i] == 0)
+			continue;
+		store_tier_status(u->m->store, i, &s);
+		if (store_resize(u->m->store, i, u->size[i]) < 0)
+			return size_too_small(u->m, i, u->size[i], err);
+		u->size[i] = s.capacity_bytes;
+	}
+	return 0;
 }
 
 void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
@@ -333,11 +308,14 @@ void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 			&u, program, json_object_get(request, "options"), &err);
 	if (rc == 0)
 		rc = check_program(&u, &err);
+	if (rc == 0)
+		rc = exchange_sizes(&u, &err);
 	if (rc < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 	} else {
 		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 		upgrade_exec(&u);
+		(void)exchange_sizes(&u, NULL); /* larger ones */
 	}
-	upgrade_release(&u);
+	command_words_release(&u.words);
 }

@@ -53,6 +53,9 @@ struct session_page {
 	_Atomic uint32_t recoveries, end;
 	/* The request of the last crash, and those of crashes before. */
 	struct session_crash crash, before[SESSION_CRASHES];
+	uint64_t changes_hash; /* of the text; seed: its bytes */
+	uint32_t changes_bytes;
+	char changes[SESSION_CHANGES_MAX];
 };
 
 _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
@@ -281,6 +284,39 @@ int session_check(const struct session_fds *fds, struct hash128 dataset,
 	rc = page_check(s.page, dataset, err);
 	(void)munmap(s.page, SESSION_BYTES);
 	return rc;
+}
+
+/* -- Changes of options ---------------------------------------------------- */
+
+bool session_keep_changes(struct session *s, const char *text, size_t bytes)
+{
+	struct session_page *p = s->page;
+
+	if (bytes > SESSION_CHANGES_MAX)
+		return false;
+	memcpy(p->changes, text, bytes);
+	p->changes_bytes = (uint32_t)bytes;
+	p->changes_hash = hash64(p->changes, bytes, bytes);
+	return true;
+}
+
+size_t session_changes(int fd, char *text, size_t size)
+{
+	struct session_page page;
+	size_t bytes;
+
+	if (!session_file_valid(fd) ||
+		pread(fd, &page, sizeof(page), 0) != sizeof(page) ||
+		memcmp(page.magic, SESSION_MAGIC, sizeof(page.magic)) != 0 ||
+		page.version != SESSION_VERSION)
+		return 0;
+	bytes = page.changes_bytes;
+	if (bytes == 0 || bytes > SESSION_CHANGES_MAX || bytes > size ||
+		page.changes_hash != hash64(page.changes, bytes, bytes) ||
+		page.changes[bytes - 1] != '\0')
+		return 0;
+	memcpy(text, page.changes, bytes);
+	return bytes;
 }
 
 /* -- The first request ---------------------------------------------------- */

@@ -11,6 +11,7 @@
 #define FS_SESSION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/err.h"
@@ -57,6 +58,13 @@ int session_connection(const struct session *s);
 unsigned session_recoveries(const struct session *s);
 const char *session_last_end(const struct session *s);
 bool session_was_upgraded(const struct session *s);
+
+/* A text that outlives the process: what upgrades have changed. False: it is
+ * too long. */
+#define SESSION_CHANGES_MAX 2048u
+bool session_keep_changes(struct session *s, const char *text, size_t bytes);
+/* The text in a session that is not open yet; its bytes, 0 if it is damaged. */
+size_t session_changes(int fd, char *text, size_t size);
 
 /* The process is about to be replaced on purpose, or is not after all. */
 void session_note_upgrade(struct session *s, bool on);

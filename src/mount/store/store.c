@@ -512,6 +512,11 @@ size_t store_tiers(const struct store *s)
 	return s->ntiers;
 }
 
+int store_resize(struct store *s, size_t tier, uint64_t capacity_bytes)
+{
+	return tier_resize(&s->tiers[tier], capacity_bytes);
+}
+
 void store_tier_status(struct store *s, size_t tier, struct tier_status *status)
 {
 	tier_status(&s->tiers[tier], status);

@@ -185,6 +185,9 @@ size_t store_tiers(const struct store *s);
 void store_tier_status(
 	struct store *s, size_t tier, struct tier_status *status);
 bool store_ready(struct store *s);
+/* Give a tier another capacity, at once: -ENOSPC if what it has, or is about to
+ * get, would not fit. */
+int store_resize(struct store *s, size_t tier, uint64_t capacity_bytes);
 
 /*
  * Check one tier directory, mounted or not: re-hash every entry and call

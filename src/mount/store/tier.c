@@ -342,6 +342,16 @@ static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)
 	return true;
 }
 
+int tier_resize(struct tier *t, uint64_t capacity_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+
+	if (capacity_bytes < t->charged_bytes + t->reserved_bytes)
+		return -ENOSPC;
+	t->capacity_bytes = capacity_bytes;
+	return 0;
+}
+
 bool tier_reserve(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);

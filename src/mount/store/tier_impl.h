@@ -24,7 +24,6 @@ struct tier {
 	int lock_fd;
 	dev_t dev;
 	ino_t ino;
-	uint64_t capacity_bytes;
 	uint64_t block_bytes;
 	uid_t uid;		  /* the directory's owner */
 	bool in_memory;		  /* its file system is in memory */
@@ -37,6 +36,7 @@ struct tier {
 
 	/* Rank: below the index's shards; nothing is locked under it. */
 	pthread_mutex_t lock;
+	uint64_t capacity_bytes; /* lock, from the first admission on */
 	uint64_t charged_bytes;	 /* lock */
 	uint64_t reserved_bytes; /* lock */
 	uint64_t resident_bytes; /* lock */
@@ -68,6 +68,8 @@ int tier_make_subdir(const struct tier *t, const char *name);
 
 /* The space charged for an entry of item_bytes content bytes. */
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
+
+int tier_resize(struct tier *t, uint64_t capacity_bytes);
 
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 
