@@ -37,6 +37,7 @@ mount_tests = \
 	tests/system/s3-stalled.sh \
 	tests/system/status-data.sh \
 	tests/system/status-epochs.sh \
+	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh
 
@@ -130,7 +131,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
-	tests/system/survive.py tests/system/watch_budgets.py \
+	tests/system/foreign_ids.py tests/system/survive.py \
+	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
 	tests/python/test_folder.py tests/python/test_gpu.py \
