@@ -341,9 +341,3 @@ int look_stat_shards(struct look *l)
 	}
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;
 }
-
-struct dataset *look_records(struct look *l)
-{
-	ds_begin_records(l->ds, l->record_bytes, l->label_bytes);
-	return l->ds;
-}

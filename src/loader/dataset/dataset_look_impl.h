@@ -123,10 +123,6 @@ int64_t stat_mtime_ns(const struct stat *st);
  * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
-/* The dataset that the look fills, set up as a dataset of records of the
- * configured size. */
-struct dataset *look_records(struct look *l);
-
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */
 
 int look_folder(struct look *l);

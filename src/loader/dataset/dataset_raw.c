@@ -23,9 +23,10 @@ static int count_records(struct look *l, struct dataset *ds, uint32_t shard)
 
 int look_raw(struct look *l)
 {
-	struct dataset *ds = look_records(l);
+	struct dataset *ds = l->ds;
 	int rc = 0;
 
+	ds_begin_records(ds, l->record_bytes, l->label_bytes);
 	if (dataset_shards(ds) == 0)
 		rc = look_list_shards(l, "");
 	if (rc == 0)

@@ -207,8 +207,6 @@ int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
 /* -- help_tell.c -- */
 
-/* Must direct hits be reported now, with or without a plan? Needs the lock. */
-bool help_tell_due(const struct mount_help *m);
 /* The direct hits not yet reported; they count as reported from now on. Needs
  * the lock. */
 struct help_direct help_untold(struct mount_help *m);

@@ -16,13 +16,6 @@
 /* The maximum time to wait for the answer to the last report. */
 #define LAST_MS 100
 
-bool help_tell_due(const struct mount_help *m)
-{
-	ASSERT_HELP(m);
-	return m->direct.items > m->told.items &&
-		clock_now_ns() >= m->tell_due_ns;
-}
-
 struct help_direct help_untold(struct mount_help *m)
 {
 	struct help_direct untold = {m->direct.items - m->told.items,

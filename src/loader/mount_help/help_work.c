@@ -135,6 +135,13 @@ static bool report_due(const struct mount_help *m, const struct help_run *run)
 		clock_now_ns() >= m->due_ns;
 }
 
+/* Must direct hits be reported now, with or without a plan? */
+static bool tell_due(const struct mount_help *m)
+{
+	return m->direct.items > m->told.items &&
+		clock_now_ns() >= m->tell_due_ns;
+}
+
 static enum help_work work_due(
 	const struct mount_help *m, const struct help_run *run)
 {
@@ -149,7 +156,7 @@ static enum help_work work_due(
 		return WORK_KEYS;
 	if (report_due(m, run))
 		return WORK_REPORT;
-	return help_tell_due(m) ? WORK_TELL : WORK_NONE;
+	return tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
 /* Reads go on: the mount has the beginning of the plan, or takes none. */
