@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -605,6 +606,9 @@ static void protect(struct holder *h)
 	if (f)
 		(void)fclose(f);
 	set_oom_score(-1000);
+	/* What was touched stays in memory, without a limit or as far as it
+	 * goes. */
+	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
 static int hold_usage_error(const char *what)

@@ -8,10 +8,15 @@ libmakedataset_la_SOURCES = \
 libmakedataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
 libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
-# Keeps a mount whose daemon dies; small, so it links little.
+# Keeps a mount whose daemon dies. It is small, so it takes from libbase only
+# what it needs, and no library.
 pkglibexec_PROGRAMS += refrain-hold
-refrain_hold_SOURCES = tools/hold.c
-refrain_hold_LDADD = libbase.la
+refrain_hold_SOURCES = tools/hold.c \
+	src/common/base/err.c src/common/base/escape.c \
+	src/common/base/unmount.c
+refrain_hold_CFLAGS = $(AM_CFLAGS)
+refrain_hold_LDFLAGS = $(HOLD_LDFLAGS)
+refrain_hold_LDADD =
 
 bin_PROGRAMS += refrain
 refrain_SOURCES = \

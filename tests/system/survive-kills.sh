@@ -72,8 +72,13 @@ for REFRAIN_DISABLE in '' resend; do
 	under_load "upgrades, $how" "$work/bin/refrain"
 done
 
-# A program that cannot go on is refused, and so is a size that is too small.
+# The holder is small. A program that cannot go on is refused, and so is a size
+# that is too small.
 held_mount
+# Linked statically, the holder has a MiB.
+rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$holder/status")
+grep -q 'libc\.so' "/proc/$holder/maps" || [ "$rss" -le 1024 ] ||
+	fail "the holder has $rss KiB"
 refused 'not refrain' /bin/true
 refused 'unrecognized option' /bin/ls
 refused 'cannot find' "$work/nowhere"
