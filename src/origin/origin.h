@@ -147,7 +147,7 @@ struct origin_traits {
 };
 
 struct origin_ops {
-	/* All operations are required. */
+	/* All operations but explain() are required. */
 	struct origin_file *(*file_new)(struct origin *o, const char *path);
 	void (*file_free)(struct origin *o, struct origin_file *f);
 	/* Start a request; `op` gives its kind. */
@@ -155,6 +155,8 @@ struct origin_ops {
 	/* Give up on a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
 	bool (*free)(struct origin *o); /* see origin_free() */
+	/* See origin_explain(). NULL: the status says it. */
+	bool (*explain)(struct origin *o, int status, struct error *why);
 };
 
 /* Each origin embeds this as its first member. All private. */
@@ -230,6 +232,17 @@ static inline void origin_list(struct origin *o, struct origin_list *l)
 static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 {
 	o->ops->abandon(o, r);
+}
+
+/*
+ * Set `why` to the reason of the last failure and what to do, if the status was
+ * chosen for the caller's decisions and strerror() would mislead people. False:
+ * it has no better words. Waits for nothing.
+ */
+static inline bool origin_explain(
+	struct origin *o, int status, struct error *why)
+{
+	return o->ops->explain && o->ops->explain(o, status, why);
 }
 
 /*

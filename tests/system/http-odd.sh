@@ -222,6 +222,18 @@ wait_for 30 has_status scan incomplete ||
 expect 'GETs of a long index' "$(asked GET d/)" 1
 stop_mount
 
+# -- A redirect loop below the root is named, without its query
+rm -rf "$work/tier"
+start_mount "http://127.0.0.1:$port/loop-below/" "$work/mnt" \
+	--cache "$work/tier:20M"
+logs "'d': redirect loop at '127.0.0.1:$port': .* mount the final address"
+"$refrain" status "$mnt" >"$work/said"
+grep -q "redirect loop at '127.0.0.1:$port'" "$work/said" ||
+	fail "status says $(cat "$work/said")"
+! grep -q 'geheim\|symbolic' "$work/said" "$daemon_err" ||
+	fail 'a redirect is shown with its query, or as a link'
+stop_mount
+
 # -- A key that a store lists out of order is hidden, counted and named
 rm -rf "$work/tier"
 start_mount s3://bucket "$work/mnt" --cache "$work/tier:20M" \
@@ -231,6 +243,18 @@ expect 'files of a listing out of order' "$(find "$mnt" -type f | wc -l)" 3
 expect 'keys out of order' "$(status_field origin_hidden)" 1
 logs "hiding 'a'"
 stop_mount
+
+# -- A listing whose pages all have the same key, with one token or many
+for b in still-here still-moving; do
+	mark=$(wc -l <"$work/asked")
+	rm -rf "$work/tier"
+	start_mount s3://$b "$work/mnt" --cache "$work/tier:20M" \
+		--no-sign-request --endpoint-url "http://127.0.0.1:$port"
+	logs 'listing does not advance: .* --manifest'
+	n=$(tail -n "+$((mark + 1))" "$work/asked" | wc -l)
+	[ "$n" -le 40 ] || fail "$b: one page was asked for $n times"
+	stop_mount
+done
 
 # -- TLS that is none, and a certificate of another host or time
 refused() {
@@ -242,5 +266,8 @@ refused() {
 		fail "says $(cat "$work/said"), not $want"
 	expect "lines of $want" "$(wc -l <"$work/said")" 1
 }
+refused "redirect loop at '127.0.0.1:$port'.* mount the final address" \
+	"http://127.0.0.1:$port/round"
+! grep -q geheim "$work/said" || fail 'the query of a redirect is shown'
 refused 'index of .* is longer than 48 MiB' "http://127.0.0.1:$port/long/d"
 refused 'does not agree on TLS; check' "https://127.0.0.1:$port/json"

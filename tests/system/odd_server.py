@@ -71,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if habit in ('endless', 'branching'):
             names = [{'name': name, 'type': 'directory'}
                      for name in ('de' if habit == 'branching' else 'd')]
-        elif habit == 'long':
+        elif habit in ('long', 'loop-below'):
             names = [{'name': 'd', 'type': 'directory'}]
         else:
             names = [{'name': name, 'type': 'file', 'size': len(data),
@@ -110,6 +110,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text += ('<Contents><Key>%s</Key><Size>1</Size><LastModified>'
                      '2001-09-09T01:46:40.000Z</LastModified></Contents>' % key)
         text = '<ListBucketResult>%s</ListBucketResult>' % text
+        self.answer(200, text.encode(), [('Content-Type', 'application/xml')])
+
+    def give_same_key(self, token):
+        text = ('<ListBucketResult><IsTruncated>true</IsTruncated>'
+                '<NextContinuationToken>' + token + '</NextContinuationToken>'
+                '<Contents><Key>a</Key><Size>1</Size><LastModified>'
+                '2001-09-09T01:46:40.000Z</LastModified></Contents>'
+                '</ListBucketResult>')
         self.answer(200, text.encode(), [('Content-Type', 'application/xml')])
 
     def give_without_end(self, data, headers):
@@ -189,7 +197,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = rest[-1] if rest else ''
         if habit == 'flaky':
             flaked.append(name)
-        if habit == 'bucket':
+        if habit == 'round' or (habit == 'loop-below' and 'd' in rest):
+            self.answer(302, b'', [('Location', '/round/?token=geheim')])
+        elif habit == 'still-here':
+            self.give_same_key('t')
+        elif habit == 'still-moving':
+            self.give_same_key('t%d' % time.monotonic_ns())
+        elif habit == 'bucket':
             self.give_keys()
         elif habit == 'flaky' and len(flaked) == 1:
             self.answer(502, b'')

@@ -101,11 +101,15 @@ int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 
 /* -- Whole trees --------------------------------------------------------- */
 
+#define TREE_WHY_MAX 400
+
 struct tree_walk_result {
 	uint64_t directories, changed, added, removed;
 	uint64_t failed; /* directories that could not be listed */
 	node_id first;	 /* of these; */
-	int status;	 /* why, as -errno */
+	int status;	 /* why, as -errno; */
+	/* and in words, "" if the status says it. */
+	char why[TREE_WHY_MAX];
 	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT)
 	 * or its directories have no end (-EMLINK). 0: it was. */
 	int unasked;

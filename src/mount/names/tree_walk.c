@@ -269,10 +269,15 @@ struct walk_step {
 
 static void step_failed(struct walk *k, node_id dir, int status)
 {
+	struct error why;
+
 	if (k->result.failed++ > 0)
 		return;
 	k->result.first = dir;
 	k->result.status = status;
+	if (origin_explain(k->t->config.origin, status, &why))
+		(void)snprintf(k->result.why, sizeof(k->result.why), "%.*s",
+			TREE_WHY_MAX - 1, why.msg);
 }
 
 static void push(struct walk *k, node_id dir)
@@ -435,6 +440,7 @@ void tree_walk_add_failed(
 	if (sum->failed == 0) {
 		sum->first = one->first;
 		sum->status = one->status;
+		strcpy(sum->why, one->why);
 	}
 	sum->failed += one->failed;
 }
@@ -454,6 +460,8 @@ void tree_show_path(struct tree *t, node_id id, char *buf)
 int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 	struct error *err)
 {
+	const char *why =
+		result->why[0] ? result->why : strerror(-result->status);
 	char path[TREE_SHOWN_MAX];
 
 	tree_show_path(t, result->first, path);
@@ -464,8 +472,8 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 			path);
 	if (result->failed == 1)
 		return error_set(err, result->status,
-			"1 directory could not be listed: '%s': %m", path);
+			"1 directory could not be listed: '%s': %s", path, why);
 	return error_set(err, result->status,
-		"%" PRIu64 " directories could not be listed, first '%s': %m",
-		result->failed, path);
+		"%" PRIu64 " directories could not be listed, first '%s': %s",
+		result->failed, path, why);
 }

@@ -27,6 +27,11 @@ static void pass_abandon(struct origin *base, struct origin_read *r)
 	origin_read_abandon(layer_of(base)->inner, r);
 }
 
+static bool pass_explain(struct origin *base, int status, struct error *why)
+{
+	return origin_explain(layer_of(base)->inner, status, why);
+}
+
 static bool layer_free(struct origin *base)
 {
 	if (!layer_release(layer_of(base)))
@@ -49,6 +54,7 @@ int layer_init(struct layer *l, const struct origin_ops *ops,
 		.start = ops->start,
 		.abandon = ops->abandon ? ops->abandon : pass_abandon,
 		.free = ops->free ? ops->free : layer_free,
+		.explain = pass_explain,
 	};
 	origin_init(&l->base, &l->ops, origin_traits(inner));
 	lock_init(&l->lock, lock);

@@ -40,7 +40,7 @@ static int sign_call(
 	int rc;
 
 	if (!creds_get(r->creds, &secret)) {
-		remote_words(r,
+		remote_words(r, -EAGAIN,
 			"there are no valid credentials at present; check "
 			"where they come from");
 		return -EAGAIN;

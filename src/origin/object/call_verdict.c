@@ -27,13 +27,6 @@
 #define AGAIN_PAUSE_NS (100 * NS_PER_MS) /* doubles; all are 3.1 s */
 #define RENEW_PAUSE_NS (20 * NS_PER_MS)
 
-static void keep_words(struct remote *r, const char *words)
-{
-	LOCK_SCOPE(&r->lock);
-
-	(void)error_set(&r->last, -EIO, "%s", words);
-}
-
 static const char *certificate_advice(const struct call *c)
 {
 	if (transfer_unknown_authority(&c->t))
@@ -82,7 +75,7 @@ static void keep_failure(struct call *c, int status)
 			"'%s' sent no usable answer (%s); check the host and "
 			"the port",
 			host, strerror(-status));
-	keep_words(c->r, words);
+	remote_words(c->r, status, words);
 }
 
 /* -- Repeating ------------------------------------------------------------- */
@@ -107,7 +100,7 @@ static bool repeat_throttled(struct call *c)
 {
 	struct event e = {.kind = EVENT_ORIGIN_THROTTLED};
 
-	keep_words(c->r,
+	remote_words(c->r, -EIO,
 		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
 	if (loops_throttled(c->r->loops) && !remote_flag(&c->r->alone)) {
@@ -317,12 +310,14 @@ static int s3_status(struct call *c)
 	if (m && m->words) {
 		(void)snprintf(words, sizeof(words), "the server says %s: %s",
 			m->code, m->words);
-		keep_words(c->r, words);
+		remote_words(c->r, status, words);
 	} else if (!m) {
 		(void)snprintf(words, sizeof(words),
-			"the server answers with HTTP status %u",
-			call_status(c));
-		keep_words(c->r, words);
+			"the server answers with HTTP status %u%s",
+			call_status(c),
+			status == -ELOOP ? ", a redirect; check --endpoint-url"
+					 : "");
+		remote_words(c->r, status, words);
 	}
 	return status == -ENOENT && !misses_key(c, m) ? -EIO : status;
 }
@@ -364,13 +359,37 @@ static bool s3_repeats(struct call *c)
 
 static int http_status(struct call *c)
 {
+	int status = status_of_code(c);
 	char words[200];
 
 	c->words = NULL;
 	(void)snprintf(words, sizeof(words),
 		"the server answers with HTTP status %u", call_status(c));
-	keep_words(c->r, words);
-	return status_of_code(c);
+	remote_words(c->r, status, words);
+	return status;
+}
+
+/* Names the host only: a path or query may hold a secret. */
+static void keep_redirect(const struct call *c, int status)
+{
+	char host[REMOTE_HOST_MAX], words[900];
+
+	pthread_mutex_lock(&c->r->lock);
+	strcpy(host, c->r->host);
+	pthread_mutex_unlock(&c->r->lock);
+	if (c->moved > REDIRECTS_MAX)
+		(void)snprintf(words, sizeof(words),
+			"redirect loop at '%s': more than %u redirects for one "
+			"request; mount the final address, or mend the "
+			"server's redirects",
+			host, REDIRECTS_MAX);
+	else
+		(void)snprintf(words, sizeof(words),
+			"'%s' redirects to an address that cannot be used; "
+			"mount the final address, or mend the server's "
+			"redirects",
+			host);
+	remote_words(c->r, status, words);
 }
 
 bool answer_repeats(struct call *c, int *status)
@@ -389,11 +408,7 @@ bool answer_repeats(struct call *c, int *status)
 		if (repeat_elsewhere(c))
 			return true;
 		*status = redirect_status(c);
-		keep_words(c->r,
-			c->moved > REDIRECTS_MAX
-				? "the server redirects in a loop"
-				: "the server redirects to an address that "
-				  "cannot be used");
+		keep_redirect(c, *status);
 		return false;
 	}
 	*status = http_status(c);

@@ -188,7 +188,7 @@ static int names_parse(struct names_listing *g, const char *type)
 	if (strcmp(type, "text/html") == 0)
 		return index_from_html(
 			&g->names, path, doc, bytes_len(&g->doc));
-	remote_words(g->r,
+	remote_words(g->r, -ENOTDIR,
 		"the server has no index of this directory (WebDAV, JSON or "
 		"HTML)");
 	return -ENOTDIR;

@@ -90,12 +90,24 @@ static bool remote_free(struct origin *o)
 	return true;
 }
 
+static bool remote_explains(struct origin *o, int status, struct error *why)
+{
+	struct remote *r = remote_of(o);
+	LOCK_SCOPE(&r->lock);
+
+	if (r->last_status != status)
+		return false;
+	*why = r->last;
+	return true;
+}
+
 static const struct origin_ops remote_ops = {
 	.file_new = remote_file_new,
 	.file_free = remote_file_free,
 	.start = remote_start,
 	.abandon = remote_abandon,
 	.free = remote_free,
+	.explain = remote_explains,
 };
 
 /* -- Construction ---------------------------------------------------------- */

@@ -54,6 +54,7 @@ struct remote {
 	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
 	char region[REMOTE_REGION_MAX];
 	struct error last;    /* the last refusal, in words */
+	int last_status;      /* that it explains, or 0 */
 	unsigned told_hidden; /* bits of enum hidden */
 	char *witness;	      /* path of the last file that told its size */
 	struct origin_request *no_memory; /* to be answered; through priv */
@@ -193,8 +194,9 @@ char *remote_key(const struct remote *r, const char *path);
 /* Are its listings in no order? */
 bool remote_lists_unordered(const struct remote *r);
 
-/* Keep the reason of a failure and its remedy for remote_last_error(). */
-void remote_words(struct remote *r, const char *words);
+/* Keep the reason of a failure and its remedy for remote_last_error(), and for
+ * origin_explain() with this status. */
+void remote_words(struct remote *r, int status, const char *words);
 
 /* The path of the last file whose size the server told, to be freed; NULL: no
  * file so far. Setting it takes `path`, which may be NULL. */

@@ -60,11 +60,12 @@ bool remote_lists_unordered(const struct remote *r)
 
 /* -- What others are told -------------------------------------------------- */
 
-void remote_words(struct remote *r, const char *words)
+void remote_words(struct remote *r, int status, const char *words)
 {
 	LOCK_SCOPE(&r->lock);
 
 	(void)error_set(&r->last, -EIO, "%s", words);
+	r->last_status = status;
 }
 
 char *remote_witness(struct remote *r)

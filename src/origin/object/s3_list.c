@@ -60,9 +60,11 @@ static void page_taken(struct s3_range *x)
 	more = rc == 0 && x->page.truncated && !p.over &&
 		!(g->probe && x->page.n > 0);
 	if (more && range_stands_still(x, &p)) {
-		remote_words(g->r,
-			"the server's listing does not end: it repeats itself");
 		rc = -EPROTONOSUPPORT;
+		remote_words(g->r, rc,
+			"the server's listing does not advance: its pages have "
+			"no new keys; check that --endpoint-url is an S3 "
+			"store, or give the names with --manifest");
 		more = false;
 	}
 	x->tries = 0;
@@ -261,13 +263,14 @@ static struct s3_range *range_split(
 static int empty_status(const struct s3_listing *g)
 {
 	if (g->sizeless) {
-		remote_words(g->r,
+		remote_words(g->r, -EPROTONOSUPPORT,
 			"the server lists keys without their sizes; check that "
 			"--endpoint-url is an S3 store, or give the names with "
 			"--manifest");
 		return -EPROTONOSUPPORT;
 	}
-	remote_words(g->r, "there are no keys below this prefix; check it");
+	remote_words(g->r, -ENOENT,
+		"there are no keys below this prefix; check it");
 	return -ENOENT;
 }
 

@@ -11,8 +11,10 @@
 #include "common/base/array.h"
 #include "common/base/lock.h"
 
-/* A listing ends after this many pages without a greater key. */
-#define STILL_PAGES 1000u
+/* A listing ends after this many pages without a key, or so many without a
+ * greater one. */
+#define EMPTY_PAGES 1000u
+#define REPEATED_PAGES 8u
 /* More names than a manifest can number. */
 #define KEYS_MAX (UINT64_C(1) << 31)
 
@@ -110,18 +112,25 @@ int range_take_page(struct s3_range *x, struct page_progress *p)
 		g->page_keys = p->new;
 	g->keys += p->new;
 	x->keys += p->new;
-	if (p->n > 0 && !g->probe)
+	/* An empty one, too: it shows that the server is alive. */
+	if (!g->probe)
 		g->l->batch(g->l, x->entries, p->n);
 	return g->keys > KEYS_MAX ? -EFBIG : 0;
 }
 
 bool range_stands_still(struct s3_range *x, const struct page_progress *p)
 {
-	if (p->further || (x->g->unordered && p->new > 0))
+	/* With a delimiter, servers repeat a prefix that has many keys. */
+	bool repeats = x->page.n > 0 && x->g->l->deep;
+
+	if (p->further) {
 		x->still = 0;
-	else if (strcmp(x->token, x->page.token) == 0)
+		return false;
+	}
+	if (strcmp(x->token, x->page.token) == 0)
 		return true;
-	else
-		x->still++;
-	return x->still > STILL_PAGES;
+	if (x->g->unordered && p->new > 0)
+		return false;
+	x->still += repeats ? EMPTY_PAGES / REPEATED_PAGES : 1;
+	return x->still > EMPTY_PAGES;
 }

@@ -33,7 +33,8 @@ struct s3_range {
 	struct file_entry *entries;
 	size_t room;
 	unsigned tries;
-	unsigned still;		    /* pages since `reached` grew */
+	/* Pages since `reached` grew; those with old keys weigh more. */
+	unsigned still;
 	uint64_t keys;		    /* so far */
 	char from[S3_KEY_MAX + 1];  /* where it began */
 	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
