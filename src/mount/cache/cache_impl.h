@@ -107,14 +107,20 @@ static inline bool sources_instead(const struct cache *c)
 	return false;
 }
 
+/* Does an analysis hide this item? */
+static inline bool cache_hides(const struct cache *c, struct hash128 key)
+{
+	return cache_masked(c) &&
+		key.hi >= atomic_load_explicit(
+				  &c->config.mask->limit, memory_order_relaxed);
+}
+
 /* Is the item in a tier, and not hidden? */
 static inline bool cache_tier_has(
 	const struct cache *c, struct hash128 key, uint64_t item_bytes)
 {
 	return store_has(c->config.store, key, item_bytes) &&
-		(!cache_masked(c) ||
-			key.hi < atomic_load_explicit(&c->config.mask->limit,
-					 memory_order_relaxed));
+		!cache_hides(c, key);
 }
 
 #endif

@@ -15,15 +15,20 @@
 #include "common/format/key.h"
 #include "mount/cache/fill_part_impl.h"
 
-/* Between a look and the read an entry can come and go; not for ever. */
+/* Between a read and the look that follows, an entry can come and go; not for
+ * ever. */
 #define READ_TRIES 3
 
+/* 0: the item is in no tier, or hidden. */
 static ssize_t read_hit(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct hash128 key, struct cache_read *r)
 {
-	ssize_t n = store_read(cache_config(c)->store, s, key, item->size,
-		r->off, r->len, &r->data);
+	ssize_t n;
 
+	if (cache_hides(c, key))
+		return 0;
+	n = store_read(cache_config(c)->store, s, key, item->size, r->off,
+		r->len, &r->data);
 	if (n <= 0)
 		return 0;
 	if (r->off == 0)
@@ -45,11 +50,9 @@ ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	ssize_t n;
 
 	for (int i = 0;; i++) {
-		if (cache_tier_has(c, key, item->size)) {
-			n = read_hit(c, s, item, key, r);
-			if (n > 0)
-				return n;
-		}
+		n = read_hit(c, s, item, key, r);
+		if (n > 0)
+			return n;
 		jobs_enter(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);

@@ -307,8 +307,6 @@ static int fuse_open(struct fs *fs)
 	struct fuse_lowlevel_ops ops = fs_ops;
 	int rc = fill_options(&args, &fs->config);
 
-	if (fs->config.watch)
-		ops.read = fs_op_read_watched;
 	if (rc == 0) {
 		fs->se = fuse_session_new(&args, &ops, sizeof(ops), fs);
 		rc = fs->se ? 0 : -EINVAL;
@@ -382,7 +380,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 	}
 	lock_init(&fs->lock, RANK_FS);
 	cond_init(&fs->cond);
-	gathers_init(&fs->gathers, config->gather_bytes);
+	gathers_init(&fs->gathers, config->gather_bytes, fs_read_elsewhere);
 	rc = session_mount(fs, err);
 	if (rc < 0) {
 		fs_free(fs);

@@ -14,24 +14,27 @@ struct follow {
 	struct tree_lookup l;
 	struct parked p;
 	struct asked ask;
+	asked_fn *read;
 };
 
 /* Has its node another version by now? */
 static bool has_followed(struct asked *ask)
 {
 	struct manifest *m = ask->fs->config.manifest;
-	struct file_version old = ask->version;
-	struct hash128 digest;
+	struct file_version old = ask->item.version;
+	node_id node = asked_node(ask);
 	struct node_info info;
 
-	return manifest_get(m, ask->node, &info) == 0 && !info.retired &&
-		manifest_identity(m, ask->node, &digest, &ask->version) &&
-		!version_equal(old, ask->version);
+	return manifest_get(m, node, &info) == 0 && !info.retired &&
+		manifest_identity(
+			m, node, &ask->item.digest, &ask->item.version) &&
+		!version_equal(old, ask->item.version);
 }
 
 static void follow_end(struct follow *f)
 {
 	struct asked ask = f->ask;
+	asked_fn *read = f->read;
 	fuse_req_t req = f->p.req;
 	bool ours = parked_claim(&f->p);
 
@@ -41,7 +44,7 @@ static void follow_end(struct follow *f)
 	ask.again = true;
 	ask.has_room = false;
 	if (has_followed(&ask))
-		fs_read_elsewhere(&ask, req);
+		read(&ask, req);
 	else
 		fs_reply_error(req, -ESTALE);
 }
@@ -56,7 +59,7 @@ static void followed(
 	follow_end(f);
 }
 
-bool fs_follow(const struct asked *ask, fuse_req_t req)
+bool fs_follow(const struct asked *ask, fuse_req_t req, asked_fn *read)
 {
 	struct follow *f = ask->again ? NULL : malloc(sizeof(*f));
 	struct asked now = *ask;
@@ -64,10 +67,11 @@ bool fs_follow(const struct asked *ask, fuse_req_t req)
 	if (!f)
 		return false;
 	f->ask = *ask;
+	f->read = read;
 	f->l.done = followed;
 	parked_init(&f->p, req);
 	if (has_followed(&now) ||
-		tree_follow(ask->fs->config.tree, ask->node, &f->l) < 0)
+		tree_follow(ask->fs->config.tree, asked_node(ask), &f->l) < 0)
 		follow_end(f);
 	return true;
 }

@@ -18,9 +18,10 @@ struct gather_wait {
 	struct asked ask;
 };
 
-void gathers_init(struct gathers *g, uint64_t max_bytes)
+void gathers_init(struct gathers *g, uint64_t max_bytes, asked_fn *read)
 {
 	g->max = max_bytes;
+	g->read = read;
 	atomic_init(&g->used, 0);
 	atomic_init(&g->waits, 0);
 	lock_init(&g->lock, RANK_GATHERS);
@@ -75,7 +76,7 @@ static void begin_wait(struct gathers *g, struct gather_wait *wait)
 	free(wait);
 	ask.has_room = ours;
 	if (ours)
-		fs_read_elsewhere(&ask, req);
+		g->read(&ask, req);
 	else
 		(void)atomic_fetch_sub(&g->used, ask.len);
 }

@@ -11,7 +11,8 @@
 #include "common/base/list.h"
 #include "mount/fs/fs_impl.h"
 
-void gathers_init(struct gathers *g, uint64_t max_bytes);
+/* read() is called for a read that has waited; see fs_impl.h. */
+void gathers_init(struct gathers *g, uint64_t max_bytes, asked_fn *read);
 void gathers_release(struct gathers *g); /* no read waits any more */
 
 /* Take room for one read. False: there is none, or others wait for it. */

@@ -22,9 +22,12 @@
  * its head included. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
+struct asked;
+
 /* Private to fs_gather.c. */
 struct gathers {
-	uint64_t max; /* set once */
+	uint64_t max; /* set once; this and the next */
+	void (*read)(const struct asked *ask, fuse_req_t req);
 	/* Sequentially consistent, both: whoever gives room back sees that a
 	 * read waits, or that read sees the room. */
 	_Atomic uint64_t used;
@@ -161,28 +164,31 @@ extern const struct fuse_lowlevel_ops fs_ops;
 /* A READ request of the kernel. */
 struct asked {
 	struct fs *fs;
-	node_id node;
-	uint64_t off;
+	struct cache_item item; /* that `off` is in; its cookie is the node */
+	uint64_t off;		/* in the file */
 	size_t len;
-	struct file_version version; /* whose bytes are to be read */
-	enum plans_turn turn;	     /* its turn in the plans */
-	struct plans_read more;	     /* about it */
-	bool again;		     /* it has followed a change */
-	bool has_room;		     /* in fs.gathers */
+	enum plans_turn turn;	/* its turn in the plans */
+	struct plans_read more; /* about it */
+	bool again;		/* it has followed a change */
+	bool has_room;		/* in fs.gathers */
 };
 
-/* fs_follow.c: take over a request whose version is stale. Returns false if it
- * did not. */
-bool fs_follow(const struct asked *ask, fuse_req_t req);
+static inline node_id asked_node(const struct asked *ask)
+{
+	return (node_id)ask->item.cookie;
+}
+
+typedef void asked_fn(const struct asked *ask, fuse_req_t req);
 
 /* fs_read.c: read and answer, on a thread that is not a worker. */
-void fs_read_elsewhere(const struct asked *ask, fuse_req_t req);
+asked_fn fs_read_elsewhere;
+
+/* fs_follow.c: take over a request whose version is stale. If the file has a
+ * new version, which has the same size, call read() with that. Returns false if
+ * the request was not taken. */
+bool fs_follow(const struct asked *ask, fuse_req_t req, asked_fn *read);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi);
-
-/* fs_watched.c: the READ of a mount that is watched. */
-void fs_op_read_watched(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
 /* fs_poll.c: how a thread that answers requests waits. Only that thread uses

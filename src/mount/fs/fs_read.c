@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "mount/store/store.h"
 
 /* A request whose bytes come from several items. */
@@ -46,16 +47,20 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 static void fs_read_answer(
 	struct parked *p, const struct asked *ask, int status, const void *data)
 {
-	struct asked mine = *ask; /* p and ask may go with the claim */
+	size_t len = ask->len;
 	fuse_req_t req = p->req;
+	struct asked mine; /* p and ask may go with the claim */
 
 	if (status >= 0 &&
-		!manifest_serve(
-			mine.fs->config.manifest, mine.node, &mine.version))
+		!manifest_serve(ask->fs->config.manifest, asked_node(ask),
+			&ask->item.version))
 		status = -ESTALE;
-	if (!parked_claim(p) || (status == -ESTALE && fs_follow(&mine, req)))
+	if (status == -ESTALE)
+		mine = *ask;
+	if (!parked_claim(p) ||
+		(status == -ESTALE && fs_follow(&mine, req, fs_read_elsewhere)))
 		return;
-	reply(req, status, data, mine.len);
+	reply(req, status, data, len);
 }
 
 /* Errors that a reader may get; the origin's other errors all become I/O
@@ -184,9 +189,10 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 }
 
 /* Parts one after another; the handler holds one count of its own. */
-static void read_gather(const struct asked *ask, struct fs_worker *w,
-	fuse_req_t req, struct cache_item *item)
+static void read_gather(
+	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
+	struct cache_item item = ask->item;
 	struct fs *fs = ask->fs;
 	uint64_t off = ask->off;
 	size_t at = 0, len = ask->len;
@@ -210,8 +216,8 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 		struct fs_read *r = read_take(w);
 		size_t piece;
 
-		cache_item_at(fs->config.cache, off + at, item);
-		piece = (size_t)(item->base + item->size - (off + at));
+		cache_item_at(fs->config.cache, off + at, &item);
+		piece = (size_t)(item.base + item.size - (off + at));
 		if (piece > len - at)
 			piece = len - at;
 		if (piece > CACHE_READ_MAX_BYTES)
@@ -224,10 +230,10 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 		r->gather = g;
 		r->at = at;
 		read_of(r, ask);
-		r->r.off = (size_t)(off + at - item->base);
+		r->r.off = (size_t)(off + at - item.base);
 		r->r.len = piece;
 		r->r.again_bytes = 0;
-		read_piece(fs, w, item, r);
+		read_piece(fs, w, &item, r);
 		at += piece;
 	}
 	if (gather_end(g))
@@ -237,34 +243,28 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 /*
  * Do this before the answer, because afterwards another read may have its turn.
  */
-static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
-	const struct cache_item *item)
+static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct plans *plans = ask->fs->config.plans;
 	pid_t pid = w && plans_ask_reader(plans)
 		? fs_process_of(w, fuse_req_ctx(req)->pid)
 		: 0;
 
-	ask->turn =
-		plans_note(plans, item, ask->off, ask->len, pid, &ask->more);
+	ask->turn = plans_note(
+		plans, &ask->item, ask->off, ask->len, pid, &ask->more);
 }
 
 /* w is the data of this thread, or NULL if memory is short. */
 static void fs_read_run(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
-	struct cache *cache = ask->fs->config.cache;
-	struct cache_item item = {.cookie = ask->node, .version = ask->version};
-	struct file_version ignored;
+	const struct cache_item *item = &ask->item;
 	struct fs_read *r;
 
-	(void)manifest_identity(ask->fs->config.manifest, ask->node,
-		&item.digest, &ignored); /* the digest never changes */
-	cache_item_at(cache, ask->off, &item);
 	if (w &&
-		(ask->off + ask->len > item.base + item.size ||
+		(ask->off + ask->len > item->base + item->size ||
 			ask->len > CACHE_READ_MAX_BYTES)) {
-		read_gather(ask, w, req, &item);
+		read_gather(ask, w, req);
 		return;
 	}
 	r = w ? read_take(w) : NULL;
@@ -276,10 +276,10 @@ static void fs_read_run(
 	r->ask = *ask;
 	r->gather = NULL;
 	read_of(r, ask);
-	r->r.off = (size_t)(ask->off - item.base);
+	r->r.off = (size_t)(ask->off - item->base);
 	r->r.len = ask->len;
 	r->r.again_bytes = ask->more.again_bytes;
-	read_piece(ask->fs, w, &item, r);
+	read_piece(ask->fs, w, item, r);
 }
 
 void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
@@ -299,36 +299,49 @@ void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
 		fs_worker_free(w);
 }
 
+/* Has the watcher of a mount under analysis answered the READ? */
+static bool watched(const struct asked *ask, fuse_req_t req)
+{
+	const struct fs_watch *watch = ask->fs->config.watch;
+	CLEANUP_FREE void *buf = watch ? malloc(ask->len) : NULL;
+
+	if (!buf ||
+		!watch->read(watch->arg, &ask->item, ask->off, ask->len, buf,
+			fuse_req_ctx(req)->pid))
+		return false;
+	reply(req, 0, buf, ask->len);
+	return true;
+}
+
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
 	struct fs *fs = fuse_req_userdata(req);
+	const struct fs_config *c = &fs->config;
 	struct fs_worker *w = fs_worker(fs);
-	node_id node = fs_node(&fs->config, ino);
-	struct cache_item item = {.cookie = node};
-	uint64_t at = (uint64_t)off;
-	struct asked ask;
+	struct asked ask = {.fs = fs,
+		.item = {.cookie = fs_node(c, ino)},
+		.off = (uint64_t)off,
+		.len = size};
+	struct cache_item *item = &ask.item;
 
 	(void)fi; /* opens have no state */
-	if (!manifest_identity(
-		    fs->config.manifest, node, &item.digest, &item.version)) {
+	if (!manifest_identity(c->manifest, asked_node(&ask), &item->digest,
+		    &item->version)) {
 		reply(req, -ESTALE, NULL, 0);
 		return;
 	}
-	if (off < 0 || at >= item.version.size_bytes || size == 0) {
+	if (off < 0 || ask.off >= item->version.size_bytes || size == 0) {
 		reply(req, 0, NULL, 0);
 		return;
 	}
-	if (size > item.version.size_bytes - at)
-		size = (size_t)(item.version.size_bytes - at);
-	ask = (struct asked){.fs = fs,
-		.node = node,
-		.off = at,
-		.len = size,
-		.version = item.version};
-	note_plans(&ask, w, req, &item);
+	if (size > item->version.size_bytes - ask.off)
+		ask.len = (size_t)(item->version.size_bytes - ask.off);
+	cache_item_at(c->cache, ask.off, item);
+	if (watched(&ask, req))
+		return;
+	note_plans(&ask, w, req);
 	fs_read_run(&ask, w, req);
-	cache_item_at(fs->config.cache, at, &item);
-	if (item.size < item.version.size_bytes)
-		prefetch_note(fs->config.prefetch, &item, at, size);
+	if (item->size < item->version.size_bytes)
+		prefetch_note(c->prefetch, item, ask.off, ask.len);
 }

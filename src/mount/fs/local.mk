@@ -16,7 +16,6 @@ libfs_la_SOURCES = \
 	src/mount/fs/fs_session.c src/mount/fs/fs_session.h \
 	src/mount/fs/fs_session_impl.h \
 	src/mount/fs/fs_takeover.c \
-	src/mount/fs/fs_watched.c \
 	src/mount/fs/fs_worker.c \
 	src/mount/fs/mountpoint.c \
 	src/mount/fs/pages.c src/mount/fs/pages.h

@@ -73,10 +73,10 @@ struct plans_read {
 
 /*
  * Process `pid` (0: unknown) is going to read [off, off + len) of a file;
- * `file` has cookie and version set. *more may be NULL. Without plans, this
+ * `item` is the one that holds `off`. *more may be NULL. Without plans, this
  * costs one relaxed load.
  */
-enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	uint64_t off, size_t len, pid_t pid, struct plans_read *more);
 
 /* Does any plan want to know who reads? */

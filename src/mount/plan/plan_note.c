@@ -343,17 +343,15 @@ static void note(struct plan *plan, struct note *n)
 	}
 }
 
-enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	uint64_t off, size_t len, pid_t pid, struct plans_read *more)
 {
-	struct cache_item item = *file;
-	struct note n = {&item, off, len, pid, PLANS_NONE, {0, 0}};
+	struct note n = {item, off, len, pid, PLANS_NONE, {0, 0}};
 
 	if (more)
 		*more = n.more;
 	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
 		return PLANS_NONE;
-	cache_item_at(ps->config.cache, off, &item);
 	LOCK_SCOPE(&ps->lock);
 	LIST_FOREACH(l, &ps->plans)
 		note(CONTAINER_OF(l, struct plan, link), &n);

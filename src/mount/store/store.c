@@ -187,8 +187,9 @@ int store_adopt(
 	return index_adopt(s->index, ref, charge_ref, s, now);
 }
 
-bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
-	struct index_ref *ref)
+/* Before ready: look for an entry in the tiers and adopt it. */
+static bool store_locate(struct store *s, struct hash128 key,
+	uint64_t item_bytes, struct index_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
 	struct index_ref now;
@@ -207,19 +208,25 @@ bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
 	return false;
 }
 
-bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
+bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
+	struct index_ref *ref)
 {
 	/* Read before the look-up: an entry missing after that exists nowhere.
 	 */
 	bool ready = store_ready(s);
-	struct index_ref ref;
-	enum index_state state = index_find(s->index, key, &ref);
+	enum index_state state = index_find(s->index, key, ref);
 
 	if (state == INDEX_RESIDENT)
-		return ref.item_bytes == item_bytes;
-	if (ready || state != INDEX_ABSENT)
-		return false;
-	return store_locate(s, key, item_bytes, &ref);
+		return ref->item_bytes == item_bytes;
+	return !ready && state == INDEX_ABSENT &&
+		store_locate(s, key, item_bytes, ref);
+}
+
+bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	struct index_ref ref;
+
+	return store_find(s, key, item_bytes, &ref);
 }
 
 void store_report(

@@ -71,8 +71,8 @@ int store_adopt(
  */
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
 
-/* Before ready: look for an entry in the tiers and adopt it. */
-bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
+/* Find an entry; false if there is none. */
+bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct index_ref *ref);
 
 /* Write and link one entry; -errno. The caller owns its slot. */

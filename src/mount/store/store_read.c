@@ -148,21 +148,6 @@ static struct window window_of(
 	return w;
 }
 
-/* Find the entry to read; false if there is none. */
-static bool find_entry(struct store *s, struct hash128 key, uint64_t item_bytes,
-	struct index_ref *ref)
-{
-	/* Read before the look-up: an entry missing after that exists nowhere.
-	 */
-	bool ready = store_ready(s);
-	enum index_state state = index_find(s->index, key, ref);
-
-	if (state == INDEX_RESIDENT)
-		return ref->item_bytes == item_bytes;
-	return !ready && state == INDEX_ABSENT &&
-		store_locate(s, key, item_bytes, ref);
-}
-
 static void drop_damaged(
 	struct store *s, const struct index_ref *ref, const struct stat *seen)
 {
@@ -234,7 +219,7 @@ ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	if (!len || len > STORE_READ_MAX_BYTES || off > item_bytes ||
 		len > item_bytes - off || item_bytes > ENTRY_ITEM_MAX_BYTES)
 		return -EINVAL;
-	if (!find_entry(s, key, item_bytes, &ref))
+	if (!store_find(s, key, item_bytes, &ref))
 		return -ENOENT;
 	fd = store_open_entry(s, &ref);
 	if (fd < 0) {
