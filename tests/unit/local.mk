@@ -62,7 +62,7 @@ unit_tests = \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
 	tests/unit/test_poll \
-	tests/unit/test_pool \
+	tests/unit/test_thread_pool \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
 	tests/unit/test_posix_versions \

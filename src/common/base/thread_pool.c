@@ -18,16 +18,16 @@
 #include "common/base/cond.h"
 #include "common/base/lock.h"
 
-struct pool {
+struct thread_pool {
 	pthread_mutex_t lock; /* rank: a leaf */
 	pthread_cond_t ended; /* `running` has fallen */
-	struct list queue;    /* lock: of struct pool_job */
-	struct list idle;    /* lock: of struct pool_worker, the latest first */
-	unsigned running;    /* lock: threads that have not ended */
-	unsigned n, max;     /* lock; max set once */
-	bool stop;	     /* lock */
-	pthread_key_t self;  /* set once: of struct pool_worker */
-	pthread_t threads[]; /* lock: the first n were started */
+	struct list queue;    /* lock: of struct thread_job */
+	struct list idle;     /* lock: of workers, the latest first */
+	unsigned running;     /* lock: threads that have not ended */
+	unsigned n, max;      /* lock; max set once */
+	bool stop;	      /* lock */
+	pthread_key_t self;   /* set once: of struct thread_pool_worker */
+	pthread_t threads[];  /* lock: the first n were started */
 };
 
 /*
@@ -35,15 +35,15 @@ struct pool {
  * lock has been released. So it need not take the lock, and the waker need not
  * touch the pool again, which may be gone by then.
  */
-struct pool_worker {
+struct thread_pool_worker {
 	struct list node; /* lock: in `idle` */
 	sem_t wake;
 	/* While idle: set by the thread that takes it from `idle`, before
 	 * `wake`. Else its own. */
-	struct pool_job *next;
+	struct thread_job *next;
 };
 
-static void run_jobs(struct pool_worker *w, struct pool_job *job)
+static void run_jobs(struct thread_pool_worker *w, struct thread_job *job)
 {
 	while (job) {
 		job->run(job);
@@ -53,7 +53,8 @@ static void run_jobs(struct pool_worker *w, struct pool_job *job)
 
 /* Called with the lock held, which it releases while waiting. NULL: the pool
  * may have stopped. */
-static struct pool_job *wait_for_job(struct pool *p, struct pool_worker *w)
+static struct thread_job *wait_for_job(
+	struct thread_pool *p, struct thread_pool_worker *w)
 {
 	ASSERT_HELD(&p->lock);
 	list_add_tail(list_next(&p->idle), &w->node); /* becomes the first */
@@ -63,16 +64,17 @@ static struct pool_job *wait_for_job(struct pool *p, struct pool_worker *w)
 	return steal_ptr(&w->next);
 }
 
-static void pool_serve(struct pool *p, struct pool_worker *w)
+static void thread_pool_serve(
+	struct thread_pool *p, struct thread_pool_worker *w)
 {
 	pthread_mutex_lock(&p->lock);
 	while (!list_empty(&p->queue) || !p->stop) {
-		struct pool_job *job;
+		struct thread_job *job;
 
 		if (list_empty(&p->queue)) {
 			job = wait_for_job(p, w);
 		} else {
-			job = LIST_FIRST(&p->queue, struct pool_job, node);
+			job = LIST_FIRST(&p->queue, struct thread_job, node);
 			list_del(&job->node);
 			pthread_mutex_unlock(&p->lock);
 		}
@@ -88,23 +90,23 @@ static void pool_serve(struct pool *p, struct pool_worker *w)
  * Jobs here are not urgent to a reader. A woken thread should not preempt the
  * running thread, which may hold a lock (a hint).
  */
-static void *pool_thread(void *arg)
+static void *thread_pool_main(void *arg)
 {
-	struct pool *p = arg;
-	struct pool_worker w = {.next = NULL};
+	struct thread_pool *p = arg;
+	struct thread_pool_worker w = {.next = NULL};
 
 	(void)sem_init(&w.wake, 0, 0); /* cannot fail for 0 */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 	/* On failure all jobs go through the queue. */
 	(void)pthread_setspecific(p->self, &w);
-	pool_serve(p, &w);
+	thread_pool_serve(p, &w);
 	(void)sem_destroy(&w.wake); /* nobody waits */
 	return NULL;
 }
 
-static int pool_start_thread(struct pool *p)
+static int thread_pool_start(struct thread_pool *p)
 {
-	int rc = pthread_create(&p->threads[p->n], NULL, pool_thread, p);
+	int rc = pthread_create(&p->threads[p->n], NULL, thread_pool_main, p);
 
 	ASSERT_HELD(&p->lock);
 	if (rc)
@@ -114,9 +116,9 @@ static int pool_start_thread(struct pool *p)
 	return 0;
 }
 
-int pool_new(struct pool **out, unsigned max_threads)
+int thread_pool_new(struct thread_pool **out, unsigned max_threads)
 {
-	struct pool *p =
+	struct thread_pool *p =
 		calloc(1, sizeof(*p) + max_threads * sizeof(p->threads[0]));
 	int rc;
 
@@ -130,13 +132,14 @@ int pool_new(struct pool **out, unsigned max_threads)
 	p->max = max_threads;
 	list_init(&p->queue);
 	list_init(&p->idle);
-	lock_init(&p->lock, RANK_POOL);
+	lock_init(&p->lock, RANK_THREAD_POOL);
 	cond_init(&p->ended);
 	pthread_mutex_lock(&p->lock);
-	rc = pool_start_thread(p);
+	rc = thread_pool_start(p);
 	pthread_mutex_unlock(&p->lock);
 	if (rc) {
-		(void)pool_free(p, 0); /* there is no thread to wait for */
+		(void)thread_pool_free(
+			p, 0); /* there is no thread to wait for */
 		return rc;
 	}
 	*out = p;
@@ -144,27 +147,28 @@ int pool_new(struct pool **out, unsigned max_threads)
 }
 
 /* Give the job to an idle thread; NULL: none is idle, and the job is queued. */
-static struct pool_worker *give(struct pool *p, struct pool_job *job)
+static struct thread_pool_worker *give(
+	struct thread_pool *p, struct thread_job *job)
 {
-	struct pool_worker *w;
+	struct thread_pool_worker *w;
 	LOCK_SCOPE(&p->lock);
 
 	if (list_empty(&p->idle)) {
 		list_add_tail(&p->queue, &job->node);
 		if (p->n < p->max)
-			(void)pool_start_thread(
+			(void)thread_pool_start(
 				p); /* else the other threads run it later */
 		return NULL;
 	}
-	w = LIST_FIRST(&p->idle, struct pool_worker, node);
+	w = LIST_FIRST(&p->idle, struct thread_pool_worker, node);
 	list_del(&w->node);
 	w->next = job;
 	return w;
 }
 
-void pool_submit(struct pool *p, struct pool_job *job)
+void thread_pool_submit(struct thread_pool *p, struct thread_job *job)
 {
-	struct pool_worker *w = pthread_getspecific(p->self);
+	struct thread_pool_worker *w = pthread_getspecific(p->self);
 
 	if (w && !w->next) {
 		w->next = job;
@@ -175,7 +179,7 @@ void pool_submit(struct pool *p, struct pool_job *job)
 		(void)sem_post(&w->wake); /* one post a wait: no overflow */
 }
 
-uint64_t pool_cpu_ns(struct pool *p)
+uint64_t thread_pool_cpu_ns(struct thread_pool *p)
 {
 	uint64_t ns = 0;
 	LOCK_SCOPE(&p->lock);
@@ -186,15 +190,15 @@ uint64_t pool_cpu_ns(struct pool *p)
 }
 
 /* True when all threads have ended. */
-static bool stop_threads(struct pool *p, uint64_t wait_ns)
+static bool stop_threads(struct thread_pool *p, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
 	LOCK_SCOPE(&p->lock);
 
 	p->stop = true;
 	while (!list_empty(&p->idle)) {
-		struct pool_worker *w =
-			LIST_FIRST(&p->idle, struct pool_worker, node);
+		struct thread_pool_worker *w =
+			LIST_FIRST(&p->idle, struct thread_pool_worker, node);
 
 		list_del(&w->node);
 		(void)sem_post(&w->wake); /* as above */
@@ -205,7 +209,7 @@ static bool stop_threads(struct pool *p, uint64_t wait_ns)
 	return p->running == 0;
 }
 
-bool pool_free(struct pool *p, uint64_t wait_ns)
+bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns)
 {
 	if (!p)
 		return true;

@@ -11,39 +11,39 @@
 
 #include "common/base/list.h"
 
-struct pool;
+struct thread_pool;
 
 /* Embedded in its owner, which keeps it until run() is called. All private. */
-struct pool_job {
-	void (*run)(struct pool_job *job);
+struct thread_job {
+	void (*run)(struct thread_job *job);
 	struct list node; /* lock of the pool */
 };
 
 /* run() may free the job. */
-static inline void pool_job_init(
-	struct pool_job *job, void (*run)(struct pool_job *job))
+static inline void thread_job_init(
+	struct thread_job *job, void (*run)(struct thread_job *job))
 {
 	job->run = run;
 }
 
 /* Start the first thread; -errno. */
-int pool_new(struct pool **out, unsigned max_threads);
+int thread_pool_new(struct thread_pool **out, unsigned max_threads);
 
 /*
  * Run the job on a thread of the pool, in order of submission. The first job
  * that a running job submits is an exception: it runs next on the same thread.
  * Any thread may call.
  */
-void pool_submit(struct pool *p, struct pool_job *job);
+void thread_pool_submit(struct thread_pool *p, struct thread_job *job);
 
 /* CPU time of the pool's threads so far. */
-uint64_t pool_cpu_ns(struct pool *p);
+uint64_t thread_pool_cpu_ns(struct thread_pool *p);
 
 /*
  * Run the queued jobs, stop the threads and free the pool. If a thread does not
  * end within wait_ns, returns false and leaves the pool as it is; then
  * everything its jobs touch must stay, too. NULL is allowed.
  */
-bool pool_free(struct pool *p, uint64_t wait_ns);
+bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns);
 
 #endif

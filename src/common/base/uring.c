@@ -53,7 +53,7 @@ static int run_plainly(struct uring_op *op)
 	return -EINVAL;
 }
 
-static void run_job(struct pool_job *job)
+static void run_job(struct thread_job *job)
 {
 	struct uring_op *op = CONTAINER_OF(job, struct uring_op, job);
 	int res = -ECANCELED;
@@ -82,7 +82,7 @@ static int make(struct uring **out, unsigned depth, unsigned threads)
 	if (depth > 0 && feature_enabled("io_uring"))
 		rc = ring_start(u);
 	if (rc)
-		rc = pool_new(&u->pool, threads);
+		rc = thread_pool_new(&u->pool, threads);
 	if (rc) {
 		pthread_cond_destroy(&u->ended_c);
 		pthread_mutex_destroy(&u->lock);
@@ -103,7 +103,7 @@ int uring_new_threads(struct uring **out, unsigned threads)
 	return make(out, 0, threads);
 }
 
-struct pool *uring_pool(struct uring *u)
+struct thread_pool *uring_pool(struct uring *u)
 {
 	return u->pool;
 }
@@ -114,8 +114,8 @@ static void uring_start(struct uring *u, struct uring_op *op)
 
 	op->ring = u;
 	if (u->pool) {
-		pool_job_init(&op->job, run_job);
-		pool_submit(u->pool, &op->job);
+		thread_job_init(&op->job, run_job);
+		thread_pool_submit(u->pool, &op->job);
 		return;
 	}
 	list_init(&op->cancel);
@@ -188,7 +188,8 @@ void uring_cancel(struct uring *u, struct uring_op *op)
 
 uint64_t uring_cpu_ns(struct uring *u)
 {
-	return u->pool ? pool_cpu_ns(u->pool) : clock_cpu_of_ns(u->thread);
+	return u->pool ? thread_pool_cpu_ns(u->pool)
+		       : clock_cpu_of_ns(u->thread);
 }
 
 const pthread_mutex_t *uring_lock(const struct uring *u)
@@ -200,7 +201,8 @@ bool uring_free(struct uring *u, uint64_t wait_ns)
 {
 	if (!u)
 		return true;
-	if (u->pool ? !pool_free(u->pool, wait_ns) : !ring_stop(u, wait_ns))
+	if (u->pool ? !thread_pool_free(u->pool, wait_ns)
+		    : !ring_stop(u, wait_ns))
 		return false;
 	pthread_cond_destroy(&u->ended_c);
 	pthread_mutex_destroy(&u->lock);

@@ -50,7 +50,7 @@ struct uring_op {
 	struct list cancel;	/* ring lock: to be cancelled */
 	bool in_flight;		/* ring lock: the kernel has it */
 	_Atomic bool cancelled; /* relaxed: only makes things faster */
-	struct pool_job job;
+	struct thread_job job;
 	struct open_how how;
 };
 
@@ -69,7 +69,7 @@ int uring_new_threads(struct uring **out, unsigned threads);
 
 /* The pool of these threads, for jobs that belong to an operation; NULL if
  * there is a ring. */
-struct pool *uring_pool(struct uring *u);
+struct thread_pool *uring_pool(struct uring *u);
 
 /*
  * res: a descriptor. With O_NOFOLLOW this works like beneath_open(), but does

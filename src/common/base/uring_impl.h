@@ -14,7 +14,8 @@
 #define URING_STATX_FLAGS (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
 
 struct uring {
-	struct pool *pool;	/* set once: stands in for the ring, or NULL */
+	struct thread_pool
+		*pool;		/* set once: stands in for the ring, or NULL */
 	struct io_uring ring;	/* ring thread */
 	unsigned depth;		/* set once */
 	unsigned in_flight;	/* ring thread: ops that the kernel has */

@@ -350,7 +350,7 @@ static void *driver_main(void *arg)
 	bool abandoned;
 
 	/* All jobs have ended, so the threads have nothing to wait for. */
-	(void)pool_free(l->workers, IDLE_WAIT_NS);
+	(void)thread_pool_free(l->workers, IDLE_WAIT_NS);
 	l->workers = NULL;
 	if (rc < 0)
 		(void)look_fail(l, rc, "cannot open '%s': %m", l->path);

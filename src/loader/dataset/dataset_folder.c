@@ -19,7 +19,7 @@
 
 /* A directory: the job's until it ended, then the driver's. */
 struct dir {
-	struct pool_job job;
+	struct thread_job job;
 	struct look *l;
 	int64_t mtime_ns;     /* before it was listed */
 	uint64_t fingerprint; /* likewise */
@@ -52,7 +52,7 @@ static void dir_free(struct dir *d)
 	free(d);
 }
 
-static void dir_main(struct pool_job *job);
+static void dir_main(struct thread_job *job);
 
 static struct dir *dir_new(
 	struct look *l, const struct dir *parent, const char *name)
@@ -62,7 +62,7 @@ static struct dir *dir_new(
 
 	if (!d)
 		return NULL;
-	pool_job_init(&d->job, dir_main);
+	thread_job_init(&d->job, dir_main);
 	d->l = l;
 	d->parent = parent;
 	d->path_len = at + n;
@@ -242,7 +242,7 @@ static int dir_read(struct dir *d)
 	return rc;
 }
 
-static void dir_main(struct pool_job *job)
+static void dir_main(struct thread_job *job)
 {
 	struct dir *d = CONTAINER_OF(job, struct dir, job);
 	struct look *l = d->l;

@@ -50,16 +50,17 @@ int look_workers(struct look *l)
 
 	if (l->workers)
 		return 0;
-	rc = pool_new(&l->workers, l->threads ? l->threads : THREADS_DEFAULT);
+	rc = thread_pool_new(
+		&l->workers, l->threads ? l->threads : THREADS_DEFAULT);
 	return rc < 0 ? look_fail(l, rc, "cannot start a thread: %m") : 0;
 }
 
-void look_submit(struct look *l, struct pool_job *job)
+void look_submit(struct look *l, struct thread_job *job)
 {
 	pthread_mutex_lock(&l->lock);
 	l->pending++;
 	pthread_mutex_unlock(&l->lock);
-	pool_submit(l->workers, job);
+	thread_pool_submit(l->workers, job);
 }
 
 void look_ended(struct look *l)
@@ -87,7 +88,7 @@ struct each {
 	uint64_t n;
 	_Atomic uint64_t next; /* relaxed: only the number matters */
 	struct each_job {
-		struct pool_job job;
+		struct thread_job job;
 		struct each *each;
 	} job[];
 };
@@ -106,7 +107,7 @@ static void each_run(struct each *e)
 	}
 }
 
-static void each_main(struct pool_job *job)
+static void each_main(struct thread_job *job)
 {
 	struct each *e = CONTAINER_OF(job, struct each_job, job)->each;
 
@@ -134,7 +135,7 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 	}
 	rc = look_workers(l);
 	for (unsigned i = 0; rc == 0 && i < jobs && i < n; i++) {
-		pool_job_init(&e->job[i].job, each_main);
+		thread_job_init(&e->job[i].job, each_main);
 		e->job[i].each = e;
 		look_submit(l, &e->job[i].job);
 	}

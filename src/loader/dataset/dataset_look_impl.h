@@ -24,8 +24,8 @@ struct look {
 	int64_t start_ns; /* CLOCK_REALTIME */
 
 	/* The driver's alone. */
-	struct pool *workers;	/* set once */
-	char *real, *real_root; /* without symbolic links; set once */
+	struct thread_pool *workers; /* set once */
+	char *real, *real_root;	     /* without symbolic links; set once */
 	struct dataset *ds;
 	uint64_t skipped; /* see look_skip() */
 	char *first_skipped;
@@ -72,7 +72,7 @@ int look_fail(struct look *l, int code, const char *fmt, ...)
 int look_workers(struct look *l);
 
 /* Give the workers a job, which must call look_ended() last. */
-void look_submit(struct look *l, struct pool_job *job);
+void look_submit(struct look *l, struct thread_job *job);
 void look_ended(struct look *l);
 
 /* Wait until no job is left; returns their result. Driver. */

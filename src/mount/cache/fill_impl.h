@@ -125,7 +125,7 @@ enum page_state {
 
 /* A job that writes a fill to a tier, or reads a part of it from one. */
 struct fill_move {
-	struct pool_job job;
+	struct thread_job job;
 	struct list link;    /* in an after's list, to be submitted */
 	struct cache *cache; /* set once */
 	struct fill *fill;   /* set once: it is a member of that */
@@ -202,8 +202,8 @@ struct cache_moves {
 	unsigned nmoving;	/* parts */
 	uint64_t keep_until_ns; /* after this time no write of a part begins; 0:
 				   no limit */
-	struct pool *publishers; /* set once */
-	struct pool *loaders;	 /* set once: of parts */
+	struct thread_pool *publishers; /* set once */
+	struct thread_pool *loaders;	/* set once: of parts */
 };
 
 /* Counts of reads. Belongs to fill_serve.c and staging_room.c. */

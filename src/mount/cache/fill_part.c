@@ -62,8 +62,8 @@ static int write_out(struct fill *f, const uint8_t *map)
 
 /* -- Beginning and end of the job, with the lock --------------------------- */
 
-static void begin(struct cache *c, struct pool *pool, struct fill *f,
-	uint8_t *map, void (*run)(struct pool_job *job))
+static void begin(struct cache *c, struct thread_pool *pool, struct fill *f,
+	uint8_t *map, void (*run)(struct thread_job *job))
 {
 	ASSERT_INSIDE(c);
 	f->map = map;
@@ -71,8 +71,8 @@ static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	fill_ref(f);
 	cache_moves(c)->nmoving++;
 	cache_moves(c)->npublishing++;
-	pool_job_init(&f->move.job, run);
-	pool_submit(pool, &f->move.job);
+	thread_job_init(&f->move.job, run);
+	thread_pool_submit(pool, &f->move.job);
 }
 
 /* True: the fill is still there, and no reference but that of others to it. */
@@ -134,7 +134,7 @@ static bool move_room(
 			cache_config(c)->store, f->key, f->item.size, res);
 }
 
-static void load(struct pool_job *job)
+static void load(struct thread_job *job)
 {
 	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
 	struct cache *c = f->move.cache;
@@ -194,7 +194,7 @@ static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 	fill_answer(c, f, a);
 }
 
-static void spill(struct pool_job *job)
+static void spill(struct thread_job *job)
 {
 	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
 	struct cache *c = f->move.cache;

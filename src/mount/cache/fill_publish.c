@@ -21,7 +21,7 @@ void publish_ended(struct cache *c)
 		jobs_wake(c);
 }
 
-static void publish(struct pool_job *job)
+static void publish(struct thread_job *job)
 {
 	struct fill_move *m = CONTAINER_OF(job, struct fill_move, job);
 	struct cache *c = m->cache;
@@ -55,17 +55,17 @@ struct fill *publish_run(struct cache *c, struct list *link)
 {
 	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
 
-	pool_job_init(&m->job, publish);
-	pool_submit(cache_moves(c)->publishers, &m->job);
+	thread_job_init(&m->job, publish);
+	thread_pool_submit(cache_moves(c)->publishers, &m->job);
 	return NULL; /* the reference is the publisher's */
 }
 
 int publish_start(struct cache *c, struct error *err)
 {
-	int rc = pool_new(&cache_moves(c)->publishers, PUBLISHERS);
+	int rc = thread_pool_new(&cache_moves(c)->publishers, PUBLISHERS);
 
 	if (rc == 0)
-		rc = pool_new(&cache_moves(c)->loaders, LOADERS);
+		rc = thread_pool_new(&cache_moves(c)->loaders, LOADERS);
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
@@ -92,6 +92,8 @@ void publish_stop(struct cache *c)
 	jobs_lock(c);
 	publish_wait(c);
 	jobs_unlock(c);
-	(void)pool_free(steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
-	(void)pool_free(steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
+	(void)thread_pool_free(
+		steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
+	(void)thread_pool_free(
+		steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
 }

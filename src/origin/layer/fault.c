@@ -71,7 +71,7 @@ struct fault_request {
 	struct origin_request *outer; /* set once: the caller's request */
 	const char *path;	      /* set once: the outer request's */
 	struct list node;	      /* lock: while STALLED */
-	struct pool_job note;
+	struct thread_job note;
 	size_t piece_bytes; /* lock, until PASSING; 0: pieces as they come */
 	union origin_any in;
 };
@@ -122,7 +122,7 @@ static void fault_tell(struct fault_request *q, int status)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-static void run_note(struct pool_job *job)
+static void run_note(struct thread_job *job)
 {
 	fault_tell(CONTAINER_OF(job, struct fault_request, note), -ECANCELED);
 }
@@ -132,7 +132,7 @@ static void cancel_later(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
 	fault_let_go(q);
-	pool_job_init(&q->note, run_note);
+	thread_job_init(&q->note, run_note);
 	late_run(q->o->layer.late, &q->note);
 }
 

@@ -35,7 +35,7 @@ struct named {
 	struct layer layer;
 	/* Set once. */
 	struct origin_named_config config;
-	struct pool *pool;
+	struct thread_pool *pool;
 	uid_t uid;
 	gid_t gid;
 	/* The layer's lock. */
@@ -48,7 +48,7 @@ struct named {
 
 /* A request in hand; `in` is the copy that the inner origin gets. */
 struct named_job {
-	struct pool_job job;
+	struct thread_job job;
 	struct named *o;
 	struct origin_request *outer;
 	struct file_attr known;
@@ -113,7 +113,7 @@ static bool named_park(struct named *o, struct origin_request *q)
 	return true;
 }
 
-static void named_run_stat(struct pool_job *job)
+static void named_run_stat(struct thread_job *job)
 {
 	struct named_job *j = CONTAINER_OF(job, struct named_job, job);
 	struct named *o = j->o;
@@ -266,7 +266,7 @@ static void named_listed(struct named *o, int status)
 	}
 }
 
-static void named_run_list(struct pool_job *job)
+static void named_run_list(struct thread_job *job)
 {
 	struct named_job *j = CONTAINER_OF(job, struct named_job, job);
 	struct named *o = j->o;
@@ -312,16 +312,17 @@ static void named_start(struct origin *base, struct origin_request *q)
 	}
 	j->o = o;
 	j->outer = q;
-	pool_job_init(&j->job,
+	thread_job_init(&j->job,
 		q->op == ORIGIN_STAT ? named_run_stat : named_run_list);
-	pool_submit(o->pool, &j->job);
+	thread_pool_submit(o->pool, &j->job);
 }
 
 static bool named_free(struct origin *base)
 {
 	struct named *o = named_of(base);
 
-	if (!pool_free(o->pool, NAMED_WAIT_NS) || !layer_release(&o->layer))
+	if (!thread_pool_free(o->pool, NAMED_WAIT_NS) ||
+		!layer_release(&o->layer))
 		return false;
 	free(o->text);
 	free(o);
@@ -341,11 +342,12 @@ int origin_named_new(struct origin **out, struct origin *inner,
 
 	if (!o)
 		return error_set(err, -ENOMEM, "%m");
-	rc = pool_new(&o->pool, NAMED_THREADS);
+	rc = thread_pool_new(&o->pool, NAMED_THREADS);
 	if (rc == 0)
 		rc = layer_init(&o->layer, &named_ops, inner, RANK_NAMED);
 	if (rc < 0) {
-		(void)pool_free(o->pool, NAMED_WAIT_NS); /* it has no jobs */
+		(void)thread_pool_free(
+			o->pool, NAMED_WAIT_NS); /* it has no jobs */
 		return error_set(err, rc, "cannot start a thread: %m");
 	}
 	o->layer.base.traits.lists_recursively = true;

@@ -86,7 +86,7 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 		late_answer(o->layer.late, outer);
 }
 
-static void retry_run_note(struct pool_job *job)
+static void retry_run_note(struct thread_job *job)
 {
 	struct retry_request *q = CONTAINER_OF(job, struct retry_request, note);
 	struct retry *o = q->o;
@@ -114,7 +114,7 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	}
 	a = q->last;
 	q->refs++; /* the note's */
-	pool_job_init(&q->note, retry_run_note);
+	thread_job_init(&q->note, retry_run_note);
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
 	if (!q->busy)

@@ -49,7 +49,7 @@ struct retry_request {
 	size_t got;	     /* lock: bytes of a read passed up */
 	bool busy;	     /* lock: bytes or a batch are being passed up */
 	struct origin_file *file;
-	struct pool_job note;
+	struct thread_job note;
 	char path[]; /* of a stat or a list */
 };
 

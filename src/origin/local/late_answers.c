@@ -14,14 +14,14 @@
 #include "common/base/lock.h"
 
 struct late {
-	struct pool *pool;	      /* set once */
-	struct pool_job job;	      /* queued: owned by the pool */
+	struct thread_pool *pool;     /* set once */
+	struct thread_job job;	      /* queued: owned by the pool */
 	pthread_mutex_t lock;	      /* rank: above the pool's */
 	bool queued;		      /* lock: `job` is on its way */
 	struct origin_request *first; /* lock */
 };
 
-static void answer_all(struct pool_job *job)
+static void answer_all(struct thread_job *job)
 {
 	struct late *l = CONTAINER_OF(job, struct late, job);
 	struct origin_request *q;
@@ -45,12 +45,12 @@ int late_new(struct late **out)
 
 	if (!l)
 		return -ENOMEM;
-	rc = pool_new(&l->pool, 1);
+	rc = thread_pool_new(&l->pool, 1);
 	if (rc) {
 		free(l);
 		return rc;
 	}
-	pool_job_init(&l->job, answer_all);
+	thread_job_init(&l->job, answer_all);
 	lock_init(&l->lock, RANK_LATE);
 	*out = l;
 	return 0;
@@ -63,7 +63,7 @@ void late_answer(struct late *l, struct origin_request *q)
 	q->priv = l->first;
 	l->first = q;
 	if (!l->queued)
-		pool_submit(l->pool, &l->job);
+		thread_pool_submit(l->pool, &l->job);
 	l->queued = true;
 }
 
@@ -77,14 +77,14 @@ bool late_has(struct late *l, const struct origin_request *q)
 	return false;
 }
 
-void late_run(struct late *l, struct pool_job *job)
+void late_run(struct late *l, struct thread_job *job)
 {
-	pool_submit(l->pool, job);
+	thread_pool_submit(l->pool, job);
 }
 
 void late_free(struct late *l)
 {
-	if (!l || !pool_free(l->pool, UINT64_MAX / 4))
+	if (!l || !thread_pool_free(l->pool, UINT64_MAX / 4))
 		return;
 	pthread_mutex_destroy(&l->lock);
 	free(l);

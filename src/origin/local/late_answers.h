@@ -21,7 +21,7 @@ void late_answer(struct late *l, struct origin_request *q);
 bool late_has(struct late *l, const struct origin_request *q);
 
 /* Run the job on the thread. It must not block. */
-void late_run(struct late *l, struct pool_job *job);
+void late_run(struct late *l, struct thread_job *job);
 
 /* Answers the remaining requests first. NULL is allowed. */
 void late_free(struct late *l);

@@ -60,7 +60,7 @@ static bool posix_free(struct origin *o)
 	/* Operations that hang in the ring may submit a job to the pool later.
 	 */
 	if (ended)
-		ended = pool_free(
+		ended = thread_pool_free(
 			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);
 	if (ended)
 		release(p);
@@ -92,7 +92,7 @@ static int start_threads(struct posix *p, struct error *err)
 	if (!rc)
 		rc = timers_new(&p->timers);
 	if (!rc)
-		rc = pool_new(&p->pool, META_THREADS);
+		rc = thread_pool_new(&p->pool, META_THREADS);
 	if (!rc && posix_root_is_far(p))
 		rc = uring_new_threads(&p->ring, FAR_THREADS);
 	else if (!rc)

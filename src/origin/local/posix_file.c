@@ -26,7 +26,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-static void close_now(struct pool_job *job)
+static void close_now(struct thread_job *job)
 {
 	struct descriptor *d = CONTAINER_OF(job, struct descriptor, close_job);
 
@@ -43,8 +43,8 @@ void posix_descriptor_put(struct posix *p, struct descriptor *d)
 	ASSERT_HELD(&p->lock);
 	if (!d || --d->refs > 0)
 		return;
-	pool_job_init(&d->close_job, close_now);
-	pool_submit(p->closer, &d->close_job);
+	thread_job_init(&d->close_job, close_now);
+	thread_pool_submit(p->closer, &d->close_job);
 }
 
 void posix_file_put(struct origin_file *f)

@@ -27,8 +27,8 @@ struct posix {
 	char *dir;	    /* set once: absolute */
 	int root_fd;	    /* set once, O_PATH; its target: see posix_root.c */
 	struct uring *ring; /* reads */
-	struct pool *closer; /* lock: where files are closed */
-	struct pool *pool;   /* stats, lists, looks at the root */
+	struct thread_pool *closer; /* lock: where files are closed */
+	struct thread_pool *pool;   /* stats, lists, looks at the root */
 	struct late *late;
 	struct timers *timers;	  /* reads that wait to begin */
 	bool direct;		  /* set once: try direct I/O at all */

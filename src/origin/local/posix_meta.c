@@ -24,7 +24,7 @@
 		STATX_MTIME)
 
 struct meta {
-	struct pool_job job;
+	struct thread_job job;
 	struct posix *p;
 	struct origin_request *req;
 };
@@ -91,7 +91,7 @@ static int posix_meta_look(
 	return 1;
 }
 
-static void run_stat(struct pool_job *job)
+static void run_stat(struct thread_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
 	struct origin_stat *s = origin_stat_of(m->req);
@@ -196,7 +196,7 @@ static int list_path(struct posix *p, struct origin_list *l)
 	return 0;
 }
 
-static void run_list(struct pool_job *job)
+static void run_list(struct thread_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
 	struct origin_list *l = origin_list_of(m->req);
@@ -220,6 +220,6 @@ void posix_look(struct posix *p, struct origin_request *q)
 	}
 	m->p = p;
 	m->req = q;
-	pool_job_init(&m->job, q->op == ORIGIN_STAT ? run_stat : run_list);
-	pool_submit(p->pool, &m->job);
+	thread_job_init(&m->job, q->op == ORIGIN_STAT ? run_stat : run_list);
+	thread_pool_submit(p->pool, &m->job);
 }

@@ -93,7 +93,7 @@ static void posix_read_answer(struct posix_read *pr, int status)
 	posix_read_put(pr);
 }
 
-static void run_judge(struct pool_job *job)
+static void run_judge(struct thread_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, job);
 
@@ -110,8 +110,8 @@ void posix_read_fail(struct posix_read *pr, int status)
 		status == -ELOOP || status == -ESTALE;
 
 	pr->status = gone ? -ESTALE : status;
-	pool_job_init(&pr->job, run_judge);
-	pool_submit(pr->p->pool, &pr->job);
+	thread_job_init(&pr->job, run_judge);
+	thread_pool_submit(pr->p->pool, &pr->job);
 }
 
 /* -- The steps ------------------------------------------------------------- */
@@ -314,7 +314,7 @@ void posix_read(struct posix *p, struct origin_read *r)
 
 /* -- Giving up ------------------------------------------------------------- */
 
-static void posix_read_run_note(struct pool_job *job)
+static void posix_read_run_note(struct thread_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, note);
 
@@ -364,6 +364,6 @@ void posix_abandon(struct origin *o, struct origin_read *r)
 		uring_cancel(p->ring, op);
 	if (waited)
 		posix_read_put(pr);
-	pool_job_init(&pr->note, posix_read_run_note);
+	thread_job_init(&pr->note, posix_read_run_note);
 	late_run(p->late, &pr->note);
 }

@@ -30,7 +30,7 @@ struct descriptor {
 			  earlier */
 	bool direct;
 	bool far; /* on another file system than the root */
-	struct pool_job close_job;
+	struct thread_job close_job;
 };
 
 struct origin_file {
@@ -67,7 +67,7 @@ struct posix_read {
 	bool eof;
 	int status; /* for the judge */
 	struct uring_op op;
-	struct pool_job job, note;
+	struct thread_job job, note;
 	struct statx stx;
 };
 

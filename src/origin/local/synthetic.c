@@ -35,7 +35,7 @@
 struct synthetic {
 	struct origin base;
 	/* All set once. */
-	struct pool *pool;
+	struct thread_pool *pool;
 	struct late *late;
 	uint64_t files, size_bytes, seed, dirs, files_a_dir;
 	int dir_digits, file_digits;
@@ -49,7 +49,7 @@ struct origin_file {
 
 /* A request in hand. */
 struct job {
-	struct pool_job job;
+	struct thread_job job;
 	struct synthetic *syn;
 	struct origin_request *req;
 	uint64_t words[]; /* of a read: PIECE_BYTES at most */
@@ -168,7 +168,7 @@ static int check_read(const struct synthetic *s, const struct origin_read *r)
 	return 0;
 }
 
-static void synthetic_run_read(struct pool_job *job)
+static void synthetic_run_read(struct thread_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_read *r = origin_read_of(j->req);
@@ -195,7 +195,7 @@ static void synthetic_abandon(struct origin *o, struct origin_read *r)
 	(void)r;
 }
 
-static void synthetic_run_stat(struct pool_job *job)
+static void synthetic_run_stat(struct thread_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_stat *st = origin_stat_of(j->req);
@@ -249,7 +249,7 @@ static int synthetic_list_path(const struct synthetic *s, struct origin_list *l)
 	return 0;
 }
 
-static void synthetic_run_list(struct pool_job *job)
+static void synthetic_run_list(struct thread_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_list *l = origin_list_of(j->req);
@@ -261,7 +261,7 @@ static void synthetic_run_list(struct pool_job *job)
 
 static void synthetic_start(struct origin *o, struct origin_request *q)
 {
-	static void (*const run[])(struct pool_job *) = {
+	static void (*const run[])(struct thread_job *) = {
 		[ORIGIN_READ] = synthetic_run_read,
 		[ORIGIN_STAT] = synthetic_run_stat,
 		[ORIGIN_LIST] = synthetic_run_list,
@@ -277,10 +277,10 @@ static void synthetic_start(struct origin *o, struct origin_request *q)
 		late_answer(s->late, q);
 		return;
 	}
-	pool_job_init(&j->job, run[q->op]);
+	thread_job_init(&j->job, run[q->op]);
 	j->syn = s;
 	j->req = q;
-	pool_submit(s->pool, &j->job);
+	thread_pool_submit(s->pool, &j->job);
 }
 
 static struct origin_file *synthetic_file_new(
@@ -301,7 +301,7 @@ static bool synthetic_free(struct origin *o)
 	struct synthetic *s = synthetic_of(o);
 
 	late_free(s->late);
-	if (!pool_free(s->pool, UINT64_MAX / 4))
+	if (!thread_pool_free(s->pool, UINT64_MAX / 4))
 		return false;
 	free(s);
 	return true;
@@ -384,7 +384,7 @@ int origin_synthetic_new(
 	if (!rc) {
 		rc = late_new(&s->late);
 		if (!rc)
-			rc = pool_new(&s->pool, THREADS);
+			rc = thread_pool_new(&s->pool, THREADS);
 		if (rc)
 			(void)error_set(err, rc, "cannot start threads: %m");
 	}

@@ -13,18 +13,18 @@
 #define FOLLOWERS 3
 
 struct task {
-	struct pool_job job;
+	struct thread_job job;
 	struct crew *crew;
 	pthread_t thread; /* set by run() */
 };
 
 struct crew {
-	struct pool *pool;
+	struct thread_pool *pool;
 	struct task first, followers[FOLLOWERS];
 	atomic_uint ran;
 };
 
-static void run_follower(struct pool_job *job)
+static void run_follower(struct thread_job *job)
 {
 	struct task *t = CONTAINER_OF(job, struct task, job);
 
@@ -32,7 +32,7 @@ static void run_follower(struct pool_job *job)
 	atomic_fetch_add(&t->crew->ran, 1);
 }
 
-static void run_first(struct pool_job *job)
+static void run_first(struct thread_job *job)
 {
 	struct task *t = CONTAINER_OF(job, struct task, job);
 	struct crew *c = t->crew;
@@ -41,17 +41,17 @@ static void run_first(struct pool_job *job)
 	for (int i = 0; i < FOLLOWERS; i++) {
 		c->followers[i].crew = c;
 		c->followers[i].job.run = run_follower;
-		pool_submit(c->pool, &c->followers[i].job);
+		thread_pool_submit(c->pool, &c->followers[i].job);
 	}
 }
 
-START_TEST(test_pool_runs_the_first_job_of_a_job_on_its_thread)
+START_TEST(test_a_pool_runs_the_first_job_of_a_job_on_its_thread)
 {
 	struct crew c = {.first = {.job = {.run = run_first}, .crew = &c}};
 
-	ck_assert_int_eq(pool_new(&c.pool, THREADS), 0);
-	pool_submit(c.pool, &c.first.job);
-	ck_assert(pool_free(c.pool, 10 * NS_PER_S));
+	ck_assert_int_eq(thread_pool_new(&c.pool, THREADS), 0);
+	thread_pool_submit(c.pool, &c.first.job);
+	ck_assert(thread_pool_free(c.pool, 10 * NS_PER_S));
 	ck_assert_uint_eq(atomic_load(&c.ran), FOLLOWERS);
 	ck_assert(pthread_equal(c.first.thread, c.followers[0].thread));
 }
@@ -59,13 +59,13 @@ END_TEST
 
 /* Two that wait for each other end only if neither is kept for later. */
 struct pair {
-	struct pool *pool;
-	struct pool_job first, kept, other;
+	struct thread_pool *pool;
+	struct thread_job first, kept, other;
 	pthread_barrier_t both;
 	atomic_uint ran;
 };
 
-static void run_kept(struct pool_job *job)
+static void run_kept(struct thread_job *job)
 {
 	struct pair *p = CONTAINER_OF(job, struct pair, kept);
 
@@ -73,7 +73,7 @@ static void run_kept(struct pool_job *job)
 	atomic_fetch_add(&p->ran, 1);
 }
 
-static void run_other(struct pool_job *job)
+static void run_other(struct thread_job *job)
 {
 	struct pair *p = CONTAINER_OF(job, struct pair, other);
 
@@ -81,24 +81,24 @@ static void run_other(struct pool_job *job)
 	atomic_fetch_add(&p->ran, 1);
 }
 
-static void run_pair(struct pool_job *job)
+static void run_pair(struct thread_job *job)
 {
 	struct pair *p = CONTAINER_OF(job, struct pair, first);
 
-	pool_submit(p->pool, &p->kept);
-	pool_submit(p->pool, &p->other);
+	thread_pool_submit(p->pool, &p->kept);
+	thread_pool_submit(p->pool, &p->other);
 }
 
-START_TEST(test_pool_keeps_no_more_than_one_job_for_a_thread)
+START_TEST(test_a_pool_keeps_no_more_than_one_job_for_a_thread)
 {
 	struct pair p = {.first = {.run = run_pair},
 		.kept = {.run = run_kept},
 		.other = {.run = run_other}};
 
 	ck_assert_int_eq(pthread_barrier_init(&p.both, NULL, 2), 0);
-	ck_assert_int_eq(pool_new(&p.pool, THREADS), 0);
-	pool_submit(p.pool, &p.first);
-	ck_assert(pool_free(p.pool, 10 * NS_PER_S));
+	ck_assert_int_eq(thread_pool_new(&p.pool, THREADS), 0);
+	thread_pool_submit(p.pool, &p.first);
+	ck_assert(thread_pool_free(p.pool, 10 * NS_PER_S));
 	ck_assert_uint_eq(atomic_load(&p.ran), 2);
 	pthread_barrier_destroy(&p.both);
 }
@@ -109,7 +109,8 @@ int main(void)
 	Suite *s = suite_create("pool");
 	TCase *t = case_of(s, "pool");
 
-	tcase_add_test(t, test_pool_runs_the_first_job_of_a_job_on_its_thread);
-	tcase_add_test(t, test_pool_keeps_no_more_than_one_job_for_a_thread);
+	tcase_add_test(
+		t, test_a_pool_runs_the_first_job_of_a_job_on_its_thread);
+	tcase_add_test(t, test_a_pool_keeps_no_more_than_one_job_for_a_thread);
 	return run_suite(s);
 }
