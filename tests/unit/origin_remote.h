@@ -98,7 +98,7 @@ static inline int far_open(struct origin **out, bool s3, unsigned depth,
 	const char *settings, struct counters *counters, struct error *err)
 {
 	char url[64], place[100];
-	struct remote_config config = {.endpoint_url = url,
+	struct object_config config = {.endpoint_url = url,
 		.loops = 2,
 		.depth = depth,
 		.counters = counters};
@@ -119,7 +119,7 @@ static inline int far_open(struct origin **out, bool s3, unsigned depth,
 	else
 		(void)snprintf(place, sizeof(place), "%s/bucket/in", url);
 	version.tag = etag_tag(FAR_ETAG, strlen(FAR_ETAG));
-	return remote_new(out, place, &config, err);
+	return object_new(out, place, &config, err);
 }
 
 static inline void far_end(void)

@@ -30,7 +30,7 @@ static void open_server(void)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct remote_config config = {.loops = 1, .counters = &counters};
+	struct object_config config = {.loops = 1, .counters = &counters};
 	socklen_t size = sizeof(at);
 	struct error err = {""};
 	char url[64];
@@ -47,7 +47,7 @@ static void open_server(void)
 		0);
 	(void)snprintf(
 		url, sizeof(url), "http://127.0.0.1:%d/d", ntohs(at.sin_port));
-	ck_assert_msg(remote_new(&o, url, &config, &err) == 0, "%s", err.msg);
+	ck_assert_msg(object_new(&o, url, &config, &err) == 0, "%s", err.msg);
 }
 
 /* All of a request. */

@@ -67,10 +67,10 @@ static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
 
 #ifdef HAVE_REMOTE
 	if (given_is_url(s)) {
-		struct remote_config config;
+		struct object_config config;
 
 		stack_remote_config(s, &config);
-		return remote_fetch(
+		return object_fetch(
 			s->index, &config, INDEX_BYTES_MAX, text, bytes, err);
 	}
 #endif
@@ -86,7 +86,7 @@ static int given_fits(void *arg, const char *path, uint64_t size_bytes,
 #ifdef HAVE_REMOTE
 	const struct stack *s = arg;
 	uint64_t found;
-	int rc = remote_size(s->remote, path, until_ns, &found, err);
+	int rc = object_size(s->remote, path, until_ns, &found, err);
 
 	if (rc < 0 && rc != -ENOENT)
 		return rc;

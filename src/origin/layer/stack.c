@@ -42,9 +42,9 @@ static int open_synthetic(
 }
 
 #ifdef HAVE_REMOTE
-void stack_remote_config(const struct stack *s, struct remote_config *config)
+void stack_remote_config(const struct stack *s, struct object_config *config)
 {
-	*config = (struct remote_config){
+	*config = (struct object_config){
 		.endpoint_url = s->config.endpoint_url,
 		.region = s->config.region,
 		.profile = s->config.profile,
@@ -60,16 +60,16 @@ void stack_remote_config(const struct stack *s, struct remote_config *config)
 
 static int open_remote(struct stack *s, struct origin **out, struct error *err)
 {
-	struct remote_config config;
+	struct object_config config;
 	int rc;
 
 	stack_remote_config(s, &config);
-	rc = remote_new(out, s->name, &config, err);
+	rc = object_new(out, s->name, &config, err);
 	s->remote = rc == 0 ? *out : NULL;
 	return rc;
 }
 #else
-static int remote_resolve(const char *source, char **out, struct error *err)
+static int object_resolve(const char *source, char **out, struct error *err)
 {
 	(void)out;
 	return error_set(err, -EINVAL,
@@ -87,9 +87,9 @@ static int open_remote(struct stack *s, struct origin **out, struct error *err)
 
 static const struct scheme schemes[] = {
 	{"synthetic:", resolve_synthetic, open_synthetic},
-	{"s3://", remote_resolve, open_remote},
-	{"https://", remote_resolve, open_remote},
-	{"http://", remote_resolve, open_remote},
+	{"s3://", object_resolve, open_remote},
+	{"https://", object_resolve, open_remote},
+	{"http://", object_resolve, open_remote},
 	{NULL, NULL, NULL},
 };
 
@@ -146,11 +146,11 @@ static int resolve_dataset(struct stack *s, struct error *err)
 {
 #ifdef HAVE_REMOTE
 	const struct scheme *scheme = scheme_of(s->name);
-	struct remote_config config;
+	struct object_config config;
 
 	stack_remote_config(s, &config);
 	if (scheme && scheme->open == open_remote)
-		return remote_dataset(s->name, &config, &s->dataset, err);
+		return object_dataset(s->name, &config, &s->dataset, err);
 #endif
 	s->dataset = strdup(s->name);
 	return s->dataset ? 0 : error_set(err, -ENOMEM, "%m");
@@ -172,7 +172,7 @@ static int resolve_index(struct stack *s, struct error *err)
 			s->name);
 	if (strstr(typed, "://")) {
 		/* A URL with a secret ends here, and is not repeated. */
-		rc = remote_resolve(typed, &s->index, err);
+		rc = object_resolve(typed, &s->index, err);
 		return rc < 0 ? error_wrap(err, rc, "--manifest") : 0;
 	}
 	s->index = path_of_mountpoint(typed);
@@ -328,7 +328,7 @@ int stack_probe(
 		return given_check(s, err);
 	if (!s->remote || names->root(names->arg, &root))
 		return 0;
-	if (remote_probe(s->remote, err) < 0)
+	if (object_probe(s->remote, err) < 0)
 		return error_wrap(err, -EIO, "cannot read '%s'", s->name);
 #else
 	(void)s, (void)names;

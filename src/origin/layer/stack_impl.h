@@ -33,8 +33,8 @@ struct stack {
 };
 
 #ifdef HAVE_REMOTE
-struct remote_config;
-void stack_remote_config(const struct stack *s, struct remote_config *config);
+struct object_config;
+void stack_remote_config(const struct stack *s, struct object_config *config);
 #endif
 
 /*

@@ -23,7 +23,7 @@ static struct call *call_of(struct transfer *t)
 static int sign_call(
 	struct call *c, const char *host, struct request_text *text)
 {
-	struct remote *r = c->r;
+	struct object_origin *r = c->r;
 	struct secret secret;
 	struct sign_request request = {
 		.method = c->method,
@@ -40,7 +40,7 @@ static int sign_call(
 	int rc;
 
 	if (!creds_get(r->creds, &secret)) {
-		remote_words(r, -EAGAIN,
+		object_words(r, -EAGAIN,
 			"there are no valid credentials at present; check "
 			"where they come from");
 		return -EAGAIN;
@@ -58,8 +58,8 @@ static int sign_call(
 static int call_prepare(struct transfer *t, struct request_text *text)
 {
 	struct call *c = call_of(t);
-	struct remote *r = c->r;
-	char host[REMOTE_HOST_MAX];
+	struct object_origin *r = c->r;
+	char host[OBJECT_HOST_MAX];
 	int rc = 0;
 
 	text->method = c->method;
@@ -163,8 +163,8 @@ static const struct transfer_ops call_transfer_ops = {
 
 /* -- Life ------------------------------------------------------------------ */
 
-void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
-	const char *method)
+void call_init(struct call *c, struct object_origin *r,
+	const struct call_ops *ops, const char *method)
 {
 	memset(c, 0, sizeof(*c));
 	c->t.ops = &call_transfer_ops;
@@ -194,7 +194,7 @@ void call_release(struct call *c)
 
 void call_base_path(struct call *c)
 {
-	const struct remote *r = c->r;
+	const struct object_origin *r = c->r;
 
 	bytes_reset(&c->path);
 	bytes_text(&c->path, r->base_path[0] ? r->base_path : "/");
@@ -209,7 +209,7 @@ void call_key(struct call *c, const char *key)
 
 void call_path(struct call *c, const char *name)
 {
-	const struct remote *r = c->r;
+	const struct object_origin *r = c->r;
 
 	bytes_reset(&c->path);
 	bytes_text(&c->path, r->base_path);

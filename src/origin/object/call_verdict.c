@@ -38,7 +38,7 @@ static const char *certificate_advice(const struct call *c)
 
 static void keep_failure(struct call *c, int status)
 {
-	char host[REMOTE_HOST_MAX], words[900];
+	char host[OBJECT_HOST_MAX], words[900];
 
 	pthread_mutex_lock(&c->r->lock);
 	strcpy(host, c->r->host);
@@ -75,7 +75,7 @@ static void keep_failure(struct call *c, int status)
 			"'%s' sent no usable answer (%s); check the host and "
 			"the port",
 			host, strerror(-status));
-	remote_words(c->r, status, words);
+	object_words(c->r, status, words);
 }
 
 /* -- Repeating ------------------------------------------------------------- */
@@ -100,10 +100,10 @@ static bool repeat_throttled(struct call *c)
 {
 	struct event e = {.kind = EVENT_ORIGIN_THROTTLED};
 
-	remote_words(c->r, -EIO,
+	object_words(c->r, -EIO,
 		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
-	if (loops_throttled(c->r->loops) && !remote_flag(&c->r->alone)) {
+	if (loops_throttled(c->r->loops) && !object_flag(&c->r->alone)) {
 		e.n = loops_depth(c->r->loops);
 		event_report(c->r->events, &e);
 	}
@@ -137,7 +137,7 @@ static bool repeat_skewed(struct call *c)
 /* The region that the server names, in a header or in the document. */
 static bool repeat_moved(struct call *c)
 {
-	char region[REMOTE_REGION_MAX] = "";
+	char region[OBJECT_REGION_MAX] = "";
 
 	if (call_answer(c)->region[0])
 		strcpy(region, call_answer(c)->region);
@@ -183,9 +183,9 @@ static bool is_propfind(const struct call *c)
  * show that a server has no WebDAV. */
 static bool repeat_alone(struct call *c)
 {
-	bool is_trial = is_propfind(c) && !remote_flag(&c->r->dav);
+	bool is_trial = is_propfind(c) && !object_flag(&c->r->dav);
 
-	if ((!is_trial && !remote_flag(&c->r->alone)) ||
+	if ((!is_trial && !object_flag(&c->r->alone)) ||
 		++c->again > (is_trial ? AGAIN_PROPFIND_MAX : AGAIN_MAX))
 		return false;
 	COUNT(c->r->counters, origin_retries);
@@ -310,14 +310,14 @@ static int s3_status(struct call *c)
 	if (m && m->words) {
 		(void)snprintf(words, sizeof(words), "the server says %s: %s",
 			m->code, m->words);
-		remote_words(c->r, status, words);
+		object_words(c->r, status, words);
 	} else if (!m) {
 		(void)snprintf(words, sizeof(words),
 			"the server answers with HTTP status %u%s",
 			call_status(c),
 			status == -ELOOP ? ", a redirect; check --endpoint-url"
 					 : "");
-		remote_words(c->r, status, words);
+		object_words(c->r, status, words);
 	}
 	return status == -ENOENT && !misses_key(c, m) ? -EIO : status;
 }
@@ -365,14 +365,14 @@ static int http_status(struct call *c)
 	c->words = NULL;
 	(void)snprintf(words, sizeof(words),
 		"the server answers with HTTP status %u", call_status(c));
-	remote_words(c->r, status, words);
+	object_words(c->r, status, words);
 	return status;
 }
 
 /* Names the host only: a path or query may hold a secret. */
 static void keep_redirect(const struct call *c, int status)
 {
-	char host[REMOTE_HOST_MAX], words[900];
+	char host[OBJECT_HOST_MAX], words[900];
 
 	pthread_mutex_lock(&c->r->lock);
 	strcpy(host, c->r->host);
@@ -389,7 +389,7 @@ static void keep_redirect(const struct call *c, int status)
 			"mount the final address, or mend the server's "
 			"redirects",
 			host);
-	remote_words(c->r, status, words);
+	object_words(c->r, status, words);
 }
 
 bool answer_repeats(struct call *c, int *status)

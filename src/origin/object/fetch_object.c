@@ -54,7 +54,7 @@ static void fetching_data(
 
 	memcpy(f->text + off, bytes, len);
 	LOCK_SCOPE(&f->lock);
-	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
+	f->until_ns = clock_now_ns() + OBJECT_WAIT_NS;
 }
 
 /* -ETIMEDOUT: freeing the origin ends the request, and no one may be sent. */
@@ -102,7 +102,7 @@ static int fetch_object(
 {
 	int rc;
 
-	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
+	f->until_ns = clock_now_ns() + OBJECT_WAIT_NS;
 	f->stat = (struct origin_stat){.req.done = fetching_done, .path = name};
 	origin_stat(o, &f->stat);
 	rc = fetching_wait(f);
@@ -114,7 +114,7 @@ static int fetch_object(
 	return f->text ? fetch_bytes(o, f, name) : -ENOMEM;
 }
 
-int remote_fetch(const char *url, const struct remote_config *config,
+int object_fetch(const char *url, const struct object_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err)
 {
 	struct fetching f = {.lock = LOCK_INIT(RANK_FETCHING)};
@@ -122,7 +122,7 @@ int remote_fetch(const char *url, const struct remote_config *config,
 	struct origin *o;
 	struct error why;
 	char *name;
-	int rc = remote_resolve(url, &source, err);
+	int rc = object_resolve(url, &source, err);
 
 	if (rc < 0)
 		return rc;
@@ -134,14 +134,14 @@ int remote_fetch(const char *url, const struct remote_config *config,
 		return error_set(
 			err, -EINVAL, "'%s' does not name a file", url);
 	*name++ = '\0';
-	rc = remote_new(&o, source, config, err);
+	rc = object_new(&o, source, config, err);
 	if (rc < 0)
 		return rc;
-	remote_set_flag(&remote_of(o)->alone, true);
+	object_set_flag(&object_of(o)->alone, true);
 	cond_init(&f.cond);
 	rc = fetch_object(o, &f, name, most);
 	if (rc < 0)
-		remote_reason(o, rc, &why);
+		object_reason(o, rc, &why);
 	(void)origin_free(o); /* never fails, and ends what is in flight */
 	pthread_cond_destroy(&f.cond);
 	if (rc < 0) {

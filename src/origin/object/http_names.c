@@ -24,7 +24,7 @@ static const char dav_body[] =
 
 struct names_listing {
 	struct call call;
-	struct remote *r;
+	struct object_origin *r;
 	struct loop *loop;
 	struct post begin;
 	struct origin_list *l;
@@ -48,7 +48,7 @@ static bool is_too_deep(const char *path)
 }
 
 /* After the listing of a directory that is as deep as they may be. */
-static int count_too_deep(struct remote *r, unsigned hidden)
+static int count_too_deep(struct object_origin *r, unsigned hidden)
 {
 	return atomic_fetch_add(&r->too_deep, hidden) + hidden > TOO_DEEP_MAX
 		? -EMLINK
@@ -75,18 +75,18 @@ static int names_deliver(struct names_listing *g)
 		const struct index_name *x = &g->names.at[i];
 
 		if (x->is_dir ? deep : !x->has_size) {
-			remote_hidden(g->r, x->name, why_hidden(x));
+			object_hidden(g->r, x->name, why_hidden(x));
 			hidden += x->is_dir;
 			continue;
 		}
 		entries[n].name = x->name;
 		entries[n++].attr = x->is_dir
-			? remote_dir_attr(g->r)
-			: remote_file_attr(
+			? object_dir_attr(g->r)
+			: object_file_attr(
 				  g->r, x->size_bytes, x->mtime_ns, x->tag);
 	}
 	for (size_t i = 0; i < g->names.bad; i++)
-		remote_hidden(g->r, g->names.bad_name ? g->names.bad_name : "?",
+		object_hidden(g->r, g->names.bad_name ? g->names.bad_name : "?",
 			HIDDEN_NAME);
 	if (n > 0)
 		g->l->batch(g->l, entries, n);
@@ -182,13 +182,13 @@ static int names_parse(struct names_listing *g, const char *type)
 		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
-		remote_set_flag(&g->r->untagged, true);
+		object_set_flag(&g->r->untagged, true);
 		return index_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
 	if (strcmp(type, "text/html") == 0)
 		return index_from_html(
 			&g->names, path, doc, bytes_len(&g->doc));
-	remote_words(g->r, -ENOTDIR,
+	object_words(g->r, -ENOTDIR,
 		"the server has no index of this directory (WebDAV, JSON or "
 		"HTML)");
 	return -ENOTDIR;
@@ -212,7 +212,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
 	bool passing = dav_may_return(code, status);
-	bool known = remote_flag(&g->r->dav);
+	bool known = object_flag(&g->r->dav);
 
 	if (status == -ECANCELED || (passing ? known : code == 0))
 		return false;
@@ -220,7 +220,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 	if (passing)
 		g->dav_lost = status;
 	else if (code != 404 && !known)
-		remote_set_flag(&g->r->no_dav, true);
+		object_set_flag(&g->r->no_dav, true);
 	g->dav = false;
 	names_send(g);
 	return true;
@@ -236,11 +236,11 @@ static void names_done(struct call *c, int status)
 		return;
 	}
 	if (g->dav)
-		remote_set_flag(&g->r->dav, true);
+		object_set_flag(&g->r->dav, true);
 	if (status == 0)
 		status = names_parse(g, call_type(c));
 	if (status == 0 && g->dav_lost)
-		remote_set_flag(&g->r->no_dav, true);
+		object_set_flag(&g->r->no_dav, true);
 	else if (status != -ECANCELED && g->dav_lost)
 		status = g->dav_lost;
 	if (status < 0 || g->probe)
@@ -259,20 +259,21 @@ static void names_start(struct post *p)
 	names_send(CONTAINER_OF(p, struct names_listing, begin));
 }
 
-static void names_open(struct remote *r, struct origin_list *l, bool probe)
+static void names_open(
+	struct object_origin *r, struct origin_list *l, bool probe)
 {
 	struct names_listing *g = calloc(1, sizeof(*g));
 
 	if (!g) {
-		remote_late(r, &l->req);
+		object_late(r, &l->req);
 		return;
 	}
 	g->r = r;
 	g->l = l;
 	g->call.ops = &names_ops;
-	g->loop = remote_loop(r);
+	g->loop = object_loop(r);
 	post_init(&g->begin, names_start);
-	g->dav = !remote_flag(&r->no_dav);
+	g->dav = !object_flag(&r->no_dav);
 	g->probe = probe;
 	g->sizes = (struct sizes){.r = r,
 		.loop = g->loop,
@@ -282,12 +283,12 @@ static void names_open(struct remote *r, struct origin_list *l, bool probe)
 	loop_post(g->loop, &g->begin);
 }
 
-void names_list(struct remote *r, struct origin_list *l)
+void names_list(struct object_origin *r, struct origin_list *l)
 {
 	names_open(r, l, false);
 }
 
-void names_probe(struct remote *r, struct origin_list *l)
+void names_probe(struct object_origin *r, struct origin_list *l)
 {
 	names_open(r, l, true);
 }
@@ -296,7 +297,7 @@ void names_probe(struct remote *r, struct origin_list *l)
 
 struct names_look {
 	struct call call;
-	struct remote *r;
+	struct object_origin *r;
 	struct loop *loop;
 	struct post begin;
 	struct origin_stat *s;
@@ -341,7 +342,7 @@ static void names_look_done(struct call *c, int status)
 	struct file_version v;
 
 	if (went_to_dir(k) && status != -ECANCELED) {
-		found(k, 0, remote_dir_attr(k->r));
+		found(k, 0, object_dir_attr(k->r));
 		return;
 	}
 	if (size_by_get(c, status))
@@ -349,14 +350,14 @@ static void names_look_done(struct call *c, int status)
 	/* One whose size is not known is hidden. */
 	status = size_answered(c, status, &v);
 	/* A time may be that of an index whose server sends none. */
-	if (status == 0 && remote_is_foreign(known, call_answer(c))) {
+	if (status == 0 && object_is_foreign(known, call_answer(c))) {
 		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;
 		v.mtime_ns = known->mtime_ns;
 	}
 	found(k, status,
-		remote_file_attr(k->r, v.size_bytes, v.mtime_ns,
-			remote_flag(&k->r->untagged) ? 0 : v.tag));
+		object_file_attr(k->r, v.size_bytes, v.mtime_ns,
+			object_flag(&k->r->untagged) ? 0 : v.tag));
 }
 
 static const struct call_ops names_look_ops = {.done = names_look_done};
@@ -366,25 +367,25 @@ static void names_look_begin(struct post *p)
 	struct names_look *k = CONTAINER_OF(p, struct names_look, begin);
 
 	if (!*k->s->path) {
-		found(k, 0, remote_dir_attr(k->r));
+		found(k, 0, object_dir_attr(k->r));
 		return;
 	}
 	call_path(&k->call, k->s->path);
 	call_start(k->loop, &k->call);
 }
 
-void names_stat(struct remote *r, struct origin_stat *s)
+void names_stat(struct object_origin *r, struct origin_stat *s)
 {
 	struct names_look *k = calloc(1, sizeof(*k));
 
 	if (!k) {
-		remote_late(r, &s->req);
+		object_late(r, &s->req);
 		return;
 	}
 	size_call_init(&k->call, r, &names_look_ops, false);
 	k->r = r;
 	k->s = s;
-	k->loop = remote_loop(r);
+	k->loop = object_loop(r);
 	post_init(&k->begin, names_look_begin);
 	loop_post(k->loop, &k->begin);
 }

@@ -9,12 +9,12 @@
 #include "origin/object/object_impl.h"
 
 /* Any thread. */
-void names_stat(struct remote *r, struct origin_stat *s);
-void names_list(struct remote *r, struct origin_list *l);
+void names_stat(struct object_origin *r, struct origin_stat *s);
+void names_list(struct object_origin *r, struct origin_list *l);
 
 /* Only whether there is an index: batch() gets no entries, and no file is asked
  * for. */
-void names_probe(struct remote *r, struct origin_list *l);
+void names_probe(struct object_origin *r, struct origin_list *l);
 
 /* The names of one directory, as an index has them. */
 struct index_name {
@@ -49,7 +49,7 @@ int index_from_html(
 
 /* A request for a size: HEAD, or a GET of the first byte where HEAD does not
  * tell it. */
-void size_call_init(struct call *c, struct remote *r,
+void size_call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, bool by_get);
 
 /* True: HEAD was refused, failed, or told no size, as Apache's of an empty
@@ -72,7 +72,7 @@ struct size_head {
 /* Zero it, and set what the caller sets. Loop thread. */
 struct sizes {
 	/* Set by the caller. */
-	struct remote *r;
+	struct object_origin *r;
 	struct loop *loop;
 	const char *dir;
 	struct index_names *names;

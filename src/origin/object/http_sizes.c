@@ -35,10 +35,10 @@
 
 /* -- One size -------------------------------------------------------------- */
 
-void size_call_init(struct call *c, struct remote *r,
+void size_call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, bool by_get)
 {
-	by_get |= remote_flag(&r->no_head);
+	by_get |= object_flag(&r->no_head);
 	call_init(c, r, ops, by_get ? "GET" : "HEAD");
 	c->heads_only = by_get;
 	bytes_text(&c->more, "Accept-Encoding: identity\n");
@@ -64,7 +64,7 @@ bool size_by_get(struct call *c, int status)
 		(!refused && !silent))
 		return false;
 	if (never)
-		remote_set_flag(&c->r->no_head, true);
+		object_set_flag(&c->r->no_head, true);
 	c->method = "GET";
 	c->heads_only = true;
 	c->throttled = c->moved = 0;
@@ -119,7 +119,7 @@ static void witness_done(struct call *c, int status)
 	s->heads--;
 	if (status == -ENOENT) {
 		/* A file that is gone says nothing. */
-		remote_set_witness(s->r, NULL);
+		object_set_witness(s->r, NULL);
 		sizes_ask(s);
 	} else if (status < 0) {
 		s->done(s, status == -ECANCELED ? status : s->failure);
@@ -133,7 +133,7 @@ static const struct call_ops witness_ops = {.done = witness_done};
 /* False: there is none. */
 static bool ask_witness(struct sizes *s)
 {
-	CLEANUP_FREE char *path = remote_witness(s->r);
+	CLEANUP_FREE char *path = object_witness(s->r);
 	struct size_head *h = &s->head[0];
 
 	if (!path)
@@ -209,7 +209,7 @@ static void size_found(
 	x->tag = v->tag;
 	x->fails = false;
 	s->in_a_row = 0;
-	remote_set_witness(s->r, size_path(s, x));
+	object_set_witness(s->r, size_path(s, x));
 }
 
 static void size_done(struct call *c, int status)

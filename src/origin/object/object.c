@@ -47,12 +47,12 @@ static void answer_bad_path(struct post *p)
 }
 
 /* Servers shorten "a/../b", so it would name something else there. */
-static void refuse_path(struct remote *r, struct origin_request *q)
+static void refuse_path(struct object_origin *r, struct origin_request *q)
 {
 	struct bad_path *b = calloc(1, sizeof(*b));
 
 	if (!b) {
-		remote_late(r, q);
+		object_late(r, q);
 		return;
 	}
 	post_init(&b->post, answer_bad_path);
@@ -60,9 +60,9 @@ static void refuse_path(struct remote *r, struct origin_request *q)
 	loop_post(r->late_loop, &b->post);
 }
 
-static void remote_start(struct origin *o, struct origin_request *q)
+static void object_start(struct origin *o, struct origin_request *q)
 {
-	struct remote *r = remote_of(o);
+	struct object_origin *r = object_of(o);
 	struct origin_stat *s = CONTAINER_OF(q, struct origin_stat, req);
 	struct origin_list *l = CONTAINER_OF(q, struct origin_list, req);
 
@@ -70,16 +70,16 @@ static void remote_start(struct origin *o, struct origin_request *q)
 		beneath_check(q->op == ORIGIN_STAT ? s->path : l->path) < 0)
 		refuse_path(r, q);
 	else if (q->op == ORIGIN_READ)
-		remote_read(o, CONTAINER_OF(q, struct origin_read, req));
+		object_read(o, CONTAINER_OF(q, struct origin_read, req));
 	else if (q->op == ORIGIN_STAT)
 		r->s3 ? s3_stat(r, s) : names_stat(r, s);
 	else
 		r->s3 ? s3_list(r, l) : names_list(r, l);
 }
 
-static bool remote_free(struct origin *o)
+static bool object_free(struct origin *o)
 {
-	struct remote *r = remote_of(o);
+	struct object_origin *r = object_of(o);
 
 	loops_free(r->loops);
 	creds_free(r->creds);
@@ -90,9 +90,9 @@ static bool remote_free(struct origin *o)
 	return true;
 }
 
-static bool remote_explains(struct origin *o, int status, struct error *why)
+static bool object_explains(struct origin *o, int status, struct error *why)
 {
-	struct remote *r = remote_of(o);
+	struct object_origin *r = object_of(o);
 	LOCK_SCOPE(&r->lock);
 
 	if (r->last_status != status)
@@ -101,13 +101,13 @@ static bool remote_explains(struct origin *o, int status, struct error *why)
 	return true;
 }
 
-static const struct origin_ops remote_ops = {
-	.file_new = remote_file_new,
-	.file_free = remote_file_free,
-	.start = remote_start,
-	.abandon = remote_abandon,
-	.free = remote_free,
-	.explain = remote_explains,
+static const struct origin_ops object_ops = {
+	.file_new = object_file_new,
+	.file_free = object_file_free,
+	.start = object_start,
+	.abandon = object_abandon,
+	.free = object_free,
+	.explain = object_explains,
 };
 
 /* -- Construction ---------------------------------------------------------- */
@@ -128,7 +128,7 @@ static const char *ca_file(void)
 
 static void renewal_ended(void *arg, const char *why)
 {
-	struct remote *r = arg;
+	struct object_origin *r = arg;
 	struct event e = {.kind = why ? EVENT_CREDENTIALS_FAILED
 				      : EVENT_CREDENTIALS_RENEWED,
 		.text = why,
@@ -137,8 +137,8 @@ static void renewal_ended(void *arg, const char *why)
 	event_report(r->events, &e);
 }
 
-static int open_creds(
-	struct remote *r, const struct remote_config *config, struct error *err)
+static int open_creds(struct object_origin *r,
+	const struct object_config *config, struct error *err)
 {
 	struct creds_config creds = {
 		.profile = config->profile,
@@ -155,8 +155,8 @@ static int open_creds(
 	return creds_new(&r->creds, &creds, err);
 }
 
-static int open_loops(
-	struct remote *r, const struct remote_config *config, struct error *err)
+static int open_loops(struct object_origin *r,
+	const struct object_config *config, struct error *err)
 {
 	struct loops_config loops = {
 		.loops = config->loops,
@@ -173,10 +173,10 @@ static int open_loops(
 	return rc;
 }
 
-int remote_new(struct origin **out, const char *source,
-	const struct remote_config *config, struct error *err)
+int object_new(struct origin **out, const char *source,
+	const struct object_config *config, struct error *err)
 {
-	struct remote *r = calloc(1, sizeof(*r));
+	struct object_origin *r = calloc(1, sizeof(*r));
 	struct origin_traits traits;
 	int rc;
 
@@ -195,7 +195,7 @@ int remote_new(struct origin **out, const char *source,
 	r->payer = config->requester_pays;
 	r->uid = geteuid();
 	r->gid = getegid();
-	post_init(&r->late, remote_answer_late);
+	post_init(&r->late, object_answer_late);
 	lock_init(&r->lock, RANK_REMOTE);
 	rc = site_open(r, source, config, err);
 	if (rc == 0)
@@ -203,18 +203,18 @@ int remote_new(struct origin **out, const char *source,
 	if (rc == 0)
 		rc = open_loops(r, config, err);
 	if (rc < 0) {
-		remote_free(&r->base);
+		object_free(&r->base);
 		return error_wrap(err, rc, "cannot use '%s'", source);
 	}
 	traits.lists_recursively = r->s3;
-	origin_init(&r->base, &remote_ops, &traits);
+	origin_init(&r->base, &object_ops, &traits);
 	*out = &r->base;
 	return 0;
 }
 
-void remote_last_error(struct origin *o, struct error *err)
+void object_last_error(struct origin *o, struct error *err)
 {
-	struct remote *r = remote_of(o);
+	struct object_origin *r = object_of(o);
 	LOCK_SCOPE(&r->lock);
 
 	*err = r->last;

@@ -15,7 +15,7 @@
 #include "origin/origin.h"
 
 /* Settings from the mount's options. Strings are copied. */
-struct remote_config {
+struct object_config {
 	const char *endpoint_url; /* NULL: AWS_ENDPOINT_URL_S3, or AWS itself */
 	const char *region;	  /* NULL: environment, profile, the server */
 	const char *profile;	  /* NULL: AWS_PROFILE, or "default" */
@@ -34,36 +34,36 @@ struct remote_config {
  * Returns -EINVAL with err set if it is malformed or contains a user name, a
  * password or a query string. The caller frees *out.
  */
-int remote_resolve(const char *source, char **out, struct error *err);
+int object_resolve(const char *source, char **out, struct error *err);
 
 /*
  * The dataset as tiers record it, to be freed: SOURCE, as returned by
- * remote_resolve(), and the store if it is not AWS, as two stores may have
+ * object_resolve(), and the store if it is not AWS, as two stores may have
  * buckets of one name. -ENOMEM with err set.
  */
-int remote_dataset(const char *source, const struct remote_config *config,
+int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err);
 
 /*
- * Create an origin for SOURCE, as returned by remote_resolve(). This finds
+ * Create an origin for SOURCE, as returned by object_resolve(). This finds
  * credentials, but sends no request to the store. -errno with err set. With
  * creds_later, requests wait while there are no credentials.
  */
-int remote_new(struct origin **out, const char *source,
-	const struct remote_config *config, struct error *err);
+int object_new(struct origin **out, const char *source,
+	const struct object_config *config, struct error *err);
 
 /*
  * Ask the store once whether SOURCE can be read; waits at most 5 s. Returns 0,
  * or -errno with the problem and its remedy in err. Not needed for a mount
  * whose names are already known.
  */
-int remote_probe(struct origin *o, struct error *err);
+int object_probe(struct origin *o, struct error *err);
 
 /*
  * Get the size of one file of the source; waits until `until_ns` at most. 0, or
  * -errno with err set: -ENOENT if there is no such file.
  */
-int remote_size(struct origin *o, const char *path, uint64_t until_ns,
+int object_size(struct origin *o, const char *path, uint64_t until_ns,
 	uint64_t *size_bytes, struct error *err);
 
 /*
@@ -72,10 +72,10 @@ int remote_size(struct origin *o, const char *path, uint64_t until_ns,
  * most 4.5 s for the first byte, and as long for each further one. 0, or -errno
  * with err set.
  */
-int remote_fetch(const char *url, const struct remote_config *config,
+int object_fetch(const char *url, const struct object_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err);
 
 /* Get the message of the last failure; "" if there was none. */
-void remote_last_error(struct origin *o, struct error *err);
+void object_last_error(struct origin *o, struct error *err);
 
 #endif

@@ -19,10 +19,10 @@
 #include "origin/web/web.h"
 #include "origin/object/object.h"
 
-#define REMOTE_HOST_MAX URL_HOST_MAX
-#define REMOTE_REGION_MAX 64
+#define OBJECT_HOST_MAX URL_HOST_MAX
+#define OBJECT_REGION_MAX 64
 
-struct remote {
+struct object_origin {
 	struct origin base;
 	/* Set once. */
 	struct loops *loops;
@@ -51,8 +51,8 @@ struct remote {
 	/* Guards all members below and the object that a read's priv points to.
 	 * Rank: above the loops' locks. */
 	pthread_mutex_t lock;
-	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
-	char region[REMOTE_REGION_MAX];
+	char host[OBJECT_HOST_MAX]; /* with the port, if it is not the usual */
+	char region[OBJECT_REGION_MAX];
 	struct error last;    /* the last refusal, in words */
 	int last_status;      /* that it explains, or 0 */
 	unsigned told_hidden; /* bits of enum hidden */
@@ -61,12 +61,12 @@ struct remote {
 };
 
 /* One of the flags above. */
-static inline bool remote_flag(const atomic_bool *flag)
+static inline bool object_flag(const atomic_bool *flag)
 {
 	return atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-static inline void remote_set_flag(atomic_bool *flag, bool value)
+static inline void object_set_flag(atomic_bool *flag, bool value)
 {
 	atomic_store_explicit(flag, value, memory_order_relaxed);
 }
@@ -87,7 +87,7 @@ struct call_ops {
 
 struct call {
 	struct transfer t;
-	struct remote *r;
+	struct object_origin *r;
 	const struct call_ops *ops;
 	const char *method;
 	struct bytes path;  /* encoded, begins with '/' */
@@ -103,7 +103,7 @@ struct call {
 	/* Times, so far. */
 	unsigned throttled, renewed, moved, skewed, again;
 	unsigned generation; /* of the credentials that it was signed with */
-	char region[REMOTE_REGION_MAX]; /* that it was sent to */
+	char region[OBJECT_REGION_MAX]; /* that it was sent to */
 };
 
 /* The HTTP status of its answer. */
@@ -137,8 +137,8 @@ static inline void call_set_stall(struct call *c, unsigned seconds)
 }
 
 /* Zeroed memory becomes a call. Set path, query and more afterwards. */
-void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
-	const char *method);
+void call_init(struct call *c, struct object_origin *r,
+	const struct call_ops *ops, const char *method);
 
 /* Start on `l`; its thread. */
 void call_start(struct loop *l, struct call *c);
@@ -174,34 +174,34 @@ bool answer_failed(struct call *c, int status);
  */
 
 /* A loop for the next request. */
-struct loop *remote_loop(struct remote *r);
+struct loop *object_loop(struct object_origin *r);
 
-struct file_attr remote_dir_attr(const struct remote *r);
-struct file_attr remote_file_attr(
-	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag);
+struct file_attr object_dir_attr(const struct object_origin *r);
+struct file_attr object_file_attr(const struct object_origin *r, uint64_t size,
+	int64_t mtime_ns, uint64_t tag);
 
 /* The server had a version of this file, and the answer has none: it is that
  * of a proxy or a login page. */
-static inline bool remote_is_foreign(
+static inline bool object_is_foreign(
 	const struct file_version *known, const struct head *h)
 {
 	return (known->tag || known->mtime_ns) && !h->tag && !h->modified_ns;
 }
 
 /* The key of a path, to be freed; NULL: no memory. */
-char *remote_key(const struct remote *r, const char *path);
+char *object_key(const struct object_origin *r, const char *path);
 
 /* Are its listings in no order? */
-bool remote_lists_unordered(const struct remote *r);
+bool object_lists_unordered(const struct object_origin *r);
 
-/* Keep the reason of a failure and its remedy for remote_last_error(), and for
+/* Keep the reason of a failure and its remedy for object_last_error(), and for
  * origin_explain() with this status. */
-void remote_words(struct remote *r, int status, const char *words);
+void object_words(struct object_origin *r, int status, const char *words);
 
 /* The path of the last file whose size the server told, to be freed; NULL: no
  * file so far. Setting it takes `path`, which may be NULL. */
-char *remote_witness(struct remote *r);
-void remote_set_witness(struct remote *r, char *path);
+char *object_witness(struct object_origin *r);
+void object_set_witness(struct object_origin *r, char *path);
 
 /* Why a name is not shown. */
 enum hidden {
@@ -213,37 +213,38 @@ enum hidden {
 };
 
 /* Count a name that is not shown; the first one of each reason is logged. */
-void remote_hidden(struct remote *r, const char *key, enum hidden why);
+void object_hidden(struct object_origin *r, const char *key, enum hidden why);
 
 /* Answer with -ENOMEM, later; uses the request's priv. */
-void remote_late(struct remote *r, struct origin_request *q);
-void remote_answer_late(struct post *p);
+void object_late(struct object_origin *r, struct origin_request *q);
+void object_answer_late(struct post *p);
 
 /* Lock held: is it one of those? */
-bool remote_is_late(const struct remote *r, const struct origin_request *q);
+bool object_is_late(
+	const struct object_origin *r, const struct origin_request *q);
 
 /* -- object_probe.c
  * -------------------------------------------------------------------
  */
 
 /* A wrong start is to end within 5 s, all of it. */
-#define REMOTE_WAIT_NS (9 * NS_PER_S / 2)
+#define OBJECT_WAIT_NS (9 * NS_PER_S / 2)
 
 /* Why a request ended with this status: words are always set. */
-void remote_reason(struct origin *o, int status, struct error *why);
+void object_reason(struct origin *o, int status, struct error *why);
 
 /* -- object_read.c
  * ------------------------------------------------------------------
  */
 
-struct origin_file *remote_file_new(struct origin *o, const char *path);
-void remote_file_free(struct origin *o, struct origin_file *f);
-void remote_read(struct origin *o, struct origin_read *r);
-void remote_abandon(struct origin *o, struct origin_read *r);
+struct origin_file *object_file_new(struct origin *o, const char *path);
+void object_file_free(struct origin *o, struct origin_file *f);
+void object_read(struct origin *o, struct origin_read *r);
+void object_abandon(struct origin *o, struct origin_read *r);
 
-static inline struct remote *remote_of(struct origin *o)
+static inline struct object_origin *object_of(struct origin *o)
 {
-	return (struct remote *)(void *)o;
+	return (struct object_origin *)(void *)o;
 }
 
 #endif

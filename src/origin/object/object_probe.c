@@ -91,9 +91,9 @@ static int probe_wait(
 	return status;
 }
 
-void remote_reason(struct origin *o, int status, struct error *why)
+void object_reason(struct origin *o, int status, struct error *why)
 {
-	remote_last_error(o, why);
+	object_last_error(o, why);
 	if (!why->msg[0])
 		(void)error_set(why, status, "%s",
 			status == -ETIMEDOUT ? "no answer within 4.5 s; check "
@@ -103,10 +103,10 @@ void remote_reason(struct origin *o, int status, struct error *why)
 
 static int probe_failed(struct origin *o, int status, struct error *err)
 {
-	bool s3 = remote_of(o)->s3;
+	bool s3 = object_of(o)->s3;
 	struct error why;
 
-	remote_last_error(o, &why);
+	object_last_error(o, &why);
 	if (status == -EBADMSG && !why.msg[0])
 		return error_set(err, status,
 			"the server sent a listing that cannot be parsed; "
@@ -116,13 +116,13 @@ static int probe_failed(struct origin *o, int status, struct error *err)
 	if (s3 && status == -EACCES && strstr(why.msg, " AccessDenied: "))
 		return error_set(err, status,
 			"%s, or give the names with --manifest", why.msg);
-	remote_reason(o, status, &why);
+	object_reason(o, status, &why);
 	return error_set(err, status, "%s", why.msg);
 }
 
-int remote_probe(struct origin *o, struct error *err)
+int object_probe(struct origin *o, struct error *err)
 {
-	struct remote *r = remote_of(o);
+	struct object_origin *r = object_of(o);
 	struct store_question *q = probe_new("");
 	uint64_t none;
 	int status;
@@ -132,17 +132,17 @@ int remote_probe(struct origin *o, struct error *err)
 	q->list.path = q->path;
 	q->req.op = ORIGIN_LIST;
 	q->req.done = probe_done;
-	remote_set_flag(&r->alone, true);
+	object_set_flag(&r->alone, true);
 	if (r->s3)
 		s3_probe(r, &q->list);
 	else
 		names_probe(r, &q->list);
-	status = probe_wait(q, clock_now_ns() + REMOTE_WAIT_NS, &none);
-	remote_set_flag(&r->alone, false);
+	status = probe_wait(q, clock_now_ns() + OBJECT_WAIT_NS, &none);
+	object_set_flag(&r->alone, false);
 	return status < 0 ? probe_failed(o, status, err) : 0;
 }
 
-int remote_size(struct origin *o, const char *path, uint64_t until_ns,
+int object_size(struct origin *o, const char *path, uint64_t until_ns,
 	uint64_t *size_bytes, struct error *err)
 {
 	struct store_question *q = probe_new(path);
@@ -153,12 +153,12 @@ int remote_size(struct origin *o, const char *path, uint64_t until_ns,
 		return error_set(err, -ENOMEM, "%m");
 	q->stat.path = q->path;
 	q->req.done = probe_done;
-	remote_set_flag(&remote_of(o)->alone, true);
+	object_set_flag(&object_of(o)->alone, true);
 	origin_stat(o, &q->stat);
 	status = probe_wait(q, until_ns, size_bytes);
-	remote_set_flag(&remote_of(o)->alone, false);
+	object_set_flag(&object_of(o)->alone, false);
 	if (status == 0)
 		return 0;
-	remote_reason(o, status, &why);
+	object_reason(o, status, &why);
 	return error_set(err, status, "cannot read '%s': %s", path, why.msg);
 }

@@ -25,7 +25,7 @@
 #define SHORT_MAX ((size_t)256 << 10)
 
 struct origin_file {
-	struct remote *r;
+	struct object_origin *r;
 	_Atomic unsigned refs;	  /* the handle, and each get */
 	char etag[HEAD_ETAG_MAX]; /* r->lock: a strong one that was seen */
 	char path[];
@@ -39,7 +39,7 @@ struct get_try {
 };
 
 struct get {
-	struct remote *r;
+	struct object_origin *r;
 	struct origin_read *read;
 	struct origin_file *file;
 	struct loop *loop;
@@ -54,14 +54,14 @@ struct get {
 
 /* -- Files ----------------------------------------------------------------- */
 
-struct origin_file *remote_file_new(struct origin *o, const char *path)
+struct origin_file *object_file_new(struct origin *o, const char *path)
 {
 	size_t len = strlen(path) + 1;
 	struct origin_file *f = calloc(1, sizeof(*f) + len);
 
 	if (!f)
 		return NULL;
-	f->r = remote_of(o);
+	f->r = object_of(o);
 	atomic_init(&f->refs, 1);
 	memcpy(f->path, path, len);
 	return f;
@@ -73,7 +73,7 @@ static void file_put(struct origin_file *f)
 		free(f);
 }
 
-void remote_file_free(struct origin *o, struct origin_file *f)
+void object_file_free(struct origin *o, struct origin_file *f)
 {
 	(void)o;
 	file_put(f);
@@ -138,7 +138,7 @@ static int check_version(const struct get *g, const struct head *h)
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
 	/* A time may be that of an index whose server sends none. */
-	if (remote_is_foreign(want, h) && (want->tag || other_size))
+	if (object_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");
 	if (want->tag && h->tag != want->tag)
@@ -338,13 +338,13 @@ static void get_drop(struct post *p)
 	get_end(CONTAINER_OF(p, struct get, drop), -ECANCELED);
 }
 
-void remote_read(struct origin *o, struct origin_read *r)
+void object_read(struct origin *o, struct origin_read *r)
 {
-	struct remote *remote = remote_of(o);
+	struct object_origin *remote = object_of(o);
 	struct get *g = calloc(1, sizeof(*g));
 
 	if (!g) {
-		remote_late(remote, &r->req);
+		object_late(remote, &r->req);
 		return;
 	}
 	g->r = remote;
@@ -363,15 +363,15 @@ void remote_read(struct origin *o, struct origin_read *r)
 	loop_post(g->loop, &g->begin);
 }
 
-void remote_abandon(struct origin *o, struct origin_read *r)
+void object_abandon(struct origin *o, struct origin_read *r)
 {
-	struct remote *remote = remote_of(o);
+	struct object_origin *remote = object_of(o);
 	struct loop *woken = NULL;
 	struct get *g;
 
 	pthread_mutex_lock(&remote->lock);
 	g = r->req.priv;
-	if (g && !remote_is_late(remote, &r->req) &&
+	if (g && !object_is_late(remote, &r->req) &&
 		loop_put(g->loop, &g->drop))
 		woken = g->loop;
 	pthread_mutex_unlock(&remote->lock);

@@ -16,12 +16,12 @@
 
 /* -- What its requests have in common -------------------------------------- */
 
-struct loop *remote_loop(struct remote *r)
+struct loop *object_loop(struct object_origin *r)
 {
 	return loops_pick(r->loops);
 }
 
-struct file_attr remote_dir_attr(const struct remote *r)
+struct file_attr object_dir_attr(const struct object_origin *r)
 {
 	return (struct file_attr){
 		.kind = KIND_DIR,
@@ -31,8 +31,8 @@ struct file_attr remote_dir_attr(const struct remote *r)
 	};
 }
 
-struct file_attr remote_file_attr(
-	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag)
+struct file_attr object_file_attr(const struct object_origin *r, uint64_t size,
+	int64_t mtime_ns, uint64_t tag)
 {
 	return (struct file_attr){
 		.version = {size, mtime_ns, tag},
@@ -43,14 +43,14 @@ struct file_attr remote_file_attr(
 	};
 }
 
-char *remote_key(const struct remote *r, const char *path)
+char *object_key(const struct object_origin *r, const char *path)
 {
 	char *key;
 
 	return asprintf(&key, "%s%s", r->prefix, path) < 0 ? NULL : key;
 }
 
-bool remote_lists_unordered(const struct remote *r)
+bool object_lists_unordered(const struct object_origin *r)
 {
 	static const char mark[] = "--x-s3";
 	size_t len = strlen(r->bucket), n = sizeof(mark) - 1;
@@ -60,7 +60,7 @@ bool remote_lists_unordered(const struct remote *r)
 
 /* -- What others are told -------------------------------------------------- */
 
-void remote_words(struct remote *r, int status, const char *words)
+void object_words(struct object_origin *r, int status, const char *words)
 {
 	LOCK_SCOPE(&r->lock);
 
@@ -68,14 +68,14 @@ void remote_words(struct remote *r, int status, const char *words)
 	r->last_status = status;
 }
 
-char *remote_witness(struct remote *r)
+char *object_witness(struct object_origin *r)
 {
 	LOCK_SCOPE(&r->lock);
 
 	return r->witness ? strdup(r->witness) : NULL;
 }
 
-void remote_set_witness(struct remote *r, char *path)
+void object_set_witness(struct object_origin *r, char *path)
 {
 	char *old;
 
@@ -86,7 +86,7 @@ void remote_set_witness(struct remote *r, char *path)
 	free(old);
 }
 
-void remote_hidden(struct remote *r, const char *key, enum hidden why)
+void object_hidden(struct object_origin *r, const char *key, enum hidden why)
 {
 	static const char *const reasons[] = {
 		[HIDDEN_NAME] = "its name cannot be a path",
@@ -113,9 +113,9 @@ void remote_hidden(struct remote *r, const char *key, enum hidden why)
 /* -- Requests for which there is no memory ----------------------------------
  */
 
-void remote_answer_late(struct post *p)
+void object_answer_late(struct post *p)
 {
-	struct remote *r = CONTAINER_OF(p, struct remote, late);
+	struct object_origin *r = CONTAINER_OF(p, struct object_origin, late);
 	struct origin_request *q;
 
 	pthread_mutex_lock(&r->lock);
@@ -128,7 +128,7 @@ void remote_answer_late(struct post *p)
 	pthread_mutex_unlock(&r->lock);
 }
 
-void remote_late(struct remote *r, struct origin_request *q)
+void object_late(struct object_origin *r, struct origin_request *q)
 {
 	pthread_mutex_lock(&r->lock);
 	q->priv = r->no_memory;
@@ -137,7 +137,8 @@ void remote_late(struct remote *r, struct origin_request *q)
 	loop_post(r->late_loop, &r->late);
 }
 
-bool remote_is_late(const struct remote *r, const struct origin_request *q)
+bool object_is_late(
+	const struct object_origin *r, const struct origin_request *q)
 {
 	ASSERT_HELD(&r->lock);
 	for (const struct origin_request *at = r->no_memory; at; at = at->priv)

@@ -61,7 +61,7 @@ static void page_taken(struct s3_range *x)
 		!(g->probe && x->page.n > 0);
 	if (more && range_stands_still(x, &p)) {
 		rc = -EPROTONOSUPPORT;
-		remote_words(g->r, rc,
+		object_words(g->r, rc,
 			"the server's listing does not advance: its pages have "
 			"no new keys; check that --endpoint-url is an S3 "
 			"store, or give the names with --manifest");
@@ -179,7 +179,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 	call_init(&x->call, g->r, &range_ops, "GET");
 	call_set_stall(&x->call, g->probe ? 0 : PAGE_STALL_S);
 	x->g = g;
-	x->loop = remote_loop(g->r);
+	x->loop = object_loop(g->r);
 	post_init(&x->begin, range_begin);
 	g->ranges++;
 	return x;
@@ -263,14 +263,14 @@ static struct s3_range *range_split(
 static int empty_status(const struct s3_listing *g)
 {
 	if (g->sizeless) {
-		remote_words(g->r, -EPROTONOSUPPORT,
+		object_words(g->r, -EPROTONOSUPPORT,
 			"the server lists keys without their sizes; check that "
 			"--endpoint-url is an S3 store, or give the names with "
 			"--manifest");
 		return -EPROTONOSUPPORT;
 	}
-	remote_words(g->r, -ENOENT,
-		"there are no keys below this prefix; check it");
+	object_words(
+		g->r, -ENOENT, "there are no keys below this prefix; check it");
 	return -ENOENT;
 }
 
@@ -305,7 +305,8 @@ static void range_end(struct s3_range *x, int status)
 		listing_end(g);
 }
 
-static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
+static void listing_begin(
+	struct object_origin *r, struct origin_list *l, bool probe)
 {
 	struct s3_listing *g = calloc(1, sizeof(*g));
 	struct s3_range *x = NULL;
@@ -316,7 +317,7 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		g->r = r;
 		g->l = l;
 		g->probe = probe;
-		g->unordered = remote_lists_unordered(r);
+		g->unordered = object_lists_unordered(r);
 		lock_init(&g->lock, RANK_LISTING);
 		pthread_mutex_lock(&g->lock);
 		x = range_new(g);
@@ -326,18 +327,18 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		if (g)
 			free(g->prefix);
 		free(g);
-		remote_late(r, &l->req);
+		object_late(r, &l->req);
 		return;
 	}
 	loop_post(x->loop, &x->begin);
 }
 
-void s3_list(struct remote *r, struct origin_list *l)
+void s3_list(struct object_origin *r, struct origin_list *l)
 {
 	listing_begin(r, l, false);
 }
 
-void s3_probe(struct remote *r, struct origin_list *l)
+void s3_probe(struct object_origin *r, struct origin_list *l)
 {
 	listing_begin(r, l, true);
 }

@@ -6,18 +6,18 @@
 #include "origin/object/object_impl.h"
 
 /* List l->path; deep listings run in parallel. Any thread. */
-void s3_list(struct remote *r, struct origin_list *l);
+void s3_list(struct object_origin *r, struct origin_list *l);
 
 /* List a single key, to learn whether there is any: the status of done() says
  * so; batch() gets no entries. */
-void s3_probe(struct remote *r, struct origin_list *l);
+void s3_probe(struct object_origin *r, struct origin_list *l);
 
 /* Look up one name with one or two requests. Any thread. */
-void s3_stat(struct remote *r, struct origin_stat *s);
+void s3_stat(struct object_origin *r, struct origin_stat *s);
 
 /* The prefix of all keys below a path of the source, to be freed; NULL: no
  * memory, or too long for a key. */
-char *s3_keys_below(const struct remote *r, const char *path);
+char *s3_keys_below(const struct object_origin *r, const char *path);
 
 /*
  * Find points that split the keys after `a` (bytewise), up to `b` or to the end

@@ -24,7 +24,7 @@ static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
 		return; /* the listing proper will see it */
-	remote_hidden(g->r, key, why);
+	object_hidden(g->r, key, why);
 }
 
 /* Lock held: a key below the listing's prefix as a name. */
@@ -44,10 +44,10 @@ static void take_name(
 		hide_key(g, bytes_get(&x->page.text) + o->key, HIDDEN_NAME);
 	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
 		x->entries[p->n++] = (struct file_entry){
-			.name = name, .attr = remote_dir_attr(g->r)};
+			.name = name, .attr = object_dir_attr(g->r)};
 	else
 		x->entries[p->n++] = (struct file_entry){.name = name,
-			.attr = remote_file_attr(
+			.attr = object_file_attr(
 				g->r, o->size_bytes, o->mtime_ns, o->tag)};
 }
 

@@ -16,7 +16,7 @@
 
 struct s3_look {
 	struct call call;
-	struct remote *r;
+	struct object_origin *r;
 	struct loop *loop;
 	struct post begin;
 	struct origin_stat *stat;
@@ -27,7 +27,7 @@ struct s3_look {
 	char *key;
 };
 
-char *s3_keys_below(const struct remote *r, const char *path)
+char *s3_keys_below(const struct object_origin *r, const char *path)
 {
 	char dir[S3_KEY_MAX + 2];
 	int n = snprintf(dir, sizeof(dir), "%s%s", path, *path ? "/" : "");
@@ -35,7 +35,7 @@ char *s3_keys_below(const struct remote *r, const char *path)
 
 	if (n < 0 || (size_t)n >= sizeof(dir))
 		return NULL;
-	prefix = remote_key(r, dir);
+	prefix = object_key(r, dir);
 	if (prefix && strlen(prefix) > S3_KEY_MAX) {
 		free(prefix);
 		return NULL;
@@ -64,7 +64,7 @@ static void look_end(struct s3_look *k, int status)
 
 static void look_found_dir(struct s3_look *k)
 {
-	k->attr = remote_dir_attr(k->r);
+	k->attr = object_dir_attr(k->r);
 	look_end(k, 0);
 }
 
@@ -115,7 +115,7 @@ static enum relation relation_of(const struct s3_look *k, size_t i)
 static void take_file(struct s3_look *k, const struct s3_object *o)
 {
 	k->found = true;
-	k->attr = remote_file_attr(k->r, o->size_bytes, o->mtime_ns, o->tag);
+	k->attr = object_file_attr(k->r, o->size_bytes, o->mtime_ns, o->tag);
 }
 
 /* A directory hides a file of its name. */
@@ -202,20 +202,20 @@ static void look_begin(struct post *p)
 		look_send(k);
 }
 
-void s3_stat(struct remote *r, struct origin_stat *s)
+void s3_stat(struct object_origin *r, struct origin_stat *s)
 {
 	struct s3_look *k = calloc(1, sizeof(*k));
 
 	if (k)
-		k->key = remote_key(r, s->path);
+		k->key = object_key(r, s->path);
 	if (!k || !k->key) {
 		free(k);
-		remote_late(r, &s->req);
+		object_late(r, &s->req);
 		return;
 	}
 	call_init(&k->call, r, &look_ops, "GET");
 	k->r = r;
-	k->loop = remote_loop(r);
+	k->loop = object_loop(r);
 	post_init(&k->begin, look_begin);
 	k->stat = s;
 	loop_post(k->loop, &k->begin);

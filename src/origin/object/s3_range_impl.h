@@ -8,7 +8,7 @@
 #include "origin/object/s3_page_impl.h"
 
 struct s3_listing {
-	struct remote *r;
+	struct object_origin *r;
 	struct origin_list *l;
 	char *prefix;	      /* of the keys, the origin's own included */
 	bool unordered;	      /* a kind of bucket that sorts nothing */

@@ -60,7 +60,7 @@ static size_t trimmed_length(const char *text)
 	return len;
 }
 
-int remote_resolve(const char *source, char **out, struct error *err)
+int object_resolve(const char *source, char **out, struct error *err)
 {
 	const char *after = strstr(source, "://");
 	size_t len, host;
@@ -93,7 +93,8 @@ int remote_resolve(const char *source, char **out, struct error *err)
 
 /* -- Endpoints ------------------------------------------------------------- */
 
-static int parse_endpoint(struct remote *r, const char *text, struct error *err)
+static int parse_endpoint(
+	struct object_origin *r, const char *text, struct error *err)
 {
 	struct url url;
 	int rc = url_parse(text, &url);
@@ -117,11 +118,11 @@ static const char *first_of(const char *a, const char *b, const char *c)
 }
 
 static void site_find_region(
-	struct remote *r, const struct remote_config *config)
+	struct object_origin *r, const struct object_config *config)
 {
 	const char *region = first_of(config->region, getenv("AWS_REGION"),
 		getenv("AWS_DEFAULT_REGION"));
-	char text[REMOTE_REGION_MAX] = "";
+	char text[OBJECT_REGION_MAX] = "";
 
 	if (region && strlen(region) < sizeof(text))
 		strcpy(text, region);
@@ -131,7 +132,7 @@ static void site_find_region(
 	strcpy(r->region, text);
 }
 
-static void aws_host(struct remote *r)
+static void aws_host(struct object_origin *r)
 {
 	const char *cn = strncmp(r->region, "cn-", 3) == 0 ? ".cn" : "";
 	const char *bucket = r->path_style ? "" : r->bucket;
@@ -140,7 +141,7 @@ static void aws_host(struct remote *r)
 		bucket, *bucket ? "." : "", r->region, cn);
 }
 
-void site_set_region(struct remote *r, const char *region)
+void site_set_region(struct object_origin *r, const char *region)
 {
 	LOCK_SCOPE(&r->lock);
 
@@ -153,7 +154,7 @@ void site_set_region(struct remote *r, const char *region)
 		aws_host(r);
 }
 
-static int open_bucket(struct remote *r, const char *source)
+static int open_bucket(struct object_origin *r, const char *source)
 {
 	const char *bucket = source + strlen(S3);
 	const char *slash = strchr(bucket, '/');
@@ -169,7 +170,7 @@ static int open_bucket(struct remote *r, const char *source)
 	return r->bucket && r->prefix && !bytes_failed(&prefix) ? 0 : -ENOMEM;
 }
 
-static int open_aws(struct remote *r)
+static int open_aws(struct object_origin *r)
 {
 	r->aws = true;
 	r->scheme = strdup("https");
@@ -181,7 +182,7 @@ static int open_aws(struct remote *r)
 }
 
 /* Path style: the bucket is the first part of the path. */
-static int add_bucket(struct remote *r)
+static int add_bucket(struct object_origin *r)
 {
 	struct bytes path = {0};
 
@@ -193,7 +194,7 @@ static int add_bucket(struct remote *r)
 
 /* The URL of a store that is not AWS; false: none is given. */
 static bool find_endpoint(
-	const struct remote_config *config, char *out, size_t size)
+	const struct object_config *config, char *out, size_t size)
 {
 	const char *given = first_of(config->endpoint_url,
 		getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"));
@@ -205,8 +206,8 @@ static bool find_endpoint(
 	return true;
 }
 
-static int open_s3(struct remote *r, const char *source,
-	const struct remote_config *config, struct error *err)
+static int open_s3(struct object_origin *r, const char *source,
+	const struct object_config *config, struct error *err)
 {
 	char endpoint[ENDPOINT_MAX] = "";
 	int rc = open_bucket(r, source);
@@ -236,14 +237,14 @@ static bool is_of_aws(const char *host)
 }
 
 /* A form that no source has, and the same for the same objects. */
-int remote_dataset(const char *source, const struct remote_config *config,
+int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err)
 {
 	char endpoint[ENDPOINT_MAX] = "";
 	struct bytes text = {0};
 	struct url url;
 
-	/* remote_new() says what is wrong with a URL that cannot be parsed. */
+	/* object_new() says what is wrong with a URL that cannot be parsed. */
 	if (is_s3(source) &&
 		find_endpoint(config, endpoint, sizeof(endpoint)) &&
 		url_parse(endpoint, &url) == 0) {
@@ -262,8 +263,8 @@ int remote_dataset(const char *source, const struct remote_config *config,
 	return 0;
 }
 
-int site_open(struct remote *r, const char *source,
-	const struct remote_config *config, struct error *err)
+int site_open(struct object_origin *r, const char *source,
+	const struct object_config *config, struct error *err)
 {
 	r->s3 = is_s3(source);
 	if (r->s3)
@@ -274,7 +275,7 @@ int site_open(struct remote *r, const char *source,
 	return parse_endpoint(r, source, err);
 }
 
-void site_release(struct remote *r)
+void site_release(struct object_origin *r)
 {
 	free(r->scheme);
 	free(r->bucket);

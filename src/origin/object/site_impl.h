@@ -8,11 +8,11 @@
 #include "origin/object/object_impl.h"
 
 /* Fill in scheme, host, base_path, bucket, prefix, region. -errno, err set. */
-int site_open(struct remote *r, const char *source,
-	const struct remote_config *config, struct error *err);
-void site_release(struct remote *r);
+int site_open(struct object_origin *r, const char *source,
+	const struct object_config *config, struct error *err);
+void site_release(struct object_origin *r);
 
 /* The bucket turned out to be in another region. Any thread. */
-void site_set_region(struct remote *r, const char *region);
+void site_set_region(struct object_origin *r, const char *region);
 
 #endif
