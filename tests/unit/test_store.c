@@ -502,7 +502,7 @@ END_TEST
 
 #define INDEX_ENTRIES 400000
 
-static void charge_nothing(void *arg, const struct index_ref *ref)
+static void charge_nothing(void *arg, const struct entry_ref *ref)
 {
 	(void)arg;
 	(void)ref;
@@ -511,23 +511,23 @@ static void charge_nothing(void *arg, const struct index_ref *ref)
 /* Seconds to index all entries, as if sub-directories were read in order. */
 static double time_to_adopt(bool in_order)
 {
-	struct index *x = index_new();
+	struct entries *x = entries_new();
 	clock_t begin = clock();
 	int64_t adopted = 0;
 
 	ck_assert_ptr_nonnull(x);
 	for (uint64_t i = 0; i < INDEX_ENTRIES; i++) {
 		uint64_t sub = in_order ? i * 256 / INDEX_ENTRIES : i % 256;
-		struct index_ref ref = {.key = hash128(&i, sizeof(i)),
+		struct entry_ref ref = {.key = hash128(&i, sizeof(i)),
 					 .item_bytes = 1},
 				 now;
 
 		ref.key.hi = ref.key.hi >> 8 | sub << 56;
-		adopted += index_adopt(x, &ref, charge_nothing, NULL, &now);
+		adopted += entries_adopt(x, &ref, charge_nothing, NULL, &now);
 	}
 	begin = clock() - begin;
 	ck_assert_int_eq(adopted, INDEX_ENTRIES);
-	index_free(x);
+	entries_free(x);
 	return (double)begin / CLOCKS_PER_SEC;
 }
 

@@ -245,7 +245,7 @@ END_TEST
 
 /* -- the index by itself, for what timing seldom brings about -- */
 
-static void count_charge(void *arg, const struct index_ref *ref)
+static void count_charge(void *arg, const struct entry_ref *ref)
 {
 	(void)ref;
 	++*(unsigned int *)arg;
@@ -253,24 +253,27 @@ static void count_charge(void *arg, const struct index_ref *ref)
 
 START_TEST(test_index_does_not_adopt_what_was_dropped_during_the_scan)
 {
-	struct index *x = index_new();
-	struct index_ref ref = {fixture_key(1), 10, 0}, now;
+	struct entries *x = entries_new();
+	struct entry_ref ref = {fixture_key(1), 10, 0}, now;
 	unsigned int charged = 0;
 
-	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 1);
-	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 0);
-	ck_assert(index_drop(x, ref.key, &now));
-	ck_assert(!index_drop(x, ref.key, &now));
-	index_forget(x, ref.key);
+	ck_assert_int_eq(
+		entries_adopt(x, &ref, count_charge, &charged, &now), 1);
+	ck_assert_int_eq(
+		entries_adopt(x, &ref, count_charge, &charged, &now), 0);
+	ck_assert(entries_drop(x, ref.key, &now));
+	ck_assert(!entries_drop(x, ref.key, &now));
+	entries_forget(x, ref.key);
 	/* The scan has read the name before it was deleted. */
-	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 0);
+	ck_assert_int_eq(
+		entries_adopt(x, &ref, count_charge, &charged, &now), 0);
 	ck_assert_uint_eq(charged, 1);
-	index_scanned(x);
-	ck_assert_int_eq(index_find(x, ref.key, &now), INDEX_ABSENT);
-	ck_assert_int_eq(index_claim(x, &ref), 1);
-	index_forget(x, ref.key);
-	ck_assert_int_eq(index_claim(x, &ref), 1);
-	index_free(x);
+	entries_scanned(x);
+	ck_assert_int_eq(entries_find(x, ref.key, &now), ENTRY_ABSENT);
+	ck_assert_int_eq(entries_claim(x, &ref), 1);
+	entries_forget(x, ref.key);
+	ck_assert_int_eq(entries_claim(x, &ref), 1);
+	entries_free(x);
 }
 END_TEST
 
@@ -280,65 +283,68 @@ END_TEST
  */
 START_TEST(test_index_adopts_nothing_after_the_scan)
 {
-	struct index *x = index_new();
-	struct index_ref ref = {fixture_key(1), 10, 0}, now;
+	struct entries *x = entries_new();
+	struct entry_ref ref = {fixture_key(1), 10, 0}, now;
 	unsigned int charged = 0;
 
-	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 1);
-	index_scanned(x);
-	ck_assert(index_drop(x, ref.key, &now));
-	index_forget(x, ref.key);
-	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 0);
+	ck_assert_int_eq(
+		entries_adopt(x, &ref, count_charge, &charged, &now), 1);
+	entries_scanned(x);
+	ck_assert(entries_drop(x, ref.key, &now));
+	entries_forget(x, ref.key);
+	ck_assert_int_eq(
+		entries_adopt(x, &ref, count_charge, &charged, &now), 0);
 	ck_assert_uint_eq(charged, 1);
-	ck_assert_int_eq(index_find(x, ref.key, &now), INDEX_ABSENT);
-	index_free(x);
+	ck_assert_int_eq(entries_find(x, ref.key, &now), ENTRY_ABSENT);
+	entries_free(x);
 }
 END_TEST
 
 START_TEST(test_index_drops_what_was_invalidated_while_it_was_linked)
 {
-	struct index *x = index_new();
-	struct index_ref ref = {fixture_key(1), 10, 0}, now;
+	struct entries *x = entries_new();
+	struct entry_ref ref = {fixture_key(1), 10, 0}, now;
 
-	index_scanned(x);
-	ck_assert_int_eq(index_claim(x, &ref), 1);
-	ck_assert_int_eq(index_claim(x, &ref), 0);
-	ck_assert(!index_drop(x, ref.key, &now));
-	ck_assert(!index_publish(x, ref.key));
-	index_forget(x, ref.key);
-	ck_assert_int_eq(index_find(x, ref.key, &now), INDEX_ABSENT);
-	index_free(x);
+	entries_scanned(x);
+	ck_assert_int_eq(entries_claim(x, &ref), 1);
+	ck_assert_int_eq(entries_claim(x, &ref), 0);
+	ck_assert(!entries_drop(x, ref.key, &now));
+	ck_assert(!entries_publish(x, ref.key));
+	entries_forget(x, ref.key);
+	ck_assert_int_eq(entries_find(x, ref.key, &now), ENTRY_ABSENT);
+	entries_free(x);
 }
 END_TEST
 
 START_TEST(test_index_finds_all_of_many_while_half_of_them_go)
 {
-	struct index *x = index_new();
-	struct index_ref now;
+	struct entries *x = entries_new();
+	struct entry_ref now;
 	unsigned int charged = 0;
 	const uint64_t n = 20000;
 
 	for (uint64_t i = 0; i < n; i++) {
-		struct index_ref ref = {fixture_key(i), i + 1, i % 16};
+		struct entry_ref ref = {fixture_key(i), i + 1, i % 16};
 
 		ck_assert_int_eq(
-			index_adopt(x, &ref, count_charge, &charged, &now), 1);
+			entries_adopt(x, &ref, count_charge, &charged, &now),
+			1);
 	}
-	index_scanned(x);
+	entries_scanned(x);
 	for (uint64_t i = 0; i < n; i += 2) {
-		ck_assert(index_drop(x, fixture_key(i), &now));
-		index_forget(x, fixture_key(i));
+		ck_assert(entries_drop(x, fixture_key(i), &now));
+		entries_forget(x, fixture_key(i));
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		enum index_state want = i % 2 ? INDEX_RESIDENT : INDEX_ABSENT;
+		enum entry_state want = i % 2 ? ENTRY_RESIDENT : ENTRY_ABSENT;
 
-		ck_assert_int_eq(index_find(x, fixture_key(i), &now), want);
+		ck_assert_int_eq(entries_find(x, fixture_key(i), &now), want);
 		if (i % 2) {
 			ck_assert_uint_eq(now.item_bytes, i + 1);
 			ck_assert_uint_eq(now.tier, i % 16);
 		}
 	}
-	index_free(x);
+	entries_free(x);
 }
 END_TEST
 

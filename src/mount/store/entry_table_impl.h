@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index: the set of entries in memory, so that a look-up costs no system
+ * The set of entries in memory, so that a look-up costs no system
  * call and every entry is charged once. Each entry has one slot:
  *
  *   absent --claim--> LINKING --publish--> RESIDENT --drop--> DROPPING
@@ -23,29 +23,29 @@
 
 #include "common/base/hash.h"
 
-enum index_state {
-	INDEX_ABSENT,
-	INDEX_LINKING,
-	INDEX_RESIDENT,
-	INDEX_DROPPING,
-	INDEX_GONE,
+enum entry_state {
+	ENTRY_ABSENT,
+	ENTRY_LINKING,
+	ENTRY_RESIDENT,
+	ENTRY_DROPPING,
+	ENTRY_GONE,
 };
 
-struct index_ref {
+struct entry_ref {
 	struct hash128 key;
 	uint64_t item_bytes;
 	size_t tier;
 };
 
-struct index;
+struct entries;
 
 /* NULL for want of memory. */
-struct index *index_new(void);
-void index_free(struct index *x);
+struct entries *entries_new(void);
+void entries_free(struct entries *x);
 
 /* The state of a key; *ref is filled in unless it is absent. */
-enum index_state index_find(
-	struct index *x, struct hash128 key, struct index_ref *ref);
+enum entry_state entries_find(
+	struct entries *x, struct hash128 key, struct entry_ref *ref);
 
 /*
  * absent -> RESIDENT: returns 1, after charge(arg, ref) was called with the
@@ -53,38 +53,38 @@ enum index_state index_find(
  * if the directories have been read, as the entry has then been deleted. Or
  * -ENOMEM.
  */
-typedef void index_charge_fn(void *arg, const struct index_ref *ref);
-int index_adopt(struct index *x, const struct index_ref *ref,
-	index_charge_fn *charge, void *arg, struct index_ref *now);
+typedef void entries_charge_fn(void *arg, const struct entry_ref *ref);
+int entries_adopt(struct entries *x, const struct entry_ref *ref,
+	entries_charge_fn *charge, void *arg, struct entry_ref *now);
 
 /* absent -> LINKING: returns 1, 0 if there is a slot, or -ENOMEM. */
-int index_claim(struct index *x, const struct index_ref *ref);
+int entries_claim(struct entries *x, const struct entry_ref *ref);
 
 /* LINKING: the entry goes to another tier. */
-void index_move(struct index *x, struct hash128 key, size_t tier);
+void entries_move(struct entries *x, struct hash128 key, size_t tier);
 
 /*
  * LINKING -> RESIDENT: returns true. Returns false if the entry should be
  * dropped by now: it is then DROPPING.
  */
-bool index_publish(struct index *x, struct hash128 key);
+bool entries_publish(struct entries *x, struct hash128 key);
 
 /*
  * RESIDENT -> DROPPING: returns true, and *ref. Returns false if there is no
  * such entry; one that is LINKING becomes DROPPING when it is complete.
  */
-bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref);
+bool entries_drop(struct entries *x, struct hash128 key, struct entry_ref *ref);
 
 /* DROPPING -> RESIDENT, for an entry that could not be deleted or is another
  * file now. */
-void index_restore(struct index *x, struct hash128 key);
+void entries_restore(struct entries *x, struct hash128 key);
 
 /* LINKING or DROPPING -> absent. */
-void index_forget(struct index *x, struct hash128 key);
+void entries_forget(struct entries *x, struct hash128 key);
 
 /* The directories have been read: GONE slots are removed, and no entry is
  * adopted any more. */
-void index_scanned(struct index *x);
+void entries_scanned(struct entries *x);
 
 /*
  * Marks. unkeep_all() clears the mark of every entry; keep(), keep_sizes() for
@@ -92,9 +92,10 @@ void index_scanned(struct index *x);
  * `max` unmarked RESIDENT entries to DROPPING and returns their number; 0:
  * there are none left.
  */
-void index_unkeep_all(struct index *x);
-void index_keep(struct index *x, struct hash128 key);
-void index_keep_sizes(struct index *x, uint64_t one, uint64_t other);
-size_t index_drop_unkept(struct index *x, struct index_ref *refs, size_t max);
+void entries_unkeep_all(struct entries *x);
+void entries_keep(struct entries *x, struct hash128 key);
+void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other);
+size_t entries_drop_unkept(
+	struct entries *x, struct entry_ref *refs, size_t max);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The store: opening and closing, look-ups, admission, publication, and the
  * deletion of entries whose version no longer exists. Owns struct store. Any
- * thread enters it; the locks are those of the index's shards and of the tiers,
+ * thread enters it; the locks are those of shards of entries and of the tiers,
  * taken there.
  */
 #include "mount/store/store.h"
@@ -96,7 +96,7 @@ static void free_store(struct store *s, bool undo)
 		/* A tier that failed to open is undone in any case. */
 		tier_close(
 			&s->tiers[i], undo || !tier_has_identity(&s->tiers[i]));
-	index_free(s->index);
+	entries_free(s->entries);
 	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
 	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */
 	free(s);
@@ -116,8 +116,8 @@ static struct store *new_store(
 	s->file_mode = config->group ? 0640 : 0600;
 	lock_init(&s->ready_lock, RANK_READY);
 	(void)pthread_cond_init(&s->ready_cond, NULL); /* cannot fail */
-	s->index = index_new();
-	if (!s->index) {
+	s->entries = entries_new();
+	if (!s->entries) {
 		free_store(s, true);
 		return NULL;
 	}
@@ -174,7 +174,7 @@ void store_wait_ready(struct store *s)
 		(void)pthread_cond_wait(&s->ready_cond, &s->ready_lock);
 }
 
-static void charge_ref(void *arg, const struct index_ref *ref)
+static void charge_ref(void *arg, const struct entry_ref *ref)
 {
 	struct store *s = arg;
 
@@ -182,49 +182,50 @@ static void charge_ref(void *arg, const struct index_ref *ref)
 }
 
 int store_adopt(
-	struct store *s, const struct index_ref *ref, struct index_ref *now)
+	struct store *s, const struct entry_ref *ref, struct entry_ref *now)
 {
-	return index_adopt(s->index, ref, charge_ref, s, now);
+	return entries_adopt(s->entries, ref, charge_ref, s, now);
 }
 
 /* Before ready: look for an entry in the tiers and adopt it. */
 static bool store_locate(struct store *s, struct hash128 key,
-	uint64_t item_bytes, struct index_ref *ref)
+	uint64_t item_bytes, struct entry_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
-	struct index_ref now;
+	struct entry_ref now;
 	struct stat st;
 
 	(void)entry_path(path, key, item_bytes);
 	for (size_t i = 0; i < s->ntiers; i++) {
-		*ref = (struct index_ref){key, item_bytes, i};
+		*ref = (struct entry_ref){key, item_bytes, i};
 		if (fstatat(s->tiers[i].fd, path, &st, AT_SYMLINK_NOFOLLOW) ||
 			!S_ISREG(st.st_mode))
 			continue;
 		if (store_adopt(s, ref, &now) == 0)
-			return index_find(s->index, key, ref) == INDEX_RESIDENT;
-		return true; /* without memory it is not indexed */
+			return entries_find(s->entries, key, ref) ==
+				ENTRY_RESIDENT;
+		return true; /* without memory it is not known */
 	}
 	return false;
 }
 
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
-	struct index_ref *ref)
+	struct entry_ref *ref)
 {
 	/* Read before the look-up: an entry missing after that exists nowhere.
 	 */
 	bool ready = store_ready(s);
-	enum index_state state = index_find(s->index, key, ref);
+	enum entry_state state = entries_find(s->entries, key, ref);
 
-	if (state == INDEX_RESIDENT)
+	if (state == ENTRY_RESIDENT)
 		return ref->item_bytes == item_bytes;
-	return !ready && state == INDEX_ABSENT &&
+	return !ready && state == ENTRY_ABSENT &&
 		store_locate(s, key, item_bytes, ref);
 }
 
 bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	struct index_ref ref;
+	struct entry_ref ref;
 
 	return store_find(s, key, item_bytes, &ref);
 }
@@ -339,7 +340,7 @@ void store_unreserve(struct store *s, struct reservation *r)
  * The tier of the reservation failed with `rc`: choose another one. False: none
  * can take it. `failed` is a bit mask of the tiers that failed.
  */
-static bool next_tier(struct store *s, struct index_ref *ref, int rc,
+static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
 {
 	char path[ENTRY_PATH_MAX];
@@ -353,13 +354,13 @@ static bool next_tier(struct store *s, struct index_ref *ref, int rc,
 	if (!reserve_in(s, ref->item_bytes, *failed, tier_reserve_well, r))
 		return false;
 	ref->tier = r->tier;
-	index_move(s->index, ref->key, r->tier);
+	entries_move(s->entries, ref->key, r->tier);
 	return true;
 }
 
 /* Write the entry where possible; its slot is ours. */
 static int write_somewhere(struct store *s, struct reservation *r,
-	struct index_ref *ref, const void *data)
+	struct entry_ref *ref, const void *data)
 {
 	unsigned failed = 0;
 	int rc;
@@ -373,26 +374,26 @@ static int write_somewhere(struct store *s, struct reservation *r,
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes)
 {
-	struct index_ref ref = {key, item_bytes, r->tier};
+	struct entry_ref ref = {key, item_bytes, r->tier};
 	int rc;
 
 	assert(r->charged_bytes ==
 		tier_charge_of(&s->tiers[r->tier], item_bytes));
-	rc = index_claim(s->index, &ref);
+	rc = entries_claim(s->entries, &ref);
 	if (rc <= 0) {
 		store_unreserve(s, r);
 		return rc < 0 ? rc : -EEXIST;
 	}
 	rc = write_somewhere(s, r, &ref, data);
 	if (rc < 0) {
-		index_forget(s->index, key);
+		entries_forget(s->entries, key);
 		store_unreserve(s, r);
 		return rc;
 	}
 	if (tier_commit(&s->tiers[r->tier], item_bytes))
 		store_report_turn(s, r->tier, EVENT_TIER_BACK);
 	r->charged_bytes = 0;
-	if (!index_publish(s->index, key) &&
+	if (!entries_publish(s->entries, key) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL))
 		COUNT(s->counters, invalidated);
 	return 0;
@@ -415,7 +416,7 @@ static int store_check_name(const struct tier *t, const char *path,
 	return 0;
 }
 
-bool store_remove(struct store *s, const struct index_ref *ref,
+bool store_remove(struct store *s, const struct entry_ref *ref,
 	enum removal removal, const struct stat *seen)
 {
 	struct tier *t = &s->tiers[ref->tier];
@@ -430,22 +431,22 @@ bool store_remove(struct store *s, const struct index_ref *ref,
 		if (rc != -EEXIST)
 			store_failed(s, ref->tier, EVENT_TIER_DELETE_FAILED,
 				path, rc);
-		index_restore(s->index, ref->key);
+		entries_restore(s->entries, ref->key);
 		return false;
 	}
 	tier_uncharge(t, ref->item_bytes);
 	note_room(s, ref->tier);
-	index_forget(s->index, ref->key);
+	entries_forget(s->entries, ref->key);
 	return true;
 }
 
 static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	struct index_ref ref;
+	struct entry_ref ref;
 
-	/* Index the entry if it is there. */
+	/* Add the entry to the set if it is there. */
 	(void)store_has(s, key, item_bytes);
-	return index_drop(s->index, key, &ref) &&
+	return entries_drop(s->entries, key, &ref) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL);
 }
 
@@ -457,16 +458,16 @@ void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	uint64_t item_bytes, struct reservation *r)
 {
-	struct index_ref ref;
+	struct entry_ref ref;
 	struct tier *t;
 
 	*r = (struct reservation){0};
 	if (!store_ready(s) || !store_has(s, key, old_bytes) ||
-		!index_drop(s->index, key, &ref))
+		!entries_drop(s->entries, key, &ref))
 		return false;
 	t = &s->tiers[ref.tier];
 	if (!tier_may_exchange(t, old_bytes, item_bytes)) {
-		index_restore(s->index, key);
+		entries_restore(s->entries, key);
 		return false;
 	}
 	if (!store_remove(s, &ref, REMOVE_ANY, NULL))
@@ -485,23 +486,23 @@ void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
 void store_mark(struct store *s)
 {
 	store_wait_ready(s);
-	index_unkeep_all(s->index);
+	entries_unkeep_all(s->entries);
 }
 
 void store_keep(struct store *s, struct hash128 key)
 {
-	index_keep(s->index, key);
+	entries_keep(s->entries, key);
 }
 
 uint64_t store_sweep(struct store *s)
 {
-	struct index_ref refs[256];
+	struct entry_ref refs[256];
 	uint64_t removed = 0;
 	size_t n;
 
 	do {
-		n = index_drop_unkept(
-			s->index, refs, sizeof(refs) / sizeof(refs[0]));
+		n = entries_drop_unkept(
+			s->entries, refs, sizeof(refs) / sizeof(refs[0]));
 		for (size_t i = 0; i < n; i++)
 			removed += store_remove(s, &refs[i], REMOVE_ANY, NULL);
 	} while (n);

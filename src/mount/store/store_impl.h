@@ -19,7 +19,7 @@ struct store {
 	/* Set once, by store_open(). */
 	struct counters *counters;
 	const struct event_sink *events; /* or NULL */
-	struct index *index;
+	struct entries *entries;
 	struct tier tiers[STORE_TIERS_MAX];
 	size_t ntiers;
 	bool verify;
@@ -28,8 +28,8 @@ struct store {
 	pthread_t scanner;
 
 	/*
-	 * Released by the scanner when every entry is in the index; acquired by
-	 * readers that need the complete index.
+	 * Released by the scanner when every entry is in the set; acquired by
+	 * readers that need the complete set.
 	 */
 	_Atomic bool ready;
 	_Atomic bool stop; /* relaxed: store_close() to the scanner */
@@ -47,23 +47,23 @@ void store_report(
 enum removal {
 	REMOVE_ANY,  /* any file of that name */
 	REMOVE_SEEN, /* the file that was read */
-	REMOVE_LOST, /* none: the entry is in the index only */
+	REMOVE_LOST, /* none: the entry is in the set only */
 };
 
 /*
- * Delete an entry that index_drop() has given us from the disk, the budget and
- * the index. Returns false if it stays: the name belongs to another file now,
+ * Delete an entry that entries_drop() has given us from the disk, the budget
+ * and the set. Returns false if it stays: the name belongs to another file now,
  * or it cannot be deleted (counted).
  */
-bool store_remove(struct store *s, const struct index_ref *ref,
+bool store_remove(struct store *s, const struct entry_ref *ref,
 	enum removal removal, const struct stat *seen);
 
 /*
- * Index and charge an entry found on disk. Returns 1 if this call did so, 0 if
+ * Add and charge an entry found on disk. Returns 1 if this call did so, 0 if
  * it is known already (its state in *now), or -ENOMEM.
  */
 int store_adopt(
-	struct store *s, const struct index_ref *ref, struct index_ref *now);
+	struct store *s, const struct entry_ref *ref, struct entry_ref *now);
 
 /*
  * Read len bytes and up to `more` that may follow; fewer than len only at the
@@ -73,11 +73,11 @@ ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
 
 /* Find an entry; false if there is none. */
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
-	struct index_ref *ref);
+	struct entry_ref *ref);
 
 /* Write and link one entry; -errno. The caller owns its slot. */
 int store_write_entry(
-	struct store *s, const struct index_ref *ref, const void *data);
+	struct store *s, const struct entry_ref *ref, const void *data);
 
 /* Thread: read all directories, then open admission. arg: the store. */
 void *store_scan(void *arg);

@@ -115,7 +115,7 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 
 void store_keep_size(struct store *s, uint64_t item_bytes)
 {
-	index_keep_sizes(s->index, item_bytes, part_bytes(item_bytes));
+	entries_keep_sizes(s->entries, item_bytes, part_bytes(item_bytes));
 }
 
 void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes)

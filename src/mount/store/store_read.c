@@ -46,7 +46,7 @@ void store_scratch_free(struct store_scratch *scratch)
 }
 
 /* Open an entry for reading. The descriptor or -errno. */
-static int store_open_entry(struct store *s, const struct index_ref *ref)
+static int store_open_entry(struct store *s, const struct entry_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
 	CLEANUP_FD int fd = -1;
@@ -113,7 +113,7 @@ static int read_window(int fd, struct store_scratch *scratch,
 
 /* 0, -EBADMSG for a damaged entry, else -errno of a read. */
 static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
-	const struct index_ref *ref, struct window *w)
+	const struct entry_ref *ref, struct window *w)
 {
 	uint64_t first = w->begin / ENTRY_BLOCK_BYTES;
 	int rc = read_window(fd, scratch, ref->item_bytes, w);
@@ -149,12 +149,12 @@ static struct window window_of(
 }
 
 static void drop_damaged(
-	struct store *s, const struct index_ref *ref, const struct stat *seen)
+	struct store *s, const struct entry_ref *ref, const struct stat *seen)
 {
 	char path[ENTRY_PATH_MAX];
-	struct index_ref now;
+	struct entry_ref now;
 
-	if (!index_drop(s->index, ref->key, &now))
+	if (!entries_drop(s->entries, ref->key, &now))
 		return; /* another thread dropped and counted it */
 	if (!store_remove(s, &now, REMOVE_SEEN, seen))
 		return;
@@ -164,15 +164,15 @@ static void drop_damaged(
 }
 
 /* The entry could not be opened, for the reason `rc`. */
-static void open_failed(struct store *s, const struct index_ref *ref, int rc)
+static void open_failed(struct store *s, const struct entry_ref *ref, int rc)
 {
-	struct index_ref now;
+	struct entry_ref now;
 	struct stat st;
 	char path[ENTRY_PATH_MAX];
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
 	if (rc == -ENOENT) {
-		if (!index_drop(s->index, ref->key, &now) ||
+		if (!entries_drop(s->entries, ref->key, &now) ||
 			!store_remove(s, &now, REMOVE_LOST, NULL))
 			return;
 		COUNT(s->counters, entries_lost);
@@ -190,10 +190,10 @@ static void open_failed(struct store *s, const struct index_ref *ref, int rc)
 
 /* The data read is unusable, for the reason `rc`. */
 static void entry_read_failed(
-	struct store *s, const struct index_ref *ref, int fd, int rc)
+	struct store *s, const struct entry_ref *ref, int fd, int rc)
 {
 	char path[ENTRY_PATH_MAX];
-	struct index_ref now;
+	struct entry_ref now;
 	struct stat seen;
 
 	if (rc != -EBADMSG)
@@ -203,7 +203,7 @@ static void entry_read_failed(
 		return;
 	if (rc == -EBADMSG)
 		drop_damaged(s, ref, &seen);
-	else if (index_drop(s->index, ref->key, &now))
+	else if (entries_drop(s->entries, ref->key, &now))
 		(void)store_remove(s, &now, REMOVE_SEEN, &seen); /* counted */
 }
 
@@ -212,7 +212,7 @@ ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	const void **data)
 {
 	CLEANUP_FD int fd = -1;
-	struct index_ref ref;
+	struct entry_ref ref;
 	struct window w;
 	int rc;
 

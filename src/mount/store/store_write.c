@@ -42,7 +42,7 @@ static int write_all(int fd, const void *data, size_t data_bytes,
 }
 
 static int fill_file(
-	struct store *s, int fd, const struct index_ref *ref, const void *data)
+	struct store *s, int fd, const struct entry_ref *ref, const void *data)
 {
 	size_t n = entry_trailer_bytes(ref->item_bytes);
 	CLEANUP_FREE void *trailer = malloc(n);
@@ -112,7 +112,7 @@ static int link_file(const struct tier *t, int fd, const char *path)
 }
 
 static int write_unnamed(struct store *s, struct tier *t,
-	const struct index_ref *ref, const char *path, const void *data)
+	const struct entry_ref *ref, const char *path, const void *data)
 {
 	CLEANUP_FD int fd =
 		openat(t->fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
@@ -149,7 +149,7 @@ static int open_tmp(const struct tier *t, const char *tmp)
 }
 
 static int write_named(struct store *s, struct tier *t,
-	const struct index_ref *ref, const char *path, const void *data)
+	const struct entry_ref *ref, const char *path, const void *data)
 {
 	char tmp[sizeof(TMP_DIR_NAME "/") + ENTRY_PATH_MAX];
 	CLEANUP_FD int fd = -1;
@@ -168,7 +168,7 @@ static int write_named(struct store *s, struct tier *t,
 }
 
 int store_write_entry(
-	struct store *s, const struct index_ref *ref, const void *data)
+	struct store *s, const struct entry_ref *ref, const void *data)
 {
 	struct tier *t = &s->tiers[ref->tier];
 	char path[ENTRY_PATH_MAX];

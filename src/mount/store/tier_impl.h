@@ -34,7 +34,7 @@ struct tier {
 	/* Relaxed: cleared by any thread that finds that it does not work. */
 	_Atomic bool tmpfile;
 
-	/* Rank: below the index's shards; nothing is locked under it. */
+	/* Rank: below the shards of entries; nothing is locked under it. */
 	pthread_mutex_t lock;
 	uint64_t capacity_bytes; /* lock, from the first admission on */
 	uint64_t charged_bytes;	 /* lock */

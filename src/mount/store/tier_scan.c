@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The background thread of a store. It empties tmp/, reads the names in every
- * tier's directories, indexes and charges the entries, and opens admission. It
+ * tier's directories, adds and charges the entries, and opens admission. It
  * calls stat() on nothing and deletes only second copies. It runs once per
  * mount, with a few helpers: a single reader gets the directories of a disk one
  * block at a time, and a single processor is soon busy.
@@ -51,7 +51,7 @@ static void empty_tmp(struct store *s, struct tier *t)
 static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
 	int dir_fd, const struct dirent *e)
 {
-	struct index_ref ref = {.tier = tier}, now;
+	struct entry_ref ref = {.tier = tier}, now;
 	int rc;
 
 	if ((e->d_type != DT_REG && e->d_type != DT_UNKNOWN) ||
@@ -133,7 +133,7 @@ void *store_scan(void *arg)
 		if (stopping(s))
 			return NULL;
 	}
-	index_scanned(s->index);
+	entries_scanned(s->entries);
 	LOCK_SCOPE(&s->ready_lock);
 	atomic_store_explicit(&s->ready, true, memory_order_release);
 	(void)pthread_cond_broadcast(&s->ready_cond);
