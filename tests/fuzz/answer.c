@@ -76,17 +76,17 @@ static void redirect_one(const char *text)
 
 static void index_one(char kind, const char *text, size_t len)
 {
-	struct index_names x = {.n = 0};
+	struct listing_names x = {.n = 0};
 
 	if (kind == 'd')
-		(void)index_from_dav(&x, "/dir", text, len);
+		(void)listing_from_dav(&x, "/dir", text, len);
 	else if (kind == 'j')
-		(void)index_from_json(&x, text, len);
+		(void)listing_from_json(&x, text, len);
 	else
-		(void)index_from_html(&x, "/dir", text, len);
+		(void)listing_from_html(&x, "/dir", text, len);
 	for (size_t i = 0; i < x.n; i++)
 		must_be_name(x.at[i].name, strlen(x.at[i].name));
-	index_release(&x);
+	listing_release(&x);
 }
 
 static void answer_one(const uint8_t *data, size_t size)

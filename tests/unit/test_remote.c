@@ -203,14 +203,14 @@ END_TEST
 
 /* -- Indexes --------------------------------------------------------------- */
 
-static int parse_index(struct index_names *x, char kind, const char *doc)
+static int parse_index(struct listing_names *x, char kind, const char *doc)
 {
 	memset(x, 0, sizeof(*x));
 	if (kind == 'd')
-		return index_from_dav(x, "/dir", doc, strlen(doc));
+		return listing_from_dav(x, "/dir", doc, strlen(doc));
 	if (kind == 'j')
-		return index_from_json(x, doc, strlen(doc));
-	return index_from_html(x, "/dir", doc, strlen(doc));
+		return listing_from_json(x, doc, strlen(doc));
+	return listing_from_html(x, "/dir", doc, strlen(doc));
 }
 
 START_TEST(test_indexes_give_names_of_the_directory_alone)
@@ -251,7 +251,7 @@ START_TEST(test_indexes_give_names_of_the_directory_alone)
 	};
 
 	for (size_t i = 0; i < sizeof(docs) / sizeof(docs[0]); i++) {
-		struct index_names x;
+		struct listing_names x;
 
 		ck_assert_int_eq(parse_index(&x, docs[i].kind, docs[i].doc), 0);
 		ck_assert_msg(x.n == 2, "%c: %zu", docs[i].kind, x.n);
@@ -260,7 +260,7 @@ START_TEST(test_indexes_give_names_of_the_directory_alone)
 		ck_assert(!x.at[0].is_dir && x.at[1].is_dir);
 		if (docs[i].kind != 'h')
 			ck_assert_uint_eq(x.at[0].size_bytes, 5);
-		index_release(&x);
+		listing_release(&x);
 	}
 }
 END_TEST
@@ -285,19 +285,19 @@ START_TEST(test_links_may_encode_more_or_less)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct index_names x = {.n = 0};
+		struct listing_names x = {.n = 0};
 		char doc[200];
 
 		(void)snprintf(
 			doc, sizeof(doc), "<a href=\"%s\">", cases[i].link);
 		ck_assert_int_eq(
-			index_from_html(&x, cases[i].path, doc, strlen(doc)),
+			listing_from_html(&x, cases[i].path, doc, strlen(doc)),
 			0);
 		ck_assert_msg(
 			x.n == (cases[i].name != NULL), "%s", cases[i].link);
 		if (x.n > 0)
 			ck_assert_str_eq(x.at[0].name, cases[i].name);
-		index_release(&x);
+		listing_release(&x);
 	}
 }
 END_TEST
@@ -308,11 +308,11 @@ START_TEST(test_malformed_indexes_are_refused)
 		"j[", "j{\"a\":}", "d<a>", "d<!DOCTYPE a><a/>"};
 
 	for (size_t i = 0; i < sizeof(docs) / sizeof(docs[0]); i++) {
-		struct index_names x;
+		struct listing_names x;
 
 		ck_assert_int_eq(
 			parse_index(&x, docs[i][0], docs[i] + 1), -EBADMSG);
-		index_release(&x);
+		listing_release(&x);
 	}
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of an http origin: a directory is listed by WebDAV if the server has
- * that, else by its index page, in JSON or HTML. If the index has no sizes,
+ * that, else by its listing, in JSON or HTML. If the listing has no sizes,
  * http_sizes.c asks for them. Each listing runs on one loop's thread.
  */
 #include "origin/object/http_names_impl.h"
@@ -13,8 +13,9 @@
 #include "common/base/cleanup.h"
 
 #define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
-/* A server that shows one index at every path would otherwise have no end. Nor
- * would one whose index has several directories: even so deep they are 2^32. */
+/* A server that shows one listing at every path would otherwise have no end.
+ * Nor would one whose listing has several directories: even so deep they are
+ * 2^32. */
 #define DIRS_DEEP 32u
 #define TOO_DEEP_MAX 1000u
 
@@ -29,9 +30,9 @@ struct names_listing {
 	struct post begin;
 	struct origin_list *l;
 	struct bytes doc;
-	struct index_names names;
+	struct listing_names names;
 	bool dav;
-	bool probe;   /* whether there is an index is all that is asked */
+	bool probe;   /* whether there is a listing is all that is asked */
 	int dav_lost; /* PROPFIND's failure, which may pass; 0: none */
 	struct sizes sizes;
 };
@@ -55,7 +56,7 @@ static int count_too_deep(struct object_origin *r, unsigned hidden)
 		: 0;
 }
 
-static enum hidden why_hidden(const struct index_name *x)
+static enum hidden why_hidden(const struct listing_name *x)
 {
 	if (x->is_dir)
 		return HIDDEN_DEEP;
@@ -72,7 +73,7 @@ static int names_deliver(struct names_listing *g)
 	if (!entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < g->names.n; i++) {
-		const struct index_name *x = &g->names.at[i];
+		const struct listing_name *x = &g->names.at[i];
 
 		if (x->is_dir ? deep : !x->has_size) {
 			object_hidden(g->r, x->name, why_hidden(x));
@@ -104,7 +105,7 @@ static void names_finish(struct names_listing *g, int status)
 		status = names_deliver(g);
 	call_release(&g->call);
 	bytes_release(&g->doc);
-	index_release(&g->names);
+	listing_release(&g->names);
 	free(g);
 	origin_answer(&l->req, status);
 }
@@ -114,7 +115,7 @@ static void names_sized(struct sizes *sizes, int status)
 	names_finish(CONTAINER_OF(sizes, struct names_listing, sizes), status);
 }
 
-/* -- The index ------------------------------------------------------------- */
+/* -- The listing ----------------------------------------------------------- */
 
 static struct names_listing *names_of(struct call *c)
 {
@@ -153,8 +154,8 @@ static void names_send(struct names_listing *g)
 	call_start(g->loop, c);
 }
 
-/* The directory's path, as absolute links in its index begin: after a redirect
- * that of the place where it is. */
+/* The directory's path, as absolute links in its listing begin: after a
+ * redirect that of the place where it is. */
 static char *own_path(const struct names_listing *g)
 {
 	const struct bytes *moved = &g->call.redirect;
@@ -179,14 +180,15 @@ static int names_parse(struct names_listing *g, const char *type)
 	if (!path)
 		return -ENOMEM;
 	if (g->dav)
-		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
+		return listing_from_dav(
+			&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
 		object_set_flag(&g->r->untagged, true);
-		return index_from_json(&g->names, doc, bytes_len(&g->doc));
+		return listing_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
 	if (strcmp(type, "text/html") == 0)
-		return index_from_html(
+		return listing_from_html(
 			&g->names, path, doc, bytes_len(&g->doc));
 	object_words(g->r, -ENOTDIR,
 		"the server has no index of this directory (WebDAV, JSON or "
@@ -206,7 +208,7 @@ static bool dav_may_return(unsigned code, int status)
  * PROPFIND was not answered as by WebDAV. True: GET was sent instead. Some
  * servers without WebDAV close the connection or fail, again and again, so that
  * GET is tried after a failure, too. One that has WebDAV is not asked with GET
- * then: its index may have other names.
+ * then: its listing may have other names.
  */
 static bool names_without_dav(struct names_listing *g, int status)
 {
@@ -349,7 +351,7 @@ static void names_look_done(struct call *c, int status)
 		return;
 	/* One whose size is not known is hidden. */
 	status = size_answered(c, status, &v);
-	/* A time may be that of an index whose server sends none. */
+	/* A time may be that of a listing whose server sends none. */
 	if (status == 0 && object_is_foreign(known, call_answer(c))) {
 		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gets the names of an http origin from WebDAV, nginx's JSON or an HTML index,
- * whichever the server has; private to this room.
+ * Gets the names of an http origin from WebDAV, nginx's JSON or an HTML
+ * listing, whichever the server has; private to this room.
  */
 #ifndef OBJECT_HTTP_NAMES_IMPL_H
 #define OBJECT_HTTP_NAMES_IMPL_H
@@ -12,12 +12,12 @@
 void names_stat(struct object_origin *r, struct origin_stat *s);
 void names_list(struct object_origin *r, struct origin_list *l);
 
-/* Only whether there is an index: batch() gets no entries, and no file is asked
- * for. */
+/* Only whether there is a listing: batch() gets no entries, and no file is
+ * asked for. */
 void names_probe(struct object_origin *r, struct origin_list *l);
 
-/* The names of one directory, as an index has them. */
-struct index_name {
+/* The names of one directory, as a listing has them. */
+struct listing_name {
 	char *name; /* decoded, without slashes */
 	bool is_dir, has_size;
 	bool fails; /* the server has only errors for it */
@@ -26,24 +26,24 @@ struct index_name {
 	int64_t mtime_ns;
 };
 
-#define INDEX_NAMES_MAX ((size_t)1 << 24)
+#define LISTING_NAMES_MAX ((size_t)1 << 24)
 
-struct index_names {
-	struct index_name *at;
+struct listing_names {
+	struct listing_name *at;
 	size_t n, room;
 	size_t bad;	/* entries that cannot be files of this directory */
 	char *bad_name; /* of the first */
 	bool failed;
 };
 
-void index_release(struct index_names *x);
+void listing_release(struct listing_names *x);
 
 /* 0 or -EBADMSG. `path` is the directory's, encoded, for absolute links. */
-int index_from_dav(
-	struct index_names *x, const char *path, const char *doc, size_t len);
-int index_from_json(struct index_names *x, const char *doc, size_t len);
-int index_from_html(
-	struct index_names *x, const char *path, const char *doc, size_t len);
+int listing_from_dav(
+	struct listing_names *x, const char *path, const char *doc, size_t len);
+int listing_from_json(struct listing_names *x, const char *doc, size_t len);
+int listing_from_html(
+	struct listing_names *x, const char *path, const char *doc, size_t len);
 
 /* -- http_sizes.c: files whose index has no sizes -------------------------- */
 
@@ -75,7 +75,7 @@ struct sizes {
 	struct object_origin *r;
 	struct loop *loop;
 	const char *dir;
-	struct index_names *names;
+	struct listing_names *names;
 	/* 0: files without a size cannot be served; or -errno. May free `s`. */
 	void (*done)(struct sizes *s, int status);
 	/* Private. */

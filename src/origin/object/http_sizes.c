@@ -29,7 +29,7 @@
 #define DOUBTFUL SIZES_PARALLEL
 /* Files that may be hidden if no file was ever answered. */
 #define UNWITNESSED_MAX 3u
-/* A prime above INDEX_NAMES_MAX: the first files asked for are from all parts
+/* A prime above LISTING_NAMES_MAX: the first files asked for are from all parts
  * of the directory, as errors often are of neighbours. */
 #define SPREAD UINT64_C(2654435761)
 
@@ -162,7 +162,7 @@ static void sizes_drained(struct sizes *s)
 /* -- Files ----------------------------------------------------------------- */
 
 /* The directory's path and the name, to be freed; NULL: no memory. */
-static char *size_path(const struct sizes *s, const struct index_name *x)
+static char *size_path(const struct sizes *s, const struct listing_name *x)
 {
 	char *path;
 
@@ -187,8 +187,8 @@ static bool error_may_pass(const struct call *c)
 	return call_status(c) >= 500 || call_status(c) == 408;
 }
 
-static void size_failed(
-	struct sizes *s, struct index_name *x, const struct call *c, int status)
+static void size_failed(struct sizes *s, struct listing_name *x,
+	const struct call *c, int status)
 {
 	x->fails = true;
 	if (s->failed++ == 0)
@@ -201,7 +201,7 @@ static void size_failed(
 }
 
 static void size_found(
-	struct sizes *s, struct index_name *x, const struct file_version *v)
+	struct sizes *s, struct listing_name *x, const struct file_version *v)
 {
 	x->has_size = true;
 	x->size_bytes = v->size_bytes;
@@ -216,7 +216,7 @@ static void size_done(struct call *c, int status)
 {
 	struct size_head *h = CONTAINER_OF(c, struct size_head, call);
 	struct sizes *s = h->s;
-	struct index_name *x = &s->names->at[h->which];
+	struct listing_name *x = &s->names->at[h->which];
 	struct file_version v;
 
 	if (size_by_get(c, status))
@@ -266,7 +266,7 @@ static bool next_file(struct sizes *s, size_t *which)
 {
 	while (s->next < s->names->n) {
 		size_t i = s->next++ * SPREAD % s->names->n;
-		struct index_name *x = &s->names->at[i];
+		struct listing_name *x = &s->names->at[i];
 
 		if (s->round == 0 ? !x->is_dir && !x->has_size : x->again) {
 			x->again = false;

@@ -4,7 +4,7 @@ libobject_la_SOURCES = \
 	src/origin/object/call.c \
 	src/origin/object/call_verdict.c \
 	src/origin/object/fetch_object.c \
-	src/origin/object/http_index.c \
+	src/origin/object/http_listing.c \
 	src/origin/object/http_names.c src/origin/object/http_names_impl.h \
 	src/origin/object/http_sizes.c \
 	src/origin/object/object.c src/origin/object/object.h \

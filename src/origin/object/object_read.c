@@ -137,7 +137,7 @@ static int check_version(const struct get *g, const struct head *h)
 	/* S3 always sends one: this is somebody else's answer. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
-	/* A time may be that of an index whose server sends none. */
+	/* A time may be that of a listing whose server sends none. */
 	if (object_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three kinds of directory index of web servers, parsed into names. Links
+ * The three kinds of directory listing of web servers, parsed into names. Links
  * that do not name an entry of the directory (a link up, a query for another
  * order) are left out. Pure functions.
  */
@@ -17,7 +17,7 @@
 #include "common/base/hex.h"
 #include "common/base/json.h"
 
-void index_release(struct index_names *x)
+void listing_release(struct listing_names *x)
 {
 	for (size_t i = 0; i < x->n; i++)
 		free(x->at[i].name);
@@ -27,15 +27,15 @@ void index_release(struct index_names *x)
 }
 
 /* Takes the name. */
-static struct index_name *index_add(struct index_names *x, char *name)
+static struct listing_name *listing_add(struct listing_names *x, char *name)
 {
-	if (!name || x->n == INDEX_NAMES_MAX ||
+	if (!name || x->n == LISTING_NAMES_MAX ||
 		ARRAY_ROOM(x->at, x->n, &x->room) < 0) {
 		x->failed = true;
 		free(name);
 		return NULL;
 	}
-	x->at[x->n] = (struct index_name){.name = name};
+	x->at[x->n] = (struct listing_name){.name = name};
 	return &x->at[x->n++];
 }
 
@@ -104,7 +104,7 @@ static char *link_name(const char *path, const char *link, bool *is_dir)
 	return n > 0 && is_name(name, (size_t)n) ? steal_ptr(&name) : NULL;
 }
 
-static bool index_parse_number(const char *text, uint64_t *out)
+static bool listing_parse_number(const char *text, uint64_t *out)
 {
 	char *end;
 
@@ -116,9 +116,9 @@ static bool index_parse_number(const char *text, uint64_t *out)
 /* -- WebDAV ---------------------------------------------------------------- */
 
 struct dav {
-	struct index_names *names;
+	struct listing_names *names;
 	const char *path;
-	struct index_name now;
+	struct listing_name now;
 };
 
 static void dav_begin(void *arg, const char *name)
@@ -137,7 +137,7 @@ static void dav_end(
 	void *arg, const char *parent, const char *name, char *text, size_t len)
 {
 	struct dav *d = arg;
-	struct index_name *added;
+	struct listing_name *added;
 	bool slash;
 
 	(void)parent;
@@ -145,21 +145,22 @@ static void dav_end(
 		free(d->now.name);
 		d->now.name = link_name(d->path, text, &slash);
 	} else if (strcmp(name, "getcontentlength") == 0) {
-		d->now.has_size = index_parse_number(text, &d->now.size_bytes);
+		d->now.has_size =
+			listing_parse_number(text, &d->now.size_bytes);
 	} else if (strcmp(name, "getlastmodified") == 0) {
 		d->now.mtime_ns = date_parse_http(text);
 	} else if (strcmp(name, "getetag") == 0) {
 		d->now.tag = etag_tag(text, len);
 	} else if (strcmp(name, "response") == 0 && d->now.name) {
-		added = index_add(d->names, d->now.name);
+		added = listing_add(d->names, d->now.name);
 		if (added)
 			*added = d->now;
 		d->now.name = NULL;
 	}
 }
 
-int index_from_dav(
-	struct index_names *x, const char *path, const char *doc, size_t len)
+int listing_from_dav(
+	struct listing_names *x, const char *path, const char *doc, size_t len)
 {
 	struct dav d = {.names = x, .path = path};
 	struct xml_events events = {
@@ -176,15 +177,15 @@ int index_from_dav(
 
 /* -- JSON ------------------------------------------------------------------ */
 
-struct json_index {
-	struct index_names *names;
-	struct index_name now;
+struct json_listing {
+	struct listing_names *names;
+	struct listing_name now;
 	bool other; /* neither a file nor a directory */
 };
 
-static void json_end(struct json_index *j)
+static void json_end(struct json_listing *j)
 {
-	struct index_name *added;
+	struct listing_name *added;
 	size_t len = j->now.name ? strlen(j->now.name) : 0;
 
 	/* Caddy's directories end with one. */
@@ -197,7 +198,7 @@ static void json_end(struct json_index *j)
 			j->names->bad_name = steal_ptr(&j->now.name);
 		free(j->now.name);
 	} else {
-		added = index_add(j->names, j->now.name);
+		added = listing_add(j->names, j->now.name);
 		if (added)
 			*added = j->now;
 	}
@@ -208,7 +209,7 @@ static void json_end(struct json_index *j)
 static void json_member(
 	void *arg, unsigned depth, const char *key, const char *value)
 {
-	struct json_index *j = arg;
+	struct json_listing *j = arg;
 
 	if (depth != 1)
 		return;
@@ -223,15 +224,16 @@ static void json_member(
 	} else if (strcmp(key, "is_dir") == 0) { /* Caddy's "type" */
 		j->now.is_dir = strcmp(value, "true") == 0;
 	} else if (strcmp(key, "size") == 0) {
-		j->now.has_size = index_parse_number(value, &j->now.size_bytes);
+		j->now.has_size =
+			listing_parse_number(value, &j->now.size_bytes);
 	} else if (strcmp(key, "mtime") == 0) {
 		j->now.mtime_ns = date_parse_http(value);
 	}
 }
 
-int index_from_json(struct index_names *x, const char *doc, size_t len)
+int listing_from_json(struct listing_names *x, const char *doc, size_t len)
 {
-	struct json_index j = {.names = x};
+	struct json_listing j = {.names = x};
 	int rc = json_walk(doc, len, json_member, &j);
 
 	free(j.now.name);
@@ -240,8 +242,8 @@ int index_from_json(struct index_names *x, const char *doc, size_t len)
 
 /* -- HTML ------------------------------------------------------------------ */
 
-/* The characters that indexes escape in attributes. */
-static void index_unescape(char *text)
+/* The characters that listings escape in attributes. */
+static void listing_unescape(char *text)
 {
 	static const struct {
 		const char *name;
@@ -267,37 +269,37 @@ static void index_unescape(char *text)
 	*out = '\0';
 }
 
-static void html_link(struct index_names *x, const char *path, char *link)
+static void html_link(struct listing_names *x, const char *path, char *link)
 {
-	struct index_name *added;
+	struct listing_name *added;
 	bool is_dir = false;
 	char *name;
 
-	index_unescape(link);
+	listing_unescape(link);
 	name = link_name(path, link, &is_dir);
 	if (!name)
 		return;
-	added = index_add(x, name);
+	added = listing_add(x, name);
 	if (added)
 		added->is_dir = is_dir;
 }
 
 /* If two have the same name, a directory comes first. */
-static int index_by_name(const void *a, const void *b)
+static int listing_by_name(const void *a, const void *b)
 {
-	const struct index_name *x = a, *y = b;
+	const struct listing_name *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 
 	return order ? order : y->is_dir - x->is_dir;
 }
 
 /* Pages link to an entry more than once: by its icon and by its name. */
-static void index_unique(struct index_names *x)
+static void listing_unique(struct listing_names *x)
 {
 	size_t n = 0;
 
 	if (x->n > 0)
-		qsort(x->at, x->n, sizeof(*x->at), index_by_name);
+		qsort(x->at, x->n, sizeof(*x->at), listing_by_name);
 	for (size_t i = 0; i < x->n; i++) {
 		if (n > 0 && strcmp(x->at[n - 1].name, x->at[i].name) == 0)
 			free(x->at[i].name);
@@ -307,8 +309,8 @@ static void index_unique(struct index_names *x)
 	x->n = n;
 }
 
-int index_from_html(
-	struct index_names *x, const char *path, const char *doc, size_t len)
+int listing_from_html(
+	struct listing_names *x, const char *path, const char *doc, size_t len)
 {
 	CLEANUP_FREE char *text = strndup(doc, len);
 	char *at = text;
@@ -328,6 +330,6 @@ int index_from_html(
 		html_link(x, path, at + 1);
 		at = end + 1;
 	}
-	index_unique(x);
+	listing_unique(x);
 	return x->failed ? -ENOMEM : 0;
 }
