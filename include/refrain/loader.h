@@ -612,10 +612,10 @@ REFRAIN_API int refrain_config_member(uint32_t n, struct refrain_member *out);
 
 /*
  * Open a dataset and begin to produce the first batches. The list of its
- * examples is kept as an index in $XDG_CACHE_HOME/refrain (or ~/.cache/refrain)
- * and reused until a directory, list or shard changes. The index may be removed
- * at any time. On failure *out is NULL and refrain_message(NULL) has the
- * message:
+ * examples, its catalogue, is kept in $XDG_CACHE_HOME/refrain (or
+ * ~/.cache/refrain) and reused until a directory, list or shard changes. It may
+ * be removed at any time. On failure *out is NULL and refrain_message(NULL) has
+ * the message:
  *
  *	-EINVAL		a member of the configuration, which the message names
  *	-E2BIG		the configuration has members this library does not know

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/dataset/dataset_kept_impl.h"
+#include "loader/dataset/dataset_catalogue_impl.h"
 #include "fuzz.h"
 #include "refrain/loader.h"
 
@@ -249,7 +249,7 @@ static void one_index(const uint8_t *data, size_t size)
 	/* Another file: this one's pages may still be mapped. */
 	(void)unlinkat(dir, INDEX_NAME, 0);
 	fuzz_file(dir, INDEX_NAME, file, size);
-	if (ds_index_map(&ds, dir, INDEX_NAME, key) == 0) {
+	if (ds_catalogue_map(&ds, dir, INDEX_NAME, key) == 0) {
 		struct dataset *copy = malloc(sizeof(*copy));
 
 		FUZZ_MUST(copy);
@@ -275,7 +275,7 @@ static size_t seed_index(unsigned i, uint8_t *buf)
 	o.source = i == 0 ? REFRAIN_SOURCE_LIST : REFRAIN_SOURCE_TAR;
 	(void)snprintf(full, sizeof(full), "%s/x", path);
 	FUZZ_MUST(dataset_open(&ds, &o, NULL) == 0);
-	FUZZ_MUST(ds_index_write(ds, dir, INDEX_NAME, key) == 0);
+	FUZZ_MUST(ds_catalogue_write(ds, dir, INDEX_NAME, key) == 0);
 	dataset_close(ds);
 	return read_back(INDEX_NAME, buf);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens a dataset: a thread, the driver, finds out the kind of the path, and
- * maps an index or scans the dataset, while the caller waits for it or for
+ * maps a catalogue or scans the dataset, while the caller waits for it or for
  * cancellation. A driver that hangs is left behind with all memory that it can
  * access; it frees that if it ever continues.
  */
 #include "common/base/lock.h"
-#include "loader/dataset/dataset_kept_impl.h"
+#include "loader/dataset/dataset_catalogue_impl.h"
 #include "loader/dataset/dataset_look_impl.h"
 
 #include <errno.h>
@@ -289,8 +289,8 @@ static int look_anew(struct look *l, const struct stat *st)
 	ds_finish(l->ds);
 	if (l->ds->count == 0)
 		return no_example(l, source);
-	look_doing(l, "writing its index to the cache directory");
-	ds_index_keep(l);
+	look_doing(l, "writing its catalogue to the cache directory");
+	ds_catalogue_keep(l);
 	return 0;
 }
 
@@ -325,8 +325,8 @@ static int find(struct look *l)
 	if (rc < 0)
 		return rc;
 	note_fs_type(l->ds);
-	look_doing(l, "comparing it with its index");
-	return ds_index_open(l) < 0 ? look_anew(l, &st) : 0;
+	look_doing(l, "comparing it with its catalogue");
+	return ds_catalogue_open(l) < 0 ? look_anew(l, &st) : 0;
 }
 
 static void look_free(struct look *l)
@@ -376,8 +376,9 @@ static char *below(const char *base, const char *middle)
 	return path;
 }
 
-/* NULL is not an error: without memory there is no index. The environment is
- * read here, as the program may change it once dataset_open() has returned. */
+/* NULL is not an error: without memory there is no catalogue. The environment
+ * is read here, as the program may change it once dataset_open() has returned.
+ */
 static char *cache_dir(void)
 {
 	const char *xdg = secure_getenv("XDG_CACHE_HOME");

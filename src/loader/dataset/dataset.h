@@ -2,9 +2,9 @@
 /*
  * A dataset as a table of examples: where the bytes of each are and what its
  * label is. It is made once by a scan of every directory or shard (a *look*),
- * then kept in an index file and mapped, so that 1.3 million examples open in
- * milliseconds. Constant after dataset_open(): any thread reads it without a
- * lock.
+ * then kept in a file, its catalogue, and mapped, so that 1.3 million examples
+ * open in milliseconds. Constant after dataset_open(): any thread reads it
+ * without a lock.
  *
  * Which files are examples. FOLDER: regular files whose names end in .jpg or
  * .jpeg in either case, or all with `any_file`, below the directory; names that
@@ -76,14 +76,14 @@ struct example {
 };
 
 /*
- * Open and look, or map the index of an earlier look if nothing has changed
+ * Open and look, or map the catalogue of an earlier look if nothing has changed
  * since: every directory has its old mtime, every list and shard its old mtime
- * and size. doc/formats.md says where the index is kept. On failure *out is
+ * and size. doc/formats.md says where the catalogue is kept. On failure *out is
  * NULL and err says what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no
  * example), -EBADMSG (a malformed list, tar or file of records), -ENAMETOOLONG
  * (a path too long to open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
- * directory that cannot be read is a failure; an index that cannot be written
- * is not.
+ * directory that cannot be read is a failure; a catalogue that cannot be
+ * written is not.
  */
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err);

@@ -16,7 +16,7 @@
 struct look {
 	/* Set once, by the caller. */
 	char *path, *root;
-	char *cache_dir; /* of index files; NULL: nowhere */
+	char *cache_dir; /* of catalogues; NULL: nowhere */
 	int source;
 	uint32_t record_bytes, label_bytes;
 	bool any_file;

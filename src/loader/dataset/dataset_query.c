@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Queries of a dataset, which is constant: any thread, no lock. The tables were
- * made by a look, or checked when their index was mapped, so nothing is checked
- * here.
+ * made by a look, or checked when their catalogue was mapped, so nothing is
+ * checked here.
  */
 #include "loader/dataset/dataset_table_impl.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a dataset, as they are in memory and in its index file, and
+ * The tables of a dataset, as they are in memory and in its catalogue, and
  * the texts of labels while they are collected. No lock: one thread fills
  * them, then they are constant.
  */
@@ -14,7 +14,7 @@
 #include "common/base/table.h"
 #include "loader/dataset/dataset.h"
 
-/* A file or directory that must be unchanged for an index to be valid. */
+/* A file or directory that must be unchanged for a catalogue to be valid. */
 struct ds_watch {
 	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
 	int64_t mtime_ns;
@@ -78,7 +78,7 @@ struct dataset {
 	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
 	struct array section[SECTIONS];
-	void *map; /* of an index; NULL: the tables are its own */
+	void *map; /* of a catalogue; NULL: the tables are its own */
 	size_t map_bytes;
 };
 

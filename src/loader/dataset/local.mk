@@ -2,8 +2,8 @@ noinst_LTLIBRARIES += libdataset.la
 libdataset_la_SOURCES = \
 	src/loader/dataset/dataset.c src/loader/dataset/dataset.h \
 	src/loader/dataset/dataset_folder.c \
-	src/loader/dataset/dataset_kept.c \
-	src/loader/dataset/dataset_kept_impl.h \
+	src/loader/dataset/dataset_catalogue.c \
+	src/loader/dataset/dataset_catalogue_impl.h \
 	src/loader/dataset/dataset_list.c \
 	src/loader/dataset/dataset_look.c \
 	src/loader/dataset/dataset_look_impl.h \

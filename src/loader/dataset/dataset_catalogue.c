@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kept index: the tables of a dataset as a file, in this machine's byte
+ * The catalogue: the tables of a dataset as a file, in this machine's byte
  * order (doc/formats.md). It is mapped, so that all processes of a training job
  * share it. The file is written under another name and renamed, so a mapped
  * file is never truncated. Everything is checked when it is mapped; looking up
  * an example checks nothing. Entered by the driver of a look.
  */
-#include "loader/dataset/dataset_kept_impl.h"
+#include "loader/dataset/dataset_catalogue_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,16 +22,16 @@
 #include "common/base/clock.h"
 #include "common/base/write.h"
 
-#define INDEX_MAGIC "refrdset"
-#define INDEX_VERSION 3u
-#define INDEX_ORDER 0x01020304u
+#define CATALOGUE_MAGIC "refrdset"
+#define CATALOGUE_VERSION 3u
+#define CATALOGUE_ORDER 0x01020304u
 /* An mtime must be at least this old when it is read, because a change within
  * one tick of the file system's clock (2 s on FAT) would not be seen. */
-#define INDEX_QUIET_NS ((int64_t)(2 * NS_PER_S))
+#define CATALOGUE_QUIET_NS ((int64_t)(2 * NS_PER_S))
 /* Half-written files older than this are leftovers. */
-#define INDEX_STALE_S 600
+#define CATALOGUE_STALE_S 600
 
-struct index_header {
+struct catalogue_header {
 	char magic[8];
 	uint32_t version, order;
 	struct hash128 key;
@@ -43,7 +43,7 @@ struct index_header {
 	uint64_t header_hash;	 /* of the fields before, seed: version */
 };
 
-_Static_assert(sizeof(struct index_header) == 208, "no holes");
+_Static_assert(sizeof(struct catalogue_header) == 208, "no holes");
 _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 		sizeof(struct ds_shard) % 8 == 0 &&
 		sizeof(struct ds_class) % 8 == 0 &&
@@ -54,7 +54,7 @@ _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 /* -- Names ----------------------------------------------------------------- */
 
 /* The key of the dataset and its options. */
-static struct hash128 ds_index_key(const struct look *l)
+static struct hash128 ds_catalogue_key(const struct look *l)
 {
 	const char *root = l->real_root ? l->real_root : "";
 	struct {
@@ -73,7 +73,7 @@ static struct hash128 ds_index_key(const struct look *l)
 }
 
 /* The name of the file. */
-static void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
+static void ds_catalogue_name(struct hash128 key, char name[CATALOGUE_NAME_MAX])
 {
 	static const char head[] = "examples-";
 
@@ -94,7 +94,7 @@ static void make_dir(const char *path)
 
 /* Open a directory owned by the user, or return -errno. With `make` create it
  * and its parent if needed. */
-static int ds_index_open_dir(const char *path, bool make)
+static int ds_catalogue_open_dir(const char *path, bool make)
 {
 	CLEANUP_FD int fd = -1;
 	struct stat st;
@@ -111,12 +111,12 @@ static int ds_index_open_dir(const char *path, bool make)
 
 /* -- Writing --------------------------------------------------------------- */
 
-static void fill_header(
-	const struct dataset *ds, struct hash128 key, struct index_header *h)
+static void fill_header(const struct dataset *ds, struct hash128 key,
+	struct catalogue_header *h)
 {
-	*h = (struct index_header){
-		.version = INDEX_VERSION,
-		.order = INDEX_ORDER,
+	*h = (struct catalogue_header){
+		.version = CATALOGUE_VERSION,
+		.order = CATALOGUE_ORDER,
 		.key = key,
 		.kind = ds->kind,
 		.record_bytes = ds->record_bytes,
@@ -126,7 +126,7 @@ static void fill_header(
 		.fingerprint = ds->fingerprint,
 		.skipped = ds->skipped,
 	};
-	memcpy(h->magic, INDEX_MAGIC, sizeof(h->magic));
+	memcpy(h->magic, CATALOGUE_MAGIC, sizeof(h->magic));
 	for (unsigned i = 0; i < SECTIONS; i++) {
 		const struct array *t = &ds->section[i];
 
@@ -134,8 +134,9 @@ static void fill_header(
 		h->hash[i] = hash64(
 			array_data(t) ? array_data(t) : "", array_bytes(t), i);
 	}
-	h->header_hash = hash64(
-		h, offsetof(struct index_header, header_hash), INDEX_VERSION);
+	h->header_hash =
+		hash64(h, offsetof(struct catalogue_header, header_hash),
+			CATALOGUE_VERSION);
 }
 
 /* The file to write; -EEXIST while somebody else is at it. */
@@ -149,18 +150,18 @@ static int create(int cache_fd, const char *name)
 		return fd < 0 ? -errno : fd;
 	if (fstatat(cache_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (st.st_mtime > time(NULL) - INDEX_STALE_S)
+	if (st.st_mtime > time(NULL) - CATALOGUE_STALE_S)
 		return -EEXIST;
 	(void)unlinkat(cache_fd, name, 0); /* or the next line fails */
 	fd = openat(cache_fd, name, flags, 0600);
 	return fd < 0 ? -errno : fd;
 }
 
-int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
+int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	struct hash128 key)
 {
-	char new_name[INDEX_NAME_MAX + 8];
-	struct index_header h;
+	char new_name[CATALOGUE_NAME_MAX + 8];
+	struct catalogue_header h;
 	CLEANUP_FD int fd = -1;
 	int rc;
 
@@ -289,15 +290,17 @@ static bool check_tables(const struct dataset *ds)
 }
 
 static bool check_header(
-	const struct index_header *h, uint64_t bytes, struct hash128 key)
+	const struct catalogue_header *h, uint64_t bytes, struct hash128 key)
 {
 	uint64_t left = bytes - sizeof(*h);
 
-	if (memcmp(h->magic, INDEX_MAGIC, sizeof(h->magic)) != 0 ||
-		h->version != INDEX_VERSION || h->order != INDEX_ORDER ||
+	if (memcmp(h->magic, CATALOGUE_MAGIC, sizeof(h->magic)) != 0 ||
+		h->version != CATALOGUE_VERSION ||
+		h->order != CATALOGUE_ORDER ||
 		h->header_hash !=
-			hash64(h, offsetof(struct index_header, header_hash),
-				INDEX_VERSION) ||
+			hash64(h,
+				offsetof(struct catalogue_header, header_hash),
+				CATALOGUE_VERSION) ||
 		h->key.hi != key.hi || h->key.lo != key.lo ||
 		h->kind >= EXAMPLES_RECORDS)
 		return false;
@@ -311,7 +314,7 @@ static bool check_header(
 
 /* -- Reading --------------------------------------------------------------- */
 
-static bool take_sections(struct dataset *ds, const struct index_header *h)
+static bool take_sections(struct dataset *ds, const struct catalogue_header *h)
 {
 	/* Read only, though tables are not: nothing writes to a finished one.
 	 */
@@ -333,7 +336,7 @@ static bool take_sections(struct dataset *ds, const struct index_header *h)
 
 static bool take_map(struct dataset *ds, struct hash128 key)
 {
-	const struct index_header *h = ds->map;
+	const struct catalogue_header *h = ds->map;
 
 	if (ds->map_bytes < sizeof(*h) || !check_header(h, ds->map_bytes, key))
 		return false;
@@ -353,7 +356,7 @@ static void unmap(struct dataset *ds)
 	*ds = (struct dataset){.dir = ds->dir, .fs_type = ds->fs_type};
 }
 
-int ds_index_map(
+int ds_catalogue_map(
 	struct dataset *ds, int cache_fd, const char *name, struct hash128 key)
 {
 	CLEANUP_FD int fd = openat(
@@ -406,7 +409,7 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 }
 
 /* Are all files and directories that the dataset watches unchanged? */
-static bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
+static bool ds_catalogue_is_fresh(struct look *l, const struct dataset *ds)
 {
 	struct freshness f = {.ds = ds};
 	uint64_t n = array_count(
@@ -424,43 +427,44 @@ static bool is_quiet(const struct look *l)
 
 	for (uint64_t i = 0; i < array_count(t, sizeof(*w)); i++)
 		if (w[i].mtime_ns == 0 ||
-			w[i].mtime_ns > l->start_ns - INDEX_QUIET_NS)
+			w[i].mtime_ns > l->start_ns - CATALOGUE_QUIET_NS)
 			return false;
 	return true;
 }
 
-int ds_index_open(struct look *l)
+int ds_catalogue_open(struct look *l)
 {
-	CLEANUP_FD int fd =
-		l->cache_dir ? ds_index_open_dir(l->cache_dir, false) : -ENOENT;
-	struct hash128 key = ds_index_key(l);
-	char name[INDEX_NAME_MAX];
+	CLEANUP_FD int fd = l->cache_dir
+		? ds_catalogue_open_dir(l->cache_dir, false)
+		: -ENOENT;
+	struct hash128 key = ds_catalogue_key(l);
+	char name[CATALOGUE_NAME_MAX];
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	ds_index_name(key, name);
-	rc = ds_index_map(l->ds, fd, name, key);
+	ds_catalogue_name(key, name);
+	rc = ds_catalogue_map(l->ds, fd, name, key);
 	if (rc < 0)
 		return rc;
-	if (ds_index_is_fresh(l, l->ds))
+	if (ds_catalogue_is_fresh(l, l->ds))
 		return 0;
 	unmap(l->ds);
 	return -ESTALE;
 }
 
-void ds_index_keep(struct look *l)
+void ds_catalogue_keep(struct look *l)
 {
 	CLEANUP_FD int fd = -1;
-	struct hash128 key = ds_index_key(l);
-	char name[INDEX_NAME_MAX];
+	struct hash128 key = ds_catalogue_key(l);
+	char name[CATALOGUE_NAME_MAX];
 
 	if (!l->cache_dir || l->ds->kind == EXAMPLES_RECORDS || !is_quiet(l))
 		return;
-	fd = ds_index_open_dir(l->cache_dir, true);
+	fd = ds_catalogue_open_dir(l->cache_dir, true);
 	if (fd < 0)
 		return;
-	ds_index_name(key, name);
-	(void)ds_index_write(
+	ds_catalogue_name(key, name);
+	(void)ds_catalogue_write(
 		l->ds, fd, name, key); /* the next one looks again */
 }
