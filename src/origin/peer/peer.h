@@ -209,7 +209,8 @@ void peers_set_manifest(struct peers *p, struct hash128 digest);
  * The owner of an item among n hosts: the one of highest random weight. A host
  * that joins or leaves moves its own share of the items and nothing else.
  */
-size_t peer_owner(const uint64_t *host_hash, size_t n, struct hash128 item);
+size_t peer_owner(
+	const uint64_t *peer_host_hash, size_t n, struct hash128 item);
 
 /* For peer_owner(): the hash of a host as the list spells it. */
 uint64_t peer_host_hash(const char *host);

@@ -32,8 +32,8 @@
 #define HOST_RATE_NS (250 * NS_PER_MS)
 #define HOST_PROBE_PUSHES 100u
 
-struct host {
-	struct host_config config; /* set once, as those to seed */
+struct peer_host {
+	struct peer_host_config config; /* set once, as those to seed */
 	char name[PEER_NAME_MAX + 1];
 	struct address *address;
 	struct wire *wire[HOST_WIRES];
@@ -56,7 +56,7 @@ struct host {
 
 /* -- Counting -------------------------------------------------------------- */
 
-void host_count(struct host *h, enum host_count what, uint64_t n)
+void host_count(struct peer_host *h, enum host_count what, uint64_t n)
 {
 	struct counters *c = h->config.counters;
 	_Atomic uint64_t *const all[HOST_COUNTS] = {
@@ -79,12 +79,13 @@ void host_count(struct host *h, enum host_count what, uint64_t n)
 			all[what], n, memory_order_relaxed);
 }
 
-static uint64_t host_counted(struct host *h, enum host_count what)
+static uint64_t peer_host_counted(struct peer_host *h, enum host_count what)
 {
 	return atomic_load_explicit(&h->counts[what], memory_order_relaxed);
 }
 
-static void host_report(struct host *h, enum event_kind kind, const char *text)
+static void peer_host_report(
+	struct peer_host *h, enum event_kind kind, const char *text)
 {
 	event_report(h->config.events,
 		&(struct event){.kind = kind,
@@ -92,19 +93,19 @@ static void host_report(struct host *h, enum event_kind kind, const char *text)
 			.text = text,
 			.cause = h->name,
 			.turn = kind != EVENT_PEER_BAD,
-			.n = host_counted(h, HOST_BAD)});
+			.n = peer_host_counted(h, HOST_BAD)});
 }
 
-void host_bad(struct host *h)
+void peer_host_bad(struct peer_host *h)
 {
 	host_count(h, HOST_BAD, 1);
 	if (*h->config.nstrangers == 0)
-		host_report(h, EVENT_PEER_BAD, NULL);
+		peer_host_report(h, EVENT_PEER_BAD, NULL);
 }
 
 /* -- What others see ------------------------------------------------------- */
 
-static void host_say(struct host *h, const char *reason)
+static void peer_host_say(struct peer_host *h, const char *reason)
 {
 	const struct server *server = &h->inquiry.server;
 	struct peer_status *s = &h->said;
@@ -125,31 +126,31 @@ static void host_say(struct host *h, const char *reason)
 		(void)snprintf(s->reason, sizeof(s->reason), "%s", reason);
 }
 
-void host_status(struct host *h, struct peer_status *s)
+void host_status(struct peer_host *h, struct peer_status *s)
 {
 	pthread_mutex_lock(&h->lock);
 	*s = h->said;
 	pthread_mutex_unlock(&h->lock);
-	s->hits = host_counted(h, HOST_HITS);
-	s->hit_bytes = host_counted(h, HOST_HIT_BYTES);
-	s->misses = host_counted(h, HOST_MISSES);
-	s->fills = host_counted(h, HOST_FILLS);
-	s->fill_bytes = host_counted(h, HOST_FILL_BYTES);
-	s->refused = host_counted(h, HOST_REFUSED);
-	s->bad = host_counted(h, HOST_BAD);
-	s->foreign = host_counted(h, HOST_FOREIGN);
-	s->errors = host_counted(h, HOST_ERRORS);
-	s->dropped = host_counted(h, HOST_DROPPED);
+	s->hits = peer_host_counted(h, HOST_HITS);
+	s->hit_bytes = peer_host_counted(h, HOST_HIT_BYTES);
+	s->misses = peer_host_counted(h, HOST_MISSES);
+	s->fills = peer_host_counted(h, HOST_FILLS);
+	s->fill_bytes = peer_host_counted(h, HOST_FILL_BYTES);
+	s->refused = peer_host_counted(h, HOST_REFUSED);
+	s->bad = peer_host_counted(h, HOST_BAD);
+	s->foreign = peer_host_counted(h, HOST_FOREIGN);
+	s->errors = peer_host_counted(h, HOST_ERRORS);
+	s->dropped = peer_host_counted(h, HOST_DROPPED);
 }
 
-static void host_told(struct inquiry *i, uint64_t now_ns);
+static void peer_host_told(struct inquiry *i, uint64_t now_ns);
 
 /* -- Life ------------------------------------------------------------------ */
 
-int host_new(struct host **out, const struct host_config *config,
+int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 	const char *name, bool self, struct error *err)
 {
-	struct host *h = calloc(1, sizeof(*h));
+	struct peer_host *h = calloc(1, sizeof(*h));
 	int rc = h ? 0 : -ENOMEM;
 
 	if (h) {
@@ -161,7 +162,7 @@ int host_new(struct host **out, const struct host_config *config,
 		h->inquiry.named = config->named;
 		h->inquiry.secret_mark = config->secret_mark;
 		h->inquiry.self = self;
-		h->inquiry.told = host_told;
+		h->inquiry.told = peer_host_told;
 		h->said.self = self;
 		memcpy(h->said.host, h->name, sizeof(h->name));
 		rc = address_new(&h->address, name);
@@ -171,14 +172,14 @@ int host_new(struct host **out, const struct host_config *config,
 		rc = h->wire[i] ? 0 : -ENOMEM;
 	}
 	if (rc < 0) {
-		host_free(h);
+		peer_host_free(h);
 		return error_set(err, rc, "cannot prepare peer '%s': %m", name);
 	}
 	*out = h;
 	return 0;
 }
 
-void host_free(struct host *h)
+void peer_host_free(struct peer_host *h)
 {
 	if (!h)
 		return;
@@ -189,7 +190,7 @@ void host_free(struct host *h)
 	free(h);
 }
 
-void host_set_manifest(struct host *h, struct hash128 digest)
+void peer_host_set_manifest(struct peer_host *h, struct hash128 digest)
 {
 	h->inquiry.has_digest = true;
 	h->inquiry.digest = digest;
@@ -198,24 +199,25 @@ void host_set_manifest(struct host *h, struct hash128 digest)
 
 /* -- States ---------------------------------------------------------------- */
 
-static void host_set(struct host *h, enum peer_state state, const char *reason)
+static void host_set(
+	struct peer_host *h, enum peer_state state, const char *reason)
 {
 	enum peer_state before = h->state;
 
 	h->state = state;
-	host_say(h, reason);
+	peer_host_say(h, reason);
 	if (state == before)
 		return;
 	if (state == PEER_UP && h->was_away)
-		host_report(h, EVENT_PEER_BACK, NULL);
+		peer_host_report(h, EVENT_PEER_BACK, NULL);
 	if (state == PEER_DOWN)
-		host_report(h, EVENT_PEER_DOWN, reason);
+		peer_host_report(h, EVENT_PEER_DOWN, reason);
 	if (state == PEER_REFUSED)
-		host_report(h, EVENT_PEER_REFUSED, reason);
+		peer_host_report(h, EVENT_PEER_REFUSED, reason);
 	h->was_away = state != PEER_UP;
 }
 
-static void host_close_all(struct host *h, int status)
+static void peer_host_close_all(struct peer_host *h, int status)
 {
 	for (unsigned i = 0; i < HOST_WIRES; i++) {
 		if (!wire_is_closed(h->wire[i]))
@@ -227,7 +229,7 @@ static void host_close_all(struct host *h, int status)
 }
 
 /* Try again later, and later still if that fails, too. */
-static void host_back_off(struct host *h, uint64_t now_ns)
+static void peer_host_back_off(struct peer_host *h, uint64_t now_ns)
 {
 	uint64_t max = h->trial ? HOST_TRIAL_MAX_NS : HOST_RETRY_MAX_NS;
 
@@ -238,7 +240,7 @@ static void host_back_off(struct host *h, uint64_t now_ns)
 }
 
 /* Close all connections. Not from inside answered(). */
-static void host_down(struct host *h, int status, uint64_t now_ns)
+static void peer_host_down(struct peer_host *h, int status, uint64_t now_ns)
 {
 	char why[PEER_REASON_MAX];
 
@@ -248,69 +250,71 @@ static void host_down(struct host *h, int status, uint64_t now_ns)
 	else
 		(void)snprintf(why, sizeof(why), "%s", strerror(-status));
 	h->give_up = false;
-	host_close_all(h, status);
+	peer_host_close_all(h, status);
 	if (status == -ETIMEDOUT && h->state == PEER_UP)
 		h->trial = true;
-	host_back_off(h, now_ns);
+	peer_host_back_off(h, now_ns);
 	host_set(h, PEER_DOWN, why);
 }
 
-void host_give_up(struct host *h)
+void peer_host_give_up(struct peer_host *h)
 {
 	h->give_up = true;
 }
 
-void host_delivered(struct host *h)
+void peer_host_delivered(struct peer_host *h)
 {
 	h->trial = false;
 	h->wait_ns = 0;
 }
 
-bool host_is_up(const struct host *h)
+bool peer_host_is_up(const struct peer_host *h)
 {
 	return h->state == PEER_UP && !h->give_up;
 }
 
-uint64_t host_rate(const struct host *h)
+uint64_t peer_host_rate(const struct peer_host *h)
 {
 	return h->rate;
 }
 
-static void host_refuse(struct host *h, const char *fault, uint64_t now_ns)
+static void peer_host_refuse(
+	struct peer_host *h, const char *fault, uint64_t now_ns)
 {
-	/* Its connections end in host_tick(). */
-	host_back_off(h, now_ns);
+	/* Its connections end in peer_host_tick(). */
+	peer_host_back_off(h, now_ns);
 	host_set(h, PEER_REFUSED, fault);
 }
 
-static void host_told(struct inquiry *i, uint64_t now_ns)
+static void peer_host_told(struct inquiry *i, uint64_t now_ns)
 {
-	struct host *h = CONTAINER_OF(i, struct host, inquiry);
+	struct peer_host *h = CONTAINER_OF(i, struct peer_host, inquiry);
 	const char *fault = server_fault(&i->server);
 	bool other = i->manifest == PEER_MATCH_DIFFERS;
 	bool stranger = i->secret == PEER_MATCH_DIFFERS;
 
 	if (fault)
-		host_refuse(h, fault, now_ns);
+		peer_host_refuse(h, fault, now_ns);
 	else if (h->state != PEER_UP)
 		host_set(h, PEER_UP, "");
 	else
-		host_say(h, NULL);
+		peer_host_say(h, NULL);
 	/* While it is on trial, the next failure waits longer. */
 	if (!fault && !h->trial)
 		h->wait_ns = 0;
 	if (other && !h->was_other)
-		host_report(h, EVENT_PEER_MANIFEST, NULL);
+		peer_host_report(h, EVENT_PEER_MANIFEST, NULL);
 	h->was_other = other;
 	if (stranger && !h->was_stranger)
-		host_report(h, EVENT_PEER_SECRET, NULL);
+		peer_host_report(h, EVENT_PEER_SECRET, NULL);
 	*h->config.nstrangers += stranger - h->was_stranger;
 	h->was_stranger = stranger;
 }
 
 /* -- Connections ----------------------------------------------------------- */
 
-static int host_connect(struct host *h, struct wire *w, uint64_t now_ns)
+static int peer_host_connect(
+	struct peer_host *h, struct wire *w, uint64_t now_ns)
 {
 	const struct sockaddr *addr;
 	socklen_t len;
@@ -320,20 +324,20 @@ static int host_connect(struct host *h, struct wire *w, uint64_t now_ns)
 }
 
 /* The first connection asks for the settings; the others follow it. */
-static void host_probe(struct host *h, uint64_t now_ns)
+static void peer_host_probe(struct peer_host *h, uint64_t now_ns)
 {
 	int rc;
 
 	if (now_ns < h->retry_ns || !wire_is_closed(h->wire[0]))
 		return;
-	rc = host_connect(h, h->wire[0], now_ns);
+	rc = peer_host_connect(h, h->wire[0], now_ns);
 	if (rc == 0)
 		inquiry_settings(&h->inquiry, h->wire[0], now_ns);
 	else if (rc != -EAGAIN)
-		host_down(h, rc, now_ns);
+		peer_host_down(h, rc, now_ns);
 }
 
-static bool host_has_wire(const struct host *h)
+static bool peer_host_has_wire(const struct peer_host *h)
 {
 	for (unsigned i = 0; i < HOST_WIRES; i++)
 		if (!wire_is_closed(h->wire[i]))
@@ -341,11 +345,11 @@ static bool host_has_wire(const struct host *h)
 	return false;
 }
 
-static void host_lost(
-	struct host *h, struct wire *w, int status, uint64_t now_ns)
+static void peer_host_lost(
+	struct peer_host *h, struct wire *w, int status, uint64_t now_ns)
 {
 	if (status == -ETIMEDOUT || h->state != PEER_UP) {
-		host_down(h, status, now_ns);
+		peer_host_down(h, status, now_ns);
 		return;
 	}
 	host_count(h, HOST_ERRORS, wire_requests(w) > 0 ? wire_requests(w) : 1);
@@ -353,25 +357,25 @@ static void host_lost(
 	for (unsigned i = 0; i < HOST_WIRES; i++)
 		if (h->wire[i] == w)
 			h->reopen_ns[i] = now_ns + HOST_REOPEN_NS;
-	if (!host_has_wire(h))
-		host_down(h, status, now_ns);
+	if (!peer_host_has_wire(h))
+		peer_host_down(h, status, now_ns);
 }
 
-static void host_reopen(struct host *h, uint64_t now_ns)
+static void peer_host_reopen(struct peer_host *h, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < HOST_WIRES && h->state == PEER_UP; i++) {
 		int rc;
 
 		if (!wire_is_closed(h->wire[i]) || now_ns < h->reopen_ns[i])
 			continue;
-		rc = host_connect(h, h->wire[i], now_ns);
+		rc = peer_host_connect(h, h->wire[i], now_ns);
 		h->reopen_ns[i] = now_ns + HOST_REOPEN_NS;
 		if (rc < 0 && rc != -EAGAIN)
-			host_lost(h, h->wire[i], rc, now_ns);
+			peer_host_lost(h, h->wire[i], rc, now_ns);
 	}
 }
 
-static void host_ask_use(struct host *h, uint64_t now_ns)
+static void peer_host_ask_use(struct peer_host *h, uint64_t now_ns)
 {
 	if (now_ns < h->stats_ns)
 		return;
@@ -383,7 +387,7 @@ static void host_ask_use(struct host *h, uint64_t now_ns)
 		}
 }
 
-static void host_measure(struct host *h, uint64_t now_ns)
+static void peer_host_measure(struct peer_host *h, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - h->rate_since_ns;
 
@@ -396,48 +400,49 @@ static void host_measure(struct host *h, uint64_t now_ns)
 	h->rate_since_ns = now_ns;
 }
 
-void host_tick(struct host *h, uint64_t now_ns)
+void peer_host_tick(struct peer_host *h, uint64_t now_ns)
 {
-	host_measure(h, now_ns);
+	peer_host_measure(h, now_ns);
 	for (unsigned i = 0; i < HOST_WIRES; i++)
 		if (wire_check(h->wire[i], now_ns) < 0)
 			h->give_up = true;
 	if (h->give_up)
-		host_down(h, -ETIMEDOUT, now_ns);
-	if (h->state == PEER_REFUSED && host_has_wire(h) &&
+		peer_host_down(h, -ETIMEDOUT, now_ns);
+	if (h->state == PEER_REFUSED && peer_host_has_wire(h) &&
 		h->inquiry.nasked == 0)
-		host_close_all(h, -ECANCELED);
+		peer_host_close_all(h, -ECANCELED);
 	if (h->state == PEER_UP) {
-		host_reopen(h, now_ns);
-		host_ask_use(h, now_ns);
+		peer_host_reopen(h, now_ns);
+		peer_host_ask_use(h, now_ns);
 	} else {
-		host_probe(h, now_ns);
+		peer_host_probe(h, now_ns);
 	}
 }
 
-void host_event(
-	struct host *h, struct wire *w, uint32_t events, uint64_t now_ns)
+void peer_host_event(
+	struct peer_host *h, struct wire *w, uint32_t events, uint64_t now_ns)
 {
 	int rc = wire_event(w, events, now_ns);
 
 	if (rc < 0)
-		host_lost(h, w, rc, now_ns);
+		peer_host_lost(h, w, rc, now_ns);
 }
 
-void host_flush(struct host *h, uint64_t now_ns)
+void peer_host_flush(struct peer_host *h, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < HOST_WIRES; i++) {
 		int rc = wire_flush(h->wire[i]);
 
 		if (rc < 0)
-			host_lost(h, h->wire[i], rc, now_ns);
+			peer_host_lost(h, h->wire[i], rc, now_ns);
 	}
 }
 
 /* -- Requests -------------------------------------------------------------- */
 
 /* The less busy of the connections that are there for it, or NULL. */
-static struct wire *host_pick(const struct host *h, enum host_line line)
+static struct wire *peer_host_pick(
+	const struct peer_host *h, enum peer_host_line line)
 {
 	unsigned from = line == HOST_PUSHES ? HOST_PUSH_WIRE : 0;
 	unsigned to = line == HOST_PUSHES ? HOST_WIRES : HOST_PUSH_WIRE;
@@ -450,9 +455,9 @@ static struct wire *host_pick(const struct host *h, enum host_line line)
 	return best;
 }
 
-bool host_has_room(const struct host *h, enum host_line line)
+bool peer_host_has_room(const struct peer_host *h, enum peer_host_line line)
 {
-	const struct wire *w = host_pick(h, line);
+	const struct wire *w = peer_host_pick(h, line);
 
 	if (!w || wire_requests(w) >= HOST_REQUESTS_MAX)
 		return false;
@@ -461,10 +466,10 @@ bool host_has_room(const struct host *h, enum host_line line)
 	return wire_cost(w) < HOST_WINDOW_BYTES;
 }
 
-int host_send(
-	struct host *h, enum host_line line, struct request *q, uint64_t now_ns)
+int peer_host_send(struct peer_host *h, enum peer_host_line line,
+	struct request *q, uint64_t now_ns)
 {
-	struct wire *w = host_is_up(h) ? host_pick(h, line) : NULL;
+	struct wire *w = peer_host_is_up(h) ? peer_host_pick(h, line) : NULL;
 
 	if (!w)
 		return -EHOSTDOWN;
@@ -472,7 +477,7 @@ int host_send(
 	return 0;
 }
 
-static void host_deleted(struct request *q, int status,
+static void peer_host_deleted(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
 	(void)status;
@@ -481,29 +486,30 @@ static void host_deleted(struct request *q, int status,
 	free(q);
 }
 
-void host_delete(struct host *h, enum host_line line, const char *key)
+void peer_host_delete(
+	struct peer_host *h, enum peer_host_line line, const char *key)
 {
 	struct request *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return;
-	q->answered = host_deleted;
+	q->answered = peer_host_deleted;
 	request_line(q, "md %s", key);
-	if (host_send(h, line, q, clock_now_ns()) < 0)
+	if (peer_host_send(h, line, q, clock_now_ns()) < 0)
 		free(q);
 }
 
 /* -- Memory of the server -------------------------------------------------- */
 
-void host_full(struct host *h, bool full)
+void peer_host_full(struct peer_host *h, bool full)
 {
 	if (full && !h->was_full)
-		host_report(h, EVENT_PEER_FULL, NULL);
+		peer_host_report(h, EVENT_PEER_FULL, NULL);
 	h->was_full |= full;
 	h->full = full;
 }
 
-bool host_may_push(struct host *h)
+bool peer_host_may_push(struct peer_host *h)
 {
 	if (!h->full || ++h->nskipped % HOST_PROBE_PUSHES == 0)
 		return true;

@@ -22,7 +22,7 @@
 #include "origin/peer/peer.h"
 #include "origin/peer/memcached_wire_impl.h"
 
-enum host_line {
+enum peer_host_line {
 	HOST_GETS,   /* units; over the less busy of two connections */
 	HOST_SMALL,  /* leases; on the same */
 	HOST_PUSHES, /* units to keep; a connection of their own */
@@ -44,7 +44,7 @@ enum host_count {
 };
 
 /* The configuration that all hosts share; set once. */
-struct host_config {
+struct peer_host_config {
 	struct loop *loop; /* of the peers */
 	struct hash128 dataset;
 	bool named; /* there is a dataset */
@@ -55,52 +55,53 @@ struct host_config {
 	const struct event_sink *events; /* or NULL */
 };
 
-struct host;
+struct peer_host;
 
-int host_new(struct host **out, const struct host_config *config,
+int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 	const char *name, bool self, struct error *err);
-void host_free(struct host *h);
+void peer_host_free(struct peer_host *h);
 
 /* Connect, probe, check for overdue answers, ask for statistics. */
-void host_tick(struct host *h, uint64_t now_ns);
+void peer_host_tick(struct peer_host *h, uint64_t now_ns);
 /* An event of one of its connections. */
-void host_event(
-	struct host *h, struct wire *w, uint32_t events, uint64_t now_ns);
+void peer_host_event(
+	struct peer_host *h, struct wire *w, uint32_t events, uint64_t now_ns);
 /* Send what is queued. */
-void host_flush(struct host *h, uint64_t now_ns);
+void peer_host_flush(struct peer_host *h, uint64_t now_ns);
 
-bool host_is_up(const struct host *h);
+bool peer_host_is_up(const struct peer_host *h);
 /* May another request for a unit be sent? */
-bool host_has_room(const struct host *h, enum host_line line);
+bool peer_host_has_room(const struct peer_host *h, enum peer_host_line line);
 /* Its recent rate of delivery, in bytes/s. */
-uint64_t host_rate(const struct host *h);
+uint64_t peer_host_rate(const struct peer_host *h);
 
 /* -EHOSTDOWN, or 0: answered() will be called. */
-int host_send(struct host *h, enum host_line line, struct request *q,
-	uint64_t now_ns);
+int peer_host_send(struct peer_host *h, enum peer_host_line line,
+	struct request *q, uint64_t now_ns);
 
 /* Delete a key in its server. Nobody is told whether that worked. */
-void host_delete(struct host *h, enum host_line line, const char *key);
+void peer_host_delete(
+	struct peer_host *h, enum peer_host_line line, const char *key);
 
 /* It takes too long: close all connections as soon as possible. */
-void host_give_up(struct host *h);
+void peer_host_give_up(struct peer_host *h);
 
 /* A unit came in time: the trial is over. */
-void host_delivered(struct host *h);
+void peer_host_delivered(struct peer_host *h);
 
 /* The host refused a unit because its memory is full, or accepted one. */
-void host_full(struct host *h, bool full);
+void peer_host_full(struct peer_host *h, bool full);
 /* Should this push be sent? After a refusal, one in 100 is. */
-bool host_may_push(struct host *h);
+bool peer_host_may_push(struct peer_host *h);
 
 /* Add to a count; any thread. */
-void host_count(struct host *h, enum host_count what, uint64_t n);
+void host_count(struct peer_host *h, enum host_count what, uint64_t n);
 /* Count a damaged unit, and report it unless secrets differ. */
-void host_bad(struct host *h);
+void peer_host_bad(struct peer_host *h);
 
 /* Set the digest of this host's manifest, which is stored in its own server. */
-void host_set_manifest(struct host *h, struct hash128 digest);
+void peer_host_set_manifest(struct peer_host *h, struct hash128 digest);
 
-void host_status(struct host *h, struct peer_status *status);
+void host_status(struct peer_host *h, struct peer_status *status);
 
 #endif

@@ -20,7 +20,7 @@ static const char lease_refusal[] = "refused";
 
 struct lease {
 	struct list link;
-	struct host *host;
+	struct peer_host *host;
 	struct hash128 item;
 	bool refused;
 	uint64_t beat_ns; /* the last */
@@ -122,7 +122,7 @@ static void lease_write(
 	n->q.body = n->text;
 	n->q.body_bytes = strlen(n->text);
 	request_line(&n->q, "ms %s %zu T%d", key, n->q.body_bytes, ttl_s);
-	if (host_send(e->host, HOST_SMALL, &n->q, now_ns) < 0)
+	if (peer_host_send(e->host, HOST_SMALL, &n->q, now_ns) < 0)
 		free(n);
 }
 
@@ -138,8 +138,8 @@ static void lease_beat(struct leases *l, struct lease *e, uint64_t now_ns)
 	list_add_tail(&l->held, &e->link);
 }
 
-int leases_hold(
-	struct leases *l, struct host *h, struct hash128 item, uint64_t now_ns)
+int leases_hold(struct leases *l, struct peer_host *h, struct hash128 item,
+	uint64_t now_ns)
 {
 	struct lease *e = calloc(1, sizeof(*e));
 
@@ -171,7 +171,7 @@ void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns)
 		lease_write(e, lease_refusal, LEASE_REFUSED_TTL_S, now_ns);
 	} else {
 		(void)unit_lease_key(key, item);
-		host_delete(e->host, HOST_SMALL, key);
+		peer_host_delete(e->host, HOST_SMALL, key);
 	}
 	lease_drop(e);
 }

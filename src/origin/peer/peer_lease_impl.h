@@ -21,8 +21,8 @@ struct leases *leases_new(void);
 void leases_free(struct leases *l);
 
 /* This host has won the lease of this item: keep it beating. */
-int leases_hold(
-	struct leases *l, struct host *h, struct hash128 item, uint64_t now_ns);
+int leases_hold(struct leases *l, struct peer_host *h, struct hash128 item,
+	uint64_t now_ns);
 bool leases_has(const struct leases *l, struct hash128 item);
 /* A unit of the item was refused because the server's memory is full. */
 void leases_refused(struct leases *l, struct hash128 item);

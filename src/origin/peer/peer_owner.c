@@ -20,18 +20,19 @@ static uint64_t owner_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-size_t peer_owner(const uint64_t *host_hash, size_t n, struct hash128 item)
+size_t peer_owner(const uint64_t *peer_host_hash, size_t n, struct hash128 item)
 {
 	uint64_t best = 0;
 	size_t owner = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t weight =
-			owner_mix(owner_mix(host_hash[i] ^ item.lo) + item.hi);
+		uint64_t weight = owner_mix(
+			owner_mix(peer_host_hash[i] ^ item.lo) + item.hi);
 
 		/* A tie goes to the higher hash, whatever the order. */
 		if (i == 0 || weight > best ||
-			(weight == best && host_hash[i] > host_hash[owner])) {
+			(weight == best &&
+				peer_host_hash[i] > peer_host_hash[owner])) {
 			best = weight;
 			owner = i;
 		}

@@ -26,7 +26,7 @@ static void push_delete(const struct push_job *j)
 	char key[UNIT_KEY_MAX];
 
 	(void)unit_key(key, j->unit.item, j->unit.n);
-	host_delete(j->host, HOST_PUSHES, key);
+	peer_host_delete(j->host, HOST_PUSHES, key);
 }
 
 static void push_answered(struct request *q, int status,
@@ -41,11 +41,11 @@ static void push_answered(struct request *q, int status,
 	} else if (a->kind == META_HD) {
 		host_count(j->host, HOST_FILLS, 1);
 		host_count(j->host, HOST_FILL_BYTES, j->unit.bytes);
-		host_full(j->host, false);
+		peer_host_full(j->host, false);
 		push_end(j, 0);
 	} else if (a->kind == META_FULL) {
 		host_count(j->host, HOST_REFUSED, 1);
-		host_full(j->host, true);
+		peer_host_full(j->host, true);
 		push_delete(j);
 		push_refuse(j);
 	} else if (a->kind == META_NS) {
@@ -72,7 +72,7 @@ static void push_send(struct push_job *j, uint64_t now_ns)
 	/* Never over a unit that is there: others may use it. */
 	request_line(&j->q, "ms %s %zu ME T%d", key,
 		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, UNIT_TTL_S);
-	if (host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)
+	if (peer_host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)
 		push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
 }
 
@@ -81,15 +81,16 @@ void pushes_step(struct pushes *all, uint64_t now_ns)
 	LIST_FOREACH_SAFE(l, next, &all->waiting) {
 		struct push_job *j = CONTAINER_OF(l, struct push_job, link);
 
-		if (host_is_up(j->host) && !host_has_room(j->host, HOST_PUSHES))
+		if (peer_host_is_up(j->host) &&
+			!peer_host_has_room(j->host, HOST_PUSHES))
 			continue;
 		list_del(&j->link);
-		if (!host_is_up(j->host)) {
+		if (!peer_host_is_up(j->host)) {
 			push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
 		} else if (!trusts_may_push(j->all->trusts)) {
 			host_count(j->host, HOST_DROPPED, 1);
 			push_end(j, -ENOSPC);
-		} else if (!host_may_push(j->host)) {
+		} else if (!peer_host_may_push(j->host)) {
 			host_count(j->host, HOST_DROPPED, 1);
 			push_refuse(j);
 		} else {

@@ -20,7 +20,7 @@ struct push_job {
 	struct request q;
 	struct pushes *all;
 	struct source_push *p;
-	struct host *host; /* the owner */
+	struct peer_host *host; /* the owner */
 	struct unit unit;
 };
 

@@ -26,7 +26,7 @@ struct read_get {
 	struct list link;  /* of the reading's gets */
 	struct reading *g; /* NULL: it ended before the answer came */
 	struct reads *reads;
-	struct host *host;
+	struct peer_host *host;
 	struct unit unit;
 };
 
@@ -75,11 +75,11 @@ static void read_leave(struct reading *g)
 }
 
 static void read_get_send(
-	struct read_get *t, enum host_line line, uint64_t now_ns)
+	struct read_get *t, enum peer_host_line line, uint64_t now_ns)
 {
 	struct reading *g = t->g;
 
-	if (host_send(g->host, line, &t->q, now_ns) == 0) {
+	if (peer_host_send(g->host, line, &t->q, now_ns) == 0) {
 		list_add_tail(&g->gets, &t->link);
 		g->nasked++;
 		return;
@@ -103,7 +103,7 @@ static void read_delete(struct reading *g, uint32_t n)
 	char key[UNIT_KEY_MAX];
 
 	(void)unit_key(key, g->item, n);
-	host_delete(g->host, HOST_SMALL, key);
+	peer_host_delete(g->host, HOST_SMALL, key);
 }
 
 /* The part of the unit that was asked for. */
@@ -160,12 +160,12 @@ static void read_unit_answered(struct request *q, int status,
 	} else if (there &&
 		unit_is_right(
 			value, a->value_bytes, g->reads->seed, &t->unit)) {
-		host_delivered(g->host);
+		peer_host_delivered(g->host);
 		if (g->state != READ_DONE)
 			read_use(g, &t->unit, value + UNIT_HEAD_BYTES,
 				clock_now_ns());
 	} else if (there) {
-		host_bad(g->host);
+		peer_host_bad(g->host);
 		read_delete(g, t->unit.n);
 	}
 	free(t);
@@ -183,11 +183,11 @@ static void read_get_units(struct reading *g, uint64_t now_ns)
 			g->next++;
 			continue;
 		}
-		if (!host_is_up(g->host)) {
+		if (!peer_host_is_up(g->host)) {
 			read_finish(g, -EHOSTDOWN);
 			return;
 		}
-		if (!host_has_room(g->host, HOST_GETS))
+		if (!peer_host_has_room(g->host, HOST_GETS))
 			return;
 		t = read_get_new(g);
 		if (!t) {
@@ -361,16 +361,16 @@ static void read_got(struct reading *g, uint64_t now_ns)
 
 static void read_overdue(struct reading *g, uint64_t now_ns)
 {
-	uint64_t rate = host_rate(g->host);
+	uint64_t rate = peer_host_rate(g->host);
 
 	if (now_ns < g->limit_ns)
 		return;
-	if (rate >= READ_FLOOR_BYTES_PER_S && host_is_up(g->host)) {
+	if (rate >= READ_FLOOR_BYTES_PER_S && peer_host_is_up(g->host)) {
 		g->limit_ns = now_ns + READ_LIMIT_FAST_NS;
 		return;
 	}
 	if (g->nasked > 0)
-		host_give_up(g->host);
+		peer_host_give_up(g->host);
 	read_finish(g, -ETIMEDOUT);
 }
 
@@ -382,7 +382,7 @@ static void read_urgent(struct reading *g, uint64_t now_ns)
 	if (g->urgent_ns == 0)
 		g->urgent_ns = now_ns;
 	if (now_ns >= g->urgent_ns + READ_LIMIT_NS &&
-		host_rate(g->host) < READ_FAST_BYTES_PER_S)
+		peer_host_rate(g->host) < READ_FAST_BYTES_PER_S)
 		read_finish(g, -ETIMEDOUT);
 }
 
@@ -391,7 +391,7 @@ static void reading_step(struct reading *g, uint64_t now_ns)
 	if (atomic_load_explicit(&g->abandoned, memory_order_relaxed))
 		read_finish(g, -ECANCELED);
 	if (g->state == READ_WAITING && now_ns >= g->look_ns) {
-		if (host_is_up(g->host))
+		if (peer_host_is_up(g->host))
 			read_again(g, now_ns);
 		else
 			read_finish(g, -EHOSTDOWN);

@@ -48,7 +48,7 @@ struct reading {
 	struct list active;  /* of peers.c, its lock */
 	struct reads *reads; /* this and those up to `last` are set once */
 	struct source_read *r;
-	struct host *host; /* the owner */
+	struct peer_host *host; /* the owner */
 	struct hash128 item;
 	uint32_t first, last;	/* units */
 	_Atomic bool abandoned; /* by any thread */

@@ -36,7 +36,7 @@ struct peers_end {
 struct peers {
 	struct source source; /* first */
 	size_t n;	      /* set once, as those to seed */
-	struct host *host[PEERS_MAX];
+	struct peer_host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
 	uint64_t seed;
@@ -243,7 +243,7 @@ static void peers_take_digest(struct post *post)
 	digest = p->digest;
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; i < p->n; i++)
-		host_set_manifest(p->host[i], digest);
+		peer_host_set_manifest(p->host[i], digest);
 }
 
 static void peers_tell(struct peers *p, struct list *ended)
@@ -275,7 +275,7 @@ static void peers_on_event(struct loop *l, uint64_t data, uint32_t events)
 	struct wire *w = (struct wire *)(uintptr_t)data; /* as it was watched */
 
 	(void)l;
-	host_event(wire_owner(w), w, events, clock_now_ns());
+	peer_host_event(wire_owner(w), w, events, clock_now_ns());
 }
 
 static void *peers_main(void *arg)
@@ -296,12 +296,12 @@ static void *peers_main(void *arg)
 			return NULL;
 		now_ns = clock_now_ns();
 		for (size_t i = 0; i < p->n; i++)
-			host_tick(p->host[i], now_ns);
+			peer_host_tick(p->host[i], now_ns);
 		leases_tick(p->leases, now_ns);
 		reads_step(&p->reads, &ended, now_ns);
 		pushes_step(&p->pushes, now_ns);
 		for (size_t i = 0; i < p->n; i++)
-			host_flush(p->host[i], now_ns);
+			peer_host_flush(p->host[i], now_ns);
 		peers_tell(p, &ended);
 	}
 }
@@ -309,7 +309,7 @@ static void *peers_main(void *arg)
 /* -- Life ------------------------------------------------------------------ */
 
 static int peers_add(struct peers *p, const struct peers_config *config,
-	const struct host_config *host, size_t i, struct error *err)
+	const struct peer_host_config *host, size_t i, struct error *err)
 {
 	const char *name = config->host[i];
 	bool self = config->name && strcmp(config->name, name) == 0;
@@ -320,7 +320,7 @@ static int peers_add(struct peers *p, const struct peers_config *config,
 			rc = error_set(err, -EINVAL,
 				"'%s' is in the list of peers twice", name);
 	if (rc == 0)
-		rc = host_new(&p->host[i], host, name, self, err);
+		rc = peer_host_new(&p->host[i], host, name, self, err);
 	if (rc < 0)
 		return rc;
 	p->hash[i] = peer_host_hash(name);
@@ -331,7 +331,7 @@ static int peers_add(struct peers *p, const struct peers_config *config,
 static int peers_open(
 	struct peers *p, const struct peers_config *config, struct error *err)
 {
-	struct host_config host = {.loop = &p->loop,
+	struct peer_host_config host = {.loop = &p->loop,
 		.dataset = p->dataset,
 		.named = config->dataset != NULL,
 		.secret_mark = unit_secret_mark(p->seed),
@@ -359,7 +359,7 @@ static int peers_open(
 static void peers_free(struct peers *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		host_free(p->host[i]);
+		peer_host_free(p->host[i]);
 	leases_free(p->leases);
 	trusts_free(p->trusts);
 	loop_release(&p->loop);
