@@ -44,7 +44,7 @@ unit_tests = \
 	tests/unit/test_log \
 	tests/unit/test_loop \
 	tests/unit/test_manifest \
-	tests/unit/test_manifest_kept \
+	tests/unit/test_manifest_saved \
 	tests/unit/test_model \
 	tests/unit/test_mount_options \
 	tests/unit/test_option \

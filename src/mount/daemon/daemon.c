@@ -132,12 +132,12 @@ static int build_store(struct mount *m, struct error *err)
 	return store_open(&m->store, &config, &m->counters, err);
 }
 
-/* The manifest is kept in the last tier. */
-static struct manifest_place kept_in(struct mount *m)
+/* The manifest is saved in the last tier. */
+static struct saved_manifest saved_in(struct mount *m)
 {
 	size_t last = m->options.ntiers - 1;
 
-	return (struct manifest_place){
+	return (struct saved_manifest){
 		.store = m->store,
 		.tier = last,
 		.dir = m->tier_dir[last],
@@ -150,7 +150,7 @@ static struct manifest_place kept_in(struct mount *m)
 static int recover_names(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));
-	struct manifest_place kept = kept_in(m);
+	struct saved_manifest saved = saved_in(m);
 	int rc = session_open(&m->session, &m->given, dataset, err);
 
 	if (rc < 0) {
@@ -160,7 +160,7 @@ static int recover_names(struct mount *m, struct error *err)
 	m->given.session = -1;
 	m->names_fd = m->given.names;
 	m->given.names = -1;
-	rc = kept_recover(&kept, stack_dataset(m->stack),
+	rc = saved_recover(&saved, stack_dataset(m->stack),
 		session_id(m->session), m->names_fd, &m->manifest, err);
 	if (rc == 0)
 		return 0;
@@ -172,7 +172,7 @@ static int recover_names(struct mount *m, struct error *err)
 
 static int build_manifest(struct mount *m, struct error *err)
 {
-	struct manifest_place kept = kept_in(m);
+	struct saved_manifest saved = saved_in(m);
 	struct error why;
 	int rc;
 
@@ -181,7 +181,7 @@ static int build_manifest(struct mount *m, struct error *err)
 			return 0;
 		held_refuse(m, why.msg);
 	}
-	rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
+	rc = saved_load(&saved, stack_dataset(m->stack), &m->manifest, err);
 	if (rc < 0)
 		return rc;
 	m->session = session_new(manifest_dataset(m->manifest));
@@ -340,7 +340,7 @@ static int build_cache(struct mount *m, struct error *err)
 static int build_scan(struct mount *m, struct error *err)
 {
 	struct scan_config config = {
-		.kept = kept_in(m),
+		.saved = saved_in(m),
 		.stack = m->stack,
 		.manifest = m->manifest,
 		.tree = m->tree,

@@ -50,8 +50,8 @@ struct mount_life {
 	int signal; /* the signal that stopped it; 0: it was unmounted */
 };
 
-/* Where the manifest is kept: in a tier. */
-struct manifest_place {
+/* Where the manifest is saved: in a tier. */
+struct saved_manifest {
 	struct store *store;
 	size_t tier;
 	const char *dir; /* of the tier */
@@ -223,15 +223,15 @@ void process_leave_no_tier(struct mount *m);
  * manifest that a tier keeps, or create an empty one for the source. Or
  * recover that of the daemon before: -EBADMSG.
  */
-int kept_load(const struct manifest_place *k, const char *source,
+int saved_load(const struct saved_manifest *k, const char *source,
 	struct manifest **out, struct error *err);
-int kept_recover(const struct manifest_place *k, const char *source,
+int saved_recover(const struct saved_manifest *k, const char *source,
 	struct hash128 session, int names_fd, struct manifest **out,
 	struct error *err);
 
 struct scan;
 struct scan_config {
-	struct manifest_place kept;
+	struct saved_manifest saved;
 	struct stack *stack;
 	struct manifest *manifest;
 	struct tree *tree;

@@ -33,8 +33,8 @@ struct scan {
 	bool stopping;
 	/* Directories that the last scan could not list. */
 	struct tree_walk_result unlisted;
-	/* tree_generation() of the manifest that was kept. */
-	uint64_t kept;
+	/* tree_generation() of the manifest that was saved. */
+	uint64_t saved_at;
 	bool unsaved; /* it has changes of a daemon before */
 	bool full;    /* the record of its changes is long */
 	pthread_t keeper;
@@ -97,7 +97,7 @@ static void keep_huge(const struct scan *s, const struct node_info *info)
 	};
 
 	cache_item_at(s->config.cache, 0, &item);
-	store_keep_size(s->config.kept.store, item.size);
+	store_keep_size(s->config.saved.store, item.size);
 	cache_item_at(
 		s->config.cache, info->attr.version.size_bytes - 1, &item);
 	cache_keep(s->config.cache, &item);
@@ -117,9 +117,9 @@ void scan_sweep(struct scan *s)
 	const struct scan_config *c = &s->config;
 	struct node_info info;
 
-	store_wait_ready(c->kept.store);
+	store_wait_ready(c->saved.store);
 	LOCK_SCOPE(&s->sweep_lock);
-	store_mark(c->kept.store);
+	store_mark(c->saved.store);
 	for (node_id id = NODE_ROOT; id < manifest_end(c->manifest); id++) {
 		if (id % 1024 == 0 && scan_is_stopping(s))
 			return;
@@ -128,7 +128,7 @@ void scan_sweep(struct scan *s)
 			!keep_file(s, &info))
 			return; /* stopping: not all that exists is marked */
 	}
-	(void)store_sweep(c->kept.store); /* counted as invalidated */
+	(void)store_sweep(c->saved.store); /* counted as invalidated */
 }
 
 static void wait_for_next(struct scan *s)
@@ -141,18 +141,18 @@ static void wait_for_next(struct scan *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* -- The manifest that is kept with the cache ----------------------------- */
+/* -- The manifest that is saved with the cache ---------------------------- */
 
 /* Uses the open directory, checked at the start, as its path may lead elsewhere
  * by now. */
-static int kept_fd(const struct manifest_place *k)
+static int saved_fd(const struct saved_manifest *k)
 {
 	return store_tier_fd(k->store, k->tier);
 }
 
 /* Damage is counted as such, anything else as an error of the tier. */
-static void kept_failed(
-	const struct manifest_place *k, enum event_kind kind, int status)
+static void saved_failed(
+	const struct saved_manifest *k, enum event_kind kind, int status)
 {
 	struct event e = {.kind = kind, .dir = k->dir, .status = status};
 
@@ -164,16 +164,16 @@ static void kept_failed(
 	event_report(k->events, &e);
 }
 
-int kept_load(const struct manifest_place *k, const char *source,
+int saved_load(const struct saved_manifest *k, const char *source,
 	struct manifest **out, struct error *err)
 {
 	int rc = manifest_new(out, source);
 
 	if (rc == 0)
-		rc = manifest_load(*out, kept_fd(k));
+		rc = manifest_load(*out, saved_fd(k));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
 		/* Damaged, old or not to be read: the scan makes a new one. */
-		kept_failed(k, EVENT_MANIFEST_DAMAGED, rc);
+		saved_failed(k, EVENT_MANIFEST_DAMAGED, rc);
 		manifest_free(*out);
 		*out = NULL;
 		rc = manifest_new(out, source);
@@ -183,7 +183,7 @@ int kept_load(const struct manifest_place *k, const char *source,
 	return 0;
 }
 
-int kept_recover(const struct manifest_place *k, const char *source,
+int saved_recover(const struct saved_manifest *k, const char *source,
 	struct hash128 session, int names_fd, struct manifest **out,
 	struct error *err)
 {
@@ -191,7 +191,7 @@ int kept_recover(const struct manifest_place *k, const char *source,
 
 	if (rc < 0)
 		return error_set(err, rc, "cannot load the manifest: %m");
-	rc = manifest_recover(*out, kept_fd(k), session, names_fd);
+	rc = manifest_recover(*out, saved_fd(k), session, names_fd);
 	if (rc == 0)
 		return 0;
 	manifest_free(*out);
@@ -206,22 +206,22 @@ void scan_keep(struct scan *s)
 	int rc;
 
 	pthread_mutex_lock(&s->lock);
-	changed = s->kept < now || s->unsaved;
+	changed = s->saved_at < now || s->unsaved;
 	pthread_mutex_unlock(&s->lock);
 	if (!changed)
 		return;
 	tree_note_told(s->config.tree);
-	rc = manifest_save(s->config.manifest, kept_fd(&s->config.kept));
+	rc = manifest_save(s->config.manifest, saved_fd(&s->config.saved));
 	if (rc < 0) {
 		/* The older file stays. Saving is tried again, at the latest at
 		 * the end of the mount. */
-		kept_failed(&s->config.kept, EVENT_MANIFEST_UNSAVED, rc);
+		saved_failed(&s->config.saved, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
 	LOCK_SCOPE(&s->lock);
 	s->unsaved = false;
-	if (s->kept < now)
-		s->kept = now;
+	if (s->saved_at < now)
+		s->saved_at = now;
 }
 
 /* -- The scan ------------------------------------------------------------ */
@@ -241,10 +241,10 @@ static void scanned(struct scan *s)
 	e.n = totals.files;
 	event_report(log_sink(c->log), &e);
 	/* The contents of a tier are known when it has been read. */
-	store_wait_ready(c->kept.store);
-	limits_of_tiers(c->kept.store, limit_report, c->log);
+	store_wait_ready(c->saved.store);
+	limits_of_tiers(c->saved.store, limit_report, c->log);
 	if (!c->memory_short)
-		(void)limits_of_memory(c->kept.store, c->staging_bytes,
+		(void)limits_of_memory(c->saved.store, c->staging_bytes,
 			totals.files, limit_report, c->log);
 	stack_listed(c->stack);
 	if (tree_generation(c->tree) > 0 || c->recovered) {
