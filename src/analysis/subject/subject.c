@@ -290,12 +290,12 @@ static void fill_hooks(struct subject *s)
 
 	memcpy(s->commands, commands, sizeof(commands));
 	atomic_init(&s->mask.limit, CACHE_MASK_NONE);
-	s->watch = (struct fs_watch){.read = subject_read, .arg = s};
+	s->read_hook = (struct fs_read_hook){.read = subject_read, .arg = s};
 	s->hooks = (struct mount_hooks){.begin = subject_begin,
 		.refused = subject_refused,
 		.commands = s->commands,
 		.mask = &s->mask,
-		.watch = &s->watch,
+		.read_hook = &s->read_hook,
 		.keeper = &s->keeper,
 		.whole_max_bytes = STAYS_MAX,
 		.arg = s};

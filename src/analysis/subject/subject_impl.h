@@ -35,7 +35,7 @@ struct subject {
 	/* Set once. */
 	pthread_key_t scratch; /* struct store_scratch */
 	struct mount_hooks hooks;
-	struct fs_watch watch;
+	struct fs_read_hook read_hook;
 	struct ctl_command commands[4];
 	struct cache_mask mask;	     /* atomic */
 	struct stand_ins *stand_ins; /* set before `standing` */

@@ -202,8 +202,8 @@ struct cache_moves {
 	unsigned nmoving;	/* parts */
 	uint64_t keep_until_ns; /* after this time no write of a part begins; 0:
 				   no limit */
-	struct thread_pool *publishers; /* set once */
-	struct thread_pool *loaders;	/* set once: of parts */
+	struct thread_pool *publishers;	  /* set once */
+	struct thread_pool *part_threads; /* set once */
 };
 
 /* Counts of reads. Belongs to fill_serve.c and staging_room.c. */

@@ -174,7 +174,7 @@ bool part_load(struct cache *c, struct fill *f)
 	map = calloc(1, part_map_bytes(&f->item));
 	if (!map)
 		return false; /* all of it is fetched */
-	begin(c, cache_moves(c)->loaders, f, map, load);
+	begin(c, cache_moves(c)->part_threads, f, map, load);
 	return true;
 }
 

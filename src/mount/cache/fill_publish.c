@@ -12,7 +12,7 @@
 #include "mount/cache/fill_part_impl.h"
 
 #define PUBLISHERS 2u
-#define LOADERS 2u
+#define PART_THREADS 2u
 
 void publish_ended(struct cache *c)
 {
@@ -65,7 +65,8 @@ int publish_start(struct cache *c, struct error *err)
 	int rc = thread_pool_new(&cache_moves(c)->publishers, PUBLISHERS);
 
 	if (rc == 0)
-		rc = thread_pool_new(&cache_moves(c)->loaders, LOADERS);
+		rc = thread_pool_new(
+			&cache_moves(c)->part_threads, PART_THREADS);
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
@@ -95,5 +96,5 @@ void publish_stop(struct cache *c)
 	(void)thread_pool_free(
 		steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
 	(void)thread_pool_free(
-		steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
+		steal_ptr(&cache_moves(c)->part_threads), UINT64_MAX / 4);
 }

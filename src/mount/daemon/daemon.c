@@ -372,7 +372,8 @@ static int build_fs(struct mount *m, struct error *err)
 		.revalidate_s = m->options.revalidate_s,
 		.counters = &m->counters,
 		.events = m->events,
-		.watch = m->options.hooks ? m->options.hooks->watch : NULL,
+		.read_hook =
+			m->options.hooks ? m->options.hooks->read_hook : NULL,
 	};
 	int rc;
 

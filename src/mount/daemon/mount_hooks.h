@@ -36,7 +36,7 @@ struct mount_hooks {
 	const struct ctl_command *commands;
 	/* For the cache, the FUSE front and the kernel's pages. */
 	const struct cache_mask *mask;
-	const struct fs_watch *watch;
+	const struct fs_read_hook *read_hook;
 	const struct pages_keeper *keeper;
 	uint64_t whole_max_bytes; /* as in struct pages_config */
 	void *arg;

@@ -167,7 +167,7 @@ int fs_run(
 	fs->ready = ready;
 	fs->ready_arg = arg;
 	install_wake();
-	strikes_watch(fs);
+	strikes_begin(fs);
 	while (n < FS_WORKERS && rc == 0) {
 		pthread_mutex_lock(&fs->lock);
 		fs->running++;

@@ -18,8 +18,8 @@
 
 struct fs;
 
-/* Watches the READs of a mount that is analysed. */
-struct fs_watch {
+/* Sees the READs of a mount that is analysed. */
+struct fs_read_hook {
 	/*
 	 * Called for each READ of bytes [off, off + len) of a file, before it
 	 * is answered. True: the callback has written the answer to buf. The
@@ -46,8 +46,8 @@ struct fs_config {
 	uint64_t gather_bytes; /* of memory for reads over several items */
 	unsigned revalidate_s;
 	struct counters *counters;
-	const struct event_sink *events; /* may be NULL */
-	const struct fs_watch *watch;	 /* NULL but for an analysis */
+	const struct event_sink *events;      /* may be NULL */
+	const struct fs_read_hook *read_hook; /* NULL but for an analysis */
 };
 
 /*

@@ -129,7 +129,7 @@ void journal_answered(struct journal *j, uint64_t unique);
 
 /* fs_strike.c: note which request a crash is due to. Handle a request, unless
  * two crashes were due to it. */
-void strikes_watch(struct fs *fs);
+void strikes_begin(struct fs *fs);
 void fs_process(struct fs *fs, const struct fuse_buf *buf);
 
 /*

@@ -66,7 +66,7 @@ void fs_stat(const struct fs_config *c, const struct node_info *info,
 	struct stat *st)
 {
 	inode_stat(info, st);
-	if (c->watch && info->attr.kind == KIND_FILE)
+	if (c->read_hook && info->attr.kind == KIND_FILE)
 		st->st_blksize = buffer_size(info);
 }
 

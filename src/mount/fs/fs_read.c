@@ -299,14 +299,14 @@ void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
 		fs_worker_free(w);
 }
 
-/* Has the watcher of a mount under analysis answered the READ? */
-static bool watched(const struct asked *ask, fuse_req_t req)
+/* Has the hook of a mount under analysis answered the READ? */
+static bool hook_answers(const struct asked *ask, fuse_req_t req)
 {
-	const struct fs_watch *watch = ask->fs->config.watch;
-	CLEANUP_FREE void *buf = watch ? malloc(ask->len) : NULL;
+	const struct fs_read_hook *hook = ask->fs->config.read_hook;
+	CLEANUP_FREE void *buf = hook ? malloc(ask->len) : NULL;
 
 	if (!buf ||
-		!watch->read(watch->arg, &ask->item, ask->off, ask->len, buf,
+		!hook->read(hook->arg, &ask->item, ask->off, ask->len, buf,
 			fuse_req_ctx(req)->pid))
 		return false;
 	reply(req, 0, buf, ask->len);
@@ -338,7 +338,7 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	if (size > item->version.size_bytes - ask.off)
 		ask.len = (size_t)(item->version.size_bytes - ask.off);
 	cache_item_at(c->cache, ask.off, item);
-	if (watched(&ask, req))
+	if (hook_answers(&ask, req))
 		return;
 	note_plans(&ask, w, req);
 	fs_read_run(&ask, w, req);

@@ -37,7 +37,7 @@ static void on_crash(int sig)
 	(void)raise(sig);
 }
 
-void strikes_watch(struct fs *fs)
+void strikes_begin(struct fs *fs)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	struct sigaction was,

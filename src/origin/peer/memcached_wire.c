@@ -99,7 +99,7 @@ uint64_t wire_take_received(struct wire *w)
 
 /* -- Life ------------------------------------------------------------------ */
 
-static int wire_watch(struct wire *w, uint32_t events)
+static int wire_poll_for(struct wire *w, uint32_t events)
 {
 	if (events == w->events)
 		return 0;
@@ -123,7 +123,7 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	w->events = 0;
 	rc = connect(w->fd, addr, len) < 0 && errno != EINPROGRESS ? -errno : 0;
 	if (rc == 0)
-		rc = wire_watch(w, EPOLLIN | EPOLLOUT);
+		rc = wire_poll_for(w, EPOLLIN | EPOLLOUT);
 	if (rc < 0) {
 		(void)close(w->fd); /* nothing was sent */
 		w->fd = -1;
@@ -282,7 +282,7 @@ int wire_flush(struct wire *w)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return wire_watch(w, EPOLLIN | EPOLLOUT);
+			return wire_poll_for(w, EPOLLIN | EPOLLOUT);
 		if (n < 0)
 			return -errno;
 		wire_sent(w, (size_t)n);
@@ -415,6 +415,6 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 	if (rc == 0)
 		rc = wire_parse(w, now_ns);
 	if (rc == 0 && w->unsent == &w->line)
-		rc = wire_watch(w, EPOLLIN);
+		rc = wire_poll_for(w, EPOLLIN);
 	return rc;
 }
