@@ -38,7 +38,7 @@ static void die(const char *what)
 /* -- The client of the peers ----------------------------------------------- */
 
 struct reading {
-	struct source *source;
+	struct provider *provider;
 	unsigned nitems;
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t cond;
@@ -51,16 +51,16 @@ struct reading {
 };
 
 struct slot {
-	struct source_read r;
+	struct provider_read r;
 	struct reading *all;
 };
 
-static void describe(struct source_item *item, unsigned number)
+static void describe(struct provider_item *item, unsigned number)
 {
 	static char paths[ITEMS_MAX][16];
 
 	(void)snprintf(paths[number], sizeof(paths[0]), "f%u", number);
-	*item = (struct source_item){
+	*item = (struct provider_item){
 		.path = paths[number],
 		.version = {.size_bytes = ITEM_BYTES, .mtime_ns = 1},
 		.size = ITEM_BYTES,
@@ -70,7 +70,7 @@ static void describe(struct source_item *item, unsigned number)
 }
 
 static void slot_data(
-	struct source_read *r, uint64_t off, const void *bytes, size_t len)
+	struct provider_read *r, uint64_t off, const void *bytes, size_t len)
 {
 	(void)r;
 	(void)off;
@@ -78,7 +78,7 @@ static void slot_data(
 	(void)len;
 }
 
-static void slot_done(struct source_read *r, int status)
+static void slot_done(struct provider_read *r, int status)
 {
 	struct slot *s = CONTAINER_OF(r, struct slot, r);
 	struct reading *a = s->all;
@@ -92,11 +92,11 @@ static void slot_done(struct source_read *r, int status)
 }
 
 struct pushed {
-	struct source_push p;
+	struct provider_push p;
 	struct reading *all;
 };
 
-static void push_ended(struct source_push *p, int status)
+static void push_ended(struct provider_push *p, int status)
 {
 	struct reading *a = CONTAINER_OF(p, struct pushed, p)->all;
 
@@ -123,7 +123,7 @@ static void fill(struct reading *a, const void *data)
 			pthread_cond_wait(&a->cond, &a->lock);
 		a->out++;
 		pthread_mutex_unlock(&a->lock);
-		a->source->ops->push(a->source, &pushed[i].p);
+		a->provider->ops->push(a->provider, &pushed[i].p);
 	}
 	pthread_mutex_lock(&a->lock);
 	while (a->out > 0)
@@ -163,7 +163,7 @@ static double read_peers(struct reading *a, double seconds)
 		s->r.len = ITEM_BYTES;
 		s->r.data = slot_data;
 		s->r.done = slot_done;
-		a->source->ops->read(a->source, &s->r);
+		a->provider->ops->read(a->provider, &s->r);
 	}
 	took = clock_now_ns() - begin;
 	if (a->failed > 0)
@@ -368,7 +368,7 @@ int main(int argc, char **argv)
 		b.fd[i] = bare_connect(argv[1]);
 	bare_store(&b, data, a.nitems);
 	peers = start(argv[1]);
-	a.source = peers_source(peers);
+	a.provider = peers_provider(peers);
 	fill(&a, data);
 	for (unsigned i = 0; i < TURNS; i++) {
 		double bare = read_bare(&b, a.nitems, seconds);

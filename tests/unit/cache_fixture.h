@@ -178,9 +178,9 @@ static unsigned rig_depth_first;
 /* The part of staging that requests in flight may hold: 1 / this. */
 static unsigned rig_memory_share;
 
-/* A source that is asked before the origin. */
-static struct source *rig_source[SOURCES_MAX];
-static unsigned rig_nsources;
+/* A provider that is asked before the origin. */
+static struct provider *rig_provider[PROVIDERS_MAX];
+static unsigned rig_nproviders;
 
 /* A cache over the tier that there is, or a new one. */
 static inline void rig_open(struct rig *g, const char *size)
@@ -209,8 +209,8 @@ static inline void rig_open(struct rig *g, const char *size)
 	ck_assert_int_eq(timers_new(&g->timers), 0);
 	config.store = g->fix.store;
 	config.origin = &g->hand.o;
-	memcpy(config.source, rig_source, sizeof(rig_source));
-	config.nsources = rig_nsources;
+	memcpy(config.provider, rig_provider, sizeof(rig_provider));
+	config.nproviders = rig_nproviders;
 	config.timers = g->timers;
 	config.dataset = key_digest("/data/set");
 	ck_assert_int_eq(cache_new(&g->cache, &config, &g->fix.err), 0);

@@ -83,7 +83,7 @@ unit_tests = \
 	tests/unit/test_shared_hosts \
 	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
-	tests/unit/test_sources \
+	tests/unit/test_providers \
 	tests/unit/test_speed \
 	tests/unit/test_stand_in \
 	tests/unit/test_store \
@@ -121,7 +121,7 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/schedule_fixture.h tests/unit/share_fixture.h \
 	tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \
-	tests/unit/sources_fixture.h \
+	tests/unit/providers_fixture.h \
 	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
 

@@ -145,17 +145,17 @@ static inline struct peers *peers_client_up(
 
 /* -- Items ----------------------------------------------------------------- */
 
-static inline struct source_item item_of(unsigned number, uint64_t size)
+static inline struct provider_item item_of(unsigned number, uint64_t size)
 {
 	static char paths[512][16]; /* live until done() */
 
 	ck_assert_uint_lt(number, 512);
 	(void)snprintf(paths[number], sizeof(paths[number]), "f%u", number);
-	return (struct source_item){
+	return (struct provider_item){
 		.path = paths[number], .version = {size, 7, 0}, .size = size};
 }
 
-static inline struct hash128 item_key(const struct source_item *i)
+static inline struct hash128 item_key(const struct provider_item *i)
 {
 	return key_item_of(key_digest(PEERS_DATASET), key_digest(i->path),
 		i->version, i->base, i->size);
@@ -165,7 +165,7 @@ static inline struct hash128 item_key(const struct source_item *i)
 
 /* One read of a whole item. */
 struct asked {
-	struct source_read r;
+	struct provider_read r;
 	unsigned number;
 	_Atomic unsigned done, wrong; /* calls of done(), wrong bytes */
 	_Atomic uint64_t bytes;	      /* that came */
@@ -175,7 +175,7 @@ struct asked {
 };
 
 static inline void asked_data(
-	struct source_read *r, uint64_t off, const void *bytes, size_t len)
+	struct provider_read *r, uint64_t off, const void *bytes, size_t len)
 {
 	struct asked *a = (struct asked *)(void *)r;
 	const uint8_t *at = bytes;
@@ -187,7 +187,7 @@ static inline void asked_data(
 	atomic_fetch_add(&a->bytes, len);
 }
 
-static inline void asked_done(struct source_read *r, int status)
+static inline void asked_done(struct provider_read *r, int status)
 {
 	struct asked *a = (struct asked *)(void *)r;
 
@@ -199,7 +199,7 @@ static inline void asked_done(struct source_read *r, int status)
 static inline void ask(
 	struct peers *p, struct asked *a, unsigned number, uint64_t size)
 {
-	struct source *s = peers_source(p);
+	struct provider *s = peers_provider(p);
 
 	memset(a, 0, sizeof(*a));
 	a->number = number;
@@ -245,12 +245,12 @@ static inline int ask_again(struct peers *p, struct asked *a, unsigned number,
 /* -- Pushes ---------------------------------------------------------------- */
 
 struct pushed {
-	struct source_push p;
+	struct provider_push p;
 	_Atomic unsigned done;
 	_Atomic int status;
 };
 
-static inline void pushed_done(struct source_push *p, int status)
+static inline void pushed_done(struct provider_push *p, int status)
 {
 	struct pushed *x = (struct pushed *)(void *)p;
 
@@ -261,7 +261,7 @@ static inline void pushed_done(struct source_push *p, int status)
 static inline int push_unit_once(
 	struct peers *p, unsigned number, uint64_t size, uint64_t off)
 {
-	struct source *s = peers_source(p);
+	struct provider *s = peers_provider(p);
 	size_t len =
 		size - off < UNIT_BYTES ? (size_t)(size - off) : UNIT_BYTES;
 	uint8_t *data = malloc(len);
@@ -303,8 +303,8 @@ static inline int push_unit(
 
 static inline void end_item(struct peers *p, unsigned number, uint64_t size)
 {
-	struct source *s = peers_source(p);
-	struct source_item i = item_of(number, size);
+	struct provider *s = peers_provider(p);
+	struct provider_item i = item_of(number, size);
 
 	s->ops->ended(s, &i);
 }

@@ -330,7 +330,7 @@ static unsigned fill_up(struct peers *p, unsigned from, unsigned most)
 START_TEST(test_a_refused_unit_leaves_nothing_that_others_wait_for)
 {
 	char command[200], line[200], key[UNIT_KEY_MAX];
-	struct source_item item;
+	struct provider_item item;
 	struct peers *a, *b;
 	struct asked r;
 	unsigned number;

@@ -264,7 +264,7 @@ static void *accept_all(void *arg)
 static void stand_in_start(enum fault fault, uint64_t item_bytes)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	struct source_item item = item_of(0, item_bytes);
+	struct provider_item item = item_of(0, item_bytes);
 
 	it.fault = fault;
 	it.item = item_key(&item);

@@ -6,12 +6,12 @@
 #define DEPTH 64u
 #define BYTES 112640u
 
-struct source {
+struct provider {
 	struct speed s;
 	uint64_t now_ns, more;
 };
 
-static void answers(struct source *s, unsigned n)
+static void answers(struct provider *s, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		speed_note(&s->s,
@@ -31,7 +31,7 @@ static void check_speed(uint64_t ns, uint64_t bytes, double byte_ns)
 }
 
 /* `queued` requests at once to a source that answers all of a latency. */
-static void burst(struct source *s, unsigned queued, uint64_t latency_ns)
+static void burst(struct provider *s, unsigned queued, uint64_t latency_ns)
 {
 	s->more += queued;
 	while (s->more) {
@@ -46,7 +46,7 @@ START_TEST(test_answers_that_come_together_are_not_fast)
 	const double byte_ns = (double)latency_ns / DEPTH / BYTES;
 
 	for (unsigned queued = DEPTH + 1; queued < 5 * DEPTH; queued++) {
-		struct source s = {0};
+		struct provider s = {0};
 
 		for (unsigned i = 0; i < 3; i++) {
 			burst(&s, queued, latency_ns);
@@ -63,7 +63,7 @@ END_TEST
 
 START_TEST(test_as_many_as_are_asked_for_at_a_time_show_nothing)
 {
-	struct source s = {0};
+	struct provider s = {0};
 
 	for (unsigned i = 0; i < 10; i++)
 		burst(&s, DEPTH, NS_PER_S);
@@ -73,7 +73,7 @@ END_TEST
 
 START_TEST(test_a_rate_is_what_comes)
 {
-	struct source s = {.more = 400};
+	struct provider s = {.more = 400};
 
 	for (unsigned i = 0; i < 400; i++) {
 		s.now_ns += 5 * NS_PER_MS;
@@ -87,7 +87,7 @@ END_TEST
 /* Parts of a request are bytes, and no answer. */
 START_TEST(test_parts_of_answers_count)
 {
-	struct source s = {.more = 400};
+	struct provider s = {.more = 400};
 
 	for (unsigned i = 0; i < 300; i++) {
 		s.now_ns += 5 * NS_PER_MS;
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(test_what_is_dropped_is_not_waited_for)
 {
-	struct source s = {.more = 2 * DEPTH};
+	struct provider s = {.more = 2 * DEPTH};
 
 	s.now_ns = NS_PER_S;
 	answers(&s, 1);

@@ -45,7 +45,7 @@ static void teardown(void)
 static enum trust unit_at(uint64_t writer, uint32_t n, uint64_t now_ns)
 {
 	static const char content[100];
-	struct source_item item = {.path = "f", .size = 100 * UNIT_BYTES};
+	struct provider_item item = {.path = "f", .size = 100 * UNIT_BYTES};
 	struct unit u = {{1, 2}, n, sizeof(content), writer};
 
 	return trusts_unit(t, &u, &item, content, now_ns);

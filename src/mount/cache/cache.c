@@ -75,7 +75,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	jobs_init(c, &cache_jobs);
 	fill_table_init(c);
 	room_init(c);
-	sources_init(c);
+	providers_init(c);
 	dispatch_init(c);
 	timer_init(&c->last_timer, last_fire);
 	rc = publish_start(c, err);
@@ -97,7 +97,7 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 		fill_fail(c, f, status, a);
 }
 
-/* Only a request that has reached its source can be given up. */
+/* Only a request that has reached its provider can be given up. */
 static void abandon_all(struct cache *c)
 {
 	struct after a;
@@ -105,7 +105,7 @@ static void abandon_all(struct cache *c)
 	jobs_enter(c, &a);
 	while (jobs_is_starting(c))
 		jobs_wait(c);
-	sources_abandon(c, &a);
+	providers_abandon(c, &a);
 	jobs_run(c, &a);
 }
 
@@ -114,7 +114,7 @@ static void quiet_timers(struct cache *c)
 	ASSERT_INSIDE(c);
 	dispatch_quiet(c);
 	room_quiet(c);
-	sources_quiet(c);
+	providers_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */
 	timer_set(cache_config(c)->timers, &c->last_timer, 0);
 	while (!c->timers_quiet)
@@ -131,7 +131,7 @@ void cache_stop(struct cache *c)
 	jobs_run(c, &a);
 	abandon_all(c);
 	jobs_lock(c);
-	while (sources_out(c) > 0)
+	while (providers_out(c) > 0)
 		jobs_wait(c);
 	quiet_timers(c);
 	/* Fills being loaded or written are considered then, too. */

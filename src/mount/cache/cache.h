@@ -21,7 +21,7 @@
 #include "common/base/events.h"
 #include "common/base/hash.h"
 #include "common/base/list.h"
-#include "origin/source.h"
+#include "origin/provider.h"
 #include "common/base/timer.h"
 #include "mount/cache/depth.h"
 
@@ -58,8 +58,8 @@ struct cache_config {
 	struct timers *timers;
 	struct counters *counters;
 	/* Asked in this order before the origin; they outlive the cache. */
-	struct source *source[SOURCES_MAX];
-	unsigned nsources;
+	struct provider *provider[PROVIDERS_MAX];
+	unsigned nproviders;
 	struct hash128 dataset; /* digest, for keys */
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
@@ -243,8 +243,8 @@ void cache_keep(struct cache *c, const struct cache_item *item);
 /* Wait until what is being published is in its tier, at most timeout_ns. */
 void cache_settle(struct cache *c, uint64_t timeout_ns);
 
-/* Counters of one source; all but `asked` cover answered requests. */
-struct cache_source_counts {
+/* Counters of one provider; all but `asked` cover answered requests. */
+struct cache_provider_counts {
 	uint64_t asked;	       /* reads */
 	uint64_t bytes;	       /* that came and were kept */
 	uint64_t hits, misses; /* all that was asked for; -ENOENT */
@@ -254,9 +254,9 @@ struct cache_source_counts {
 	uint64_t pushed;       /* units that it took */
 	uint64_t push_dropped; /* because too many bytes were being pushed */
 };
-/* `source` as in the configuration. */
-void cache_source_counts(
-	struct cache *c, unsigned source, struct cache_source_counts *counts);
+/* `provider` as in the configuration. */
+void cache_provider_counts(struct cache *c, unsigned provider,
+	struct cache_provider_counts *counts);
 
 struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;

@@ -13,7 +13,7 @@
 #include "mount/cache/cache_jobs_impl.h"
 #include "mount/cache/fetch_impl.h"
 #include "mount/cache/fill_impl.h"
-#include "mount/cache/fill_source_impl.h"
+#include "mount/cache/fill_provider_impl.h"
 #include "mount/store/store.h"
 
 struct cache {
@@ -39,14 +39,14 @@ static inline const struct cache_config *cache_config(const struct cache *c)
 	return &c->config;
 }
 
-/* The level of the origin, which comes after all sources. */
+/* The level of the origin, which comes after all providers. */
 static inline unsigned origin_level(const struct cache *c)
 {
-	return c->config.nsources;
+	return c->config.nproviders;
 }
 
 /* Chunks are fetched in multiples of so many pages: in those that the origin
- * likes, or in no more than the sources need. */
+ * likes, or in no more than the providers need. */
 static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
 {
 	return liked ? c->requests.unit_pages : c->asked.unit_pages;
@@ -98,11 +98,11 @@ static inline bool cache_masked(const struct cache *c)
 		CACHE_MASK_NONE;
 }
 
-/* Does a source keep items in place of the tiers? */
-static inline bool sources_instead(const struct cache *c)
+/* Does a provider keep items in place of the tiers? */
+static inline bool providers_instead(const struct cache *c)
 {
 	for (unsigned i = 0; i < origin_level(c); i++)
-		if (source_instead(c->config.source[i]))
+		if (provider_instead(c->config.provider[i]))
 			return true;
 	return false;
 }

@@ -3,7 +3,7 @@
  * The jobs of the cache. Code that changes something under the lock enters
  * with jobs_enter() and leaves with jobs_run(). That starts the requests
  * that can be started now, and does the jobs that must not run under the lock:
- * callbacks, and hand-overs to publishers and to sources. Each job may make
+ * callbacks, and hand-overs to publishers and to providers. Each job may make
  * room for more requests. cache.c has the table of these jobs. Any thread.
  */
 #include "mount/cache/cache_impl.h"

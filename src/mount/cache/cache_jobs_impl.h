@@ -24,7 +24,7 @@ struct fill;
  * longest.
  */
 enum after_kind {
-	AFTER_START,   /* of struct fetch: give it to its source */
+	AFTER_START,   /* of struct fetch: give it to its provider */
 	AFTER_ABANDON, /* of struct fetch, referenced: give it up */
 	AFTER_READ,    /* of struct cache_read: answer it */
 	AFTER_WARM,    /* of struct cache_warm: answer it */
@@ -74,7 +74,7 @@ void jobs_unlock(struct cache *c);
 /* The functions below assert the lock. A plan has ended: let jobs_run() tell
  * its owner. */
 void jobs_add_planned(struct cache *c, struct list *link);
-/* A request will be given to its source: until jobs_run() has done that, it
+/* A request will be given to its provider: until jobs_run() has done that, it
  * can be neither answered nor given up. */
 void jobs_add_start(struct cache *c, struct after *a, struct list *link);
 bool jobs_is_starting(const struct cache *c);

@@ -112,7 +112,7 @@ int cache_warm(
 	jobs_enter(c, &a);
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
-	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
+	if (rc == 0 && !fill_has_tier(f) && !providers_instead(c)) {
 		rc = -ENOSPC;
 		if (made)
 			fill_leave_table(c, f, FILL_GONE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the next requests to the origin and to other sources, and how many
- * are in flight. Each source has three queues, demand first. Within a queue
+ * Chooses the next requests to the origin and to other providers, and how many
+ * are in flight. Each provider has three queues, demand first. Within a queue
  * fills take turns, so that many readers of a slow origin all make progress;
  * planned fills come in the order of the plans. Runs with the cache's lock held
  * on any thread; answers come to fetch.c.
@@ -68,7 +68,7 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 	struct cache *c = d->c;
 
 	if (f->level < origin_level(c))
-		return source_may_ask(c, f->level, d->surplus);
+		return provider_may_ask(c, f->level, d->surplus);
 	if (!flight_takes_bytes(cache_flight(c), next_bytes(c, f)))
 		return false;
 	if (!d->surplus)
@@ -96,7 +96,7 @@ static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 static size_t dispatch_request_bytes(const struct fetch *x)
 {
 	return fetch_of_origin(x) ? cache_request_bytes(x->c)
-				  : source_request_bytes(x->c, x->level);
+				  : provider_request_bytes(x->c, x->level);
 }
 
 /* The request takes these pages of the fill. */
@@ -228,7 +228,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
 	jobs_add_start(c, d->after, &x->start);
 	if (!fetch_of_origin(x)) {
-		source_ask(c, x);
+		provider_ask(c, x);
 		return 0;
 	}
 	x->out.surplus = f->prio != PRIO_DEMAND;
@@ -246,7 +246,7 @@ struct fill *dispatch_run(struct cache *c, struct list *link)
 	if (fetch_of_origin(x))
 		origin_read(cache_config(c)->origin, &x->r);
 	else
-		source_read(c, x);
+		provider_read(c, x);
 	return NULL;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles the answers of the origin and of other sources: copies bytes into the
- * fill's memory, and answers the reads that wait for them. dispatch.c chooses
- * the next request. Runs on the threads of the origin and the sources.
+ * Handles the answers of the origin and of other providers: copies bytes into
+ * the fill's memory, and answers the reads that wait for them. dispatch.c
+ * chooses the next request. Runs on the threads of the origin and the
+ * providers.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -57,8 +58,8 @@ static void fetch_forget(struct fetch *x)
 	if (fetch_of_origin(x))
 		flight_remove(cache_flight(c), &x->out);
 	else
-		source_forget(c, x);
-	sources_tell_idle(c);
+		provider_forget(c, x);
+	providers_tell_idle(c);
 }
 
 /*
@@ -110,11 +111,12 @@ static void fetch_data(
 	fetch_came(x, bytes, len);
 }
 
-/* -- Sources: pages come in any order -------------------------------------- */
+/* -- Providers: pages come in any order --------------------------------------
+ */
 
 /* INFLIGHT pages belong to this request: no lock for the copy. */
 static void ask_data(
-	struct source_read *s, uint64_t off, const void *bytes, size_t len)
+	struct provider_read *s, uint64_t off, const void *bytes, size_t len)
 {
 	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
 	unsigned first = (unsigned)(off / FILL_PAGE_BYTES);
@@ -134,8 +136,8 @@ static void ask_data(
 }
 
 /*
- * The source has ended the request: pages that are still in flight either came
- * with the last bytes, or the next source is asked for them.
+ * The provider has ended the request: pages that are still in flight either
+ * came with the last bytes, or the next provider is asked for them.
  */
 static void ask_end(struct fetch *x, int status, struct after *a)
 {
@@ -200,7 +202,7 @@ static void fetch_done(struct origin_request *q, int status)
 	jobs_run(c, &a);
 }
 
-static void ask_done(struct source_read *s, int status)
+static void ask_done(struct provider_read *s, int status)
 {
 	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
 	struct cache *c = x->c;
@@ -210,7 +212,7 @@ static void ask_done(struct source_read *s, int status)
 	if (x->got == x->s.len)
 		status = 0;
 	jobs_enter(c, &a);
-	source_count(c, x, status);
+	provider_count(c, x, status);
 	fetch_forget(x);
 	ask_end(x, status, &a);
 	jobs_run(c, &a);

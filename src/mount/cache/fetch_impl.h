@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "origin/source.h"
+#include "origin/provider.h"
 #include "common/base/timer.h"
 #include "mount/cache/fill_impl.h"
 #include "mount/cache/flight.h"
@@ -31,20 +31,20 @@ struct fetch_span {
 
 /*
  * One request: to the origin, for one fill or for neighbours in a file; or to
- * another source, for one fill.
+ * another provider, for one fill.
  */
 struct fetch {
-	struct origin_read r; /* the request, whichever source it goes to */
-	struct source_read s; /* the same for a source other than the
+	struct origin_read r;	/* the request, whichever provider it goes to */
+	struct provider_read s; /* the same for a provider other than the
 				 origin; .urgent is atomic */
-	unsigned level;	      /* the source; origin_level(): the origin */
-	bool late;	      /* given up, not on a list any more */
+	unsigned level;		/* the provider; origin_level(): the origin */
+	bool late;		/* given up, not on a list any more */
 	struct cache *c;
-	struct flight_request out; /* .link: in .inflight of the source, if it
+	struct flight_request out; /* .link: in .inflight of the provider, if it
 				      is not of the origin */
 	struct list start;	   /* in an after's list */
 	unsigned refs; /* lock: until it is answered; while it is given up */
-	size_t got;    /* bytes; written by the source's threads, one at a
+	size_t got;    /* bytes; written by the provider's threads, one at a
 		  time */
 	unsigned nspans;
 	struct fetch_span span[];

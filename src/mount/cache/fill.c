@@ -21,7 +21,7 @@ void fill_table_init(struct cache *c)
 
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
 		list_init(&t->bucket[i]);
-	for (unsigned i = 0; i <= SOURCES_MAX; i++)
+	for (unsigned i = 0; i <= PROVIDERS_MAX; i++)
 		for (unsigned j = 0; j < PRIO_COUNT; j++)
 			list_init(&t->queue[i][j]);
 }
@@ -61,7 +61,7 @@ void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
 	if (cache_masked(c) ||
-		(sources_instead(c) && f->offer != OFFER_REFUSED) ||
+		(providers_instead(c) && f->offer != OFFER_REFUSED) ||
 		store_reserve(cache_config(c)->store, f->item.size, &f->res) <
 			0)
 		f->res = (struct reservation){0};
@@ -113,9 +113,9 @@ void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end)
 		}
 }
 
-void fill_describe(const struct fill *f, struct source_item *item)
+void fill_describe(const struct fill *f, struct provider_item *item)
 {
-	*item = (struct source_item){
+	*item = (struct provider_item){
 		.key = f->key,
 		.path = f->path,
 		.version = f->item.version,
@@ -207,7 +207,7 @@ bool fill_wants_level(struct cache *c, const struct fill *f)
 	return false;
 }
 
-/* The first source that has not been asked for all wanted pages. */
+/* The first provider that has not been asked for all wanted pages. */
 static void set_level(struct cache *c, struct fill *f)
 {
 	unsigned level = origin_level(c);
@@ -259,7 +259,7 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 static bool fill_is_useful(
 	const struct cache *c, const struct fill *f, unsigned first)
 {
-	return f->whole || fill_has_tier(f) || sources_instead(c) ||
+	return f->whole || fill_has_tier(f) || providers_instead(c) ||
 		f->item.base + first == 0;
 }
 
@@ -283,7 +283,7 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	if (prio == PRIO_DEMAND && f->claim == CLAIM_PLANNED)
 		f->claim = CLAIM_ASKED;
 	if (prio == PRIO_DEMAND && cache_asked(c)->n > 0)
-		sources_hurry(c, f);
+		providers_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
 		for (unsigned i = f->whole ? 0 : begin; i < to; i++)
 			if (fill_page_is(f, i, PAGE_ABSENT)) {
@@ -441,7 +441,8 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 		fill_want(c, f, first, n, f->prio);
 }
 
-/* -- Sources --------------------------------------------------------------- */
+/* -- Providers ---------------------------------------------------------------
+ */
 
 static bool fill_is_fetched(const struct fill *f)
 {
@@ -457,7 +458,7 @@ void fill_settle(struct cache *c, struct fill *f)
 	if (!f->owing || f->npushing > 0 || fill_is_fetched(f))
 		return;
 	f->owing = false;
-	sources_ended(c, f);
+	providers_ended(c, f);
 }
 
 void fill_pushed(struct cache *c, struct fill *f)

@@ -20,9 +20,8 @@
  *	  -> GONE        fill_published(): it is in its tier
  *	  -> STAGED      fill_published(): the tier failed
  *	STAGED
- *	  -> PUBLISHING  fill_offered(): the source that was to keep it instead
- *	                 of the tiers has no room, and a tier has
- *	all of these
+ *	  -> PUBLISHING  fill_offered(): the provider that was to keep it
+ *instead of the tiers has no room, and a tier has all of these
  *	  -> GONE        fill_drop(): it is idle, and was served or must go
  *	  -> GONE        cache_unplan(): only the plan wanted it
  *	  -> GONE        fill_fail(): the fetch failed, or the mount ends
@@ -41,7 +40,7 @@
  *	  PLANNED -> UNREAD   fill_take_room(): it is fetched ahead
  *	  ASKED -> UNREAD     cache_prefetch(): it was made for no reader
  *	  UNREAD -> ASKED     fill_serve(), fill_published()
- *	offer: to a source that may keep it instead of the tiers
+ *	offer: to a provider that may keep it instead of the tiers
  *	  NONE -> MADE        fill_offer(): the first unit is on its way
  *	  MADE -> REFUSED     fill_offered(): the last unit had no room
  *	tally: what bytes that are fetched or served again count as
@@ -112,7 +111,7 @@ enum fetch_prio {
 	PRIO_COUNT,
 };
 
-/* The upper half of a page is the source to ask next. */
+/* The upper half of a page is the provider to ask next. */
 enum page_state {
 	PAGE_ABSENT = 0,
 	PAGE_WANTED = 1,
@@ -149,23 +148,24 @@ struct fill {
 	struct reservation res;	  /* charged: it will be published */
 	enum fill_phase phase;
 	enum fetch_prio prio;
-	unsigned level; /* the source to ask next for the wanted pages */
+	unsigned level; /* the provider to ask next for the wanted pages */
 	unsigned refs;	/* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
 	unsigned kept;	   /* present pages that a tier has as a part */
 	uint8_t *map;	   /* of fill_part.c; while MOVING the job's alone */
 	unsigned cursor;   /* where to look for a wanted page next */
-	unsigned npushing; /* units on their way to sources */
-	int offer_status; /* of units that a source may keep instead of tiers */
+	unsigned npushing; /* units on their way to providers */
+	int offer_status;  /* of units that a provider may keep instead of tiers
+			    */
 	enum fill_claim claim;
 	enum fill_offer offer;
 	enum fill_tally tally;
 	/* These do not depend on the phase: a fetch sets `owing` as often as it
 	 * needs it, and fill_settle() clears it. */
-	bool owing; /* sources must be told when nothing more comes */
+	bool owing; /* providers must be told when nothing more comes */
 	bool whole; /* wants all pages; a read for few bytes clears it once */
 	/* Was served to its end, and held for another plan. It stays so in
-	 * PUBLISHING, if a source refuses the item later. */
+	 * PUBLISHING, if a provider refuses the item later. */
 	bool turned;
 	unsigned sharers; /* readers with plans that are still to come */
 	uint64_t last_read_ns;
@@ -182,7 +182,7 @@ struct fill {
 struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */
-	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
+	struct list queue[PROVIDERS_MAX + 1][PRIO_COUNT];
 	unsigned nchunks; /* of which parts may be kept */
 };
 
@@ -226,7 +226,7 @@ static inline unsigned fill_page_level(const struct fill *f, size_t page)
 	return f->page[page] >> 4;
 }
 
-/* Is the fill's next source to be asked for the page? */
+/* Is the fill's next provider to be asked for the page? */
 static inline bool fill_page_is_next(const struct fill *f, size_t page)
 {
 	return fill_page_is(f, page, PAGE_WANTED) &&
@@ -247,8 +247,8 @@ void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
-/* The item for other sources. The path is the fill's. No lock. */
-void fill_describe(const struct fill *f, struct source_item *item);
+/* The item for other providers. The path is the fill's. No lock. */
+void fill_describe(const struct fill *f, struct provider_item *item);
 /* The reservation is the caller's from then on. Takes the lock. */
 struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased);
@@ -266,7 +266,7 @@ void fill_table_init(struct cache *c); /* before there are threads */
 
 /* -- fill.c; all assert the lock -- */
 
-/* The fills that want pages from the source of this level. */
+/* The fills that want pages from the provider of this level. */
 struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
 /* Move the fill to the end of its queue if it still wants pages. */
 void fill_queue_again(struct cache *c, struct fill *f);
@@ -309,9 +309,9 @@ void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
 /* End all plans of the fill. */
 void fill_end_plans(struct cache *c, struct fill *f, int status);
 
-/* -- fill.c, for sources; all assert the lock -- */
+/* -- fill.c, for providers; all assert the lock -- */
 
-/* If nothing more of the fill is in flight, tell the sources that wait for
+/* If nothing more of the fill is in flight, tell the providers that wait for
  * that. */
 void fill_settle(struct cache *c, struct fill *f);
 /* A push of one of its units has ended; see fill_pushing(). */
@@ -339,14 +339,14 @@ static inline unsigned fill_unit_at(
 	return unit && f->npages - *first > unit ? unit : f->npages - *first;
 }
 
-/* The fill is offered to a source that may keep it instead of the tiers. */
+/* The fill is offered to a provider that may keep it instead of the tiers. */
 static inline void fill_offer(struct fill *f)
 {
 	if (f->offer == OFFER_NONE)
 		f->offer = OFFER_MADE;
 }
 
-/* Sources must be told when nothing more of the fill comes. */
+/* Providers must be told when nothing more of the fill comes. */
 static inline void fill_owe(struct fill *f)
 {
 	f->owing = true;
@@ -369,11 +369,11 @@ static inline bool fill_is_demand(const struct fill *f)
 	return f->prio == PRIO_DEMAND;
 }
 
-/* Ask the source of this level for pages that the sources before it did not
+/* Ask the provider of this level for pages that the providers before it did not
  * have. */
 void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned level);
-/* Does the fill want pages from the source of its level? */
+/* Does the fill want pages from the provider of its level? */
 bool fill_wants_level(struct cache *c, const struct fill *f);
 
 /* -- staging_room.c; all but room_init() assert the lock -- */

@@ -26,7 +26,7 @@ static void publish(struct thread_job *job)
 	struct fill_move *m = CONTAINER_OF(job, struct fill_move, job);
 	struct cache *c = m->cache;
 	struct fill *f = m->fill;
-	struct source_item item;
+	struct provider_item item;
 	bool ceased;
 	struct reservation res = fill_take_reservation(c, f, &ceased);
 	struct after a;

@@ -268,7 +268,7 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 }
 
 /*
- * A source was offered all units of the item in place of the tiers: 0, it has
+ * A provider was offered all units of the item in place of the tiers: 0, it has
  * them; -ENOSPC, it has no room, so a tier may; or it failed.
  */
 static void fill_kept(struct cache *c, struct fill *f, struct after *a)
@@ -310,8 +310,8 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 		fill_publish(c, f, a);
 		return;
 	}
-	/* All that a source has already passes through, too. */
-	if (sources_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
+	/* All that a provider has already passes through, too. */
+	if (providers_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
 		/* Its last unit may have been dropped. */
@@ -334,8 +334,8 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	planned_came(c, &f->plans, bytes, answered);
 	if (fill_is_gone(f))
 		return;
-	sources_push(c, f,
-		&(struct source_news){
+	providers_push(c, f,
+		&(struct provider_news){
 			.first = first,
 			.n = n,
 			.offered = fill_offered,

@@ -15,7 +15,7 @@ libcache_la_SOURCES = \
 	src/mount/cache/fill_part.c src/mount/cache/fill_part_impl.h \
 	src/mount/cache/fill_publish.c \
 	src/mount/cache/fill_serve.c \
-	src/mount/cache/fill_source.c src/mount/cache/fill_source_impl.h \
+	src/mount/cache/fill_provider.c src/mount/cache/fill_provider_impl.h \
 	src/mount/cache/flight.c src/mount/cache/flight.h \
 	src/mount/cache/staging_room.c
 libcache_la_CFLAGS = $(AM_CFLAGS)

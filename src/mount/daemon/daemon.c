@@ -317,7 +317,8 @@ static int build_cache(struct mount *m, struct error *err)
 	int rc = build_pages(m, err);
 
 	if (m->peering)
-		config.source[config.nsources++] = peering_source(m->peering);
+		config.provider[config.nproviders++] =
+			peering_provider(m->peering);
 	if (hooks)
 		config.mask = hooks->mask;
 	if (rc == 0 &&

@@ -302,7 +302,7 @@ int peering_start(struct peering *p, struct scan *scan, struct error *err);
 void peering_quit(
 	struct peering *p); /* before the tree goes; NULL is allowed */
 void peering_free(struct peering *p); /* after the cache; NULL is allowed */
-struct source *peering_source(const struct peering *p);
+struct provider *peering_provider(const struct peering *p);
 /* Add what status shows of the peers, the first source of `cache`. */
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);

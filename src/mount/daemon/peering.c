@@ -78,7 +78,7 @@ static void peering_place(struct peering *p, bool listed)
 
 	manifest_totals(p->manifest, &totals);
 	all = listed && peers_can_hold(p->peers, totals.bytes);
-	atomic_store_explicit(&peers_source(p->peers)->instead_of_tiers, !all,
+	atomic_store_explicit(&peers_provider(p->peers)->instead_of_tiers, !all,
 		memory_order_relaxed);
 }
 
@@ -183,9 +183,9 @@ void peering_free(struct peering *p)
 	free(p);
 }
 
-struct source *peering_source(const struct peering *p)
+struct provider *peering_provider(const struct peering *p)
 {
-	return peers_source(p->peers);
+	return peers_provider(p->peers);
 }
 
 /* -- Status ---------------------------------------------------------------- */
@@ -231,8 +231,8 @@ static json_t *peer_object(const struct peer_status *s)
 
 void peering_status(const struct peering *p, struct cache *cache, json_t *o)
 {
-	const struct source *source = peers_source(p->peers);
-	struct cache_source_counts counts;
+	const struct provider *provider = peers_provider(p->peers);
+	struct cache_provider_counts counts;
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < p->npeers; i++) {
@@ -242,11 +242,11 @@ void peering_status(const struct peering *p, struct cache *cache, json_t *o)
 		(void)json_array_append_new(all, peer_object(&s));
 	}
 	(void)json_object_set_new(o, "peers", all);
-	cache_source_counts(cache, 0, &counts);
+	cache_provider_counts(cache, 0, &counts);
 	peering_set(o, "peer_pushes_dropped", counts.push_dropped);
 	(void)json_object_set_new(o, "peers_hold_all",
 		json_boolean(!atomic_load_explicit(
-			&source->instead_of_tiers, memory_order_relaxed)));
+			&provider->instead_of_tiers, memory_order_relaxed)));
 	(void)json_object_set_new(
 		o, "peers_differ", json_boolean(peers_differ(p->peers)));
 }

@@ -1,6 +1,6 @@
 noinst_LTLIBRARIES += liblocal.la
 liblocal_la_SOURCES = \
-	src/origin/origin.h src/origin/source.h \
+	src/origin/origin.h src/origin/provider.h \
 	src/origin/local/late_answers.c src/origin/local/late_answers.h \
 	src/origin/local/posix.c src/origin/local/posix_impl.h \
 	src/origin/local/posix_buffer.c \

@@ -3,8 +3,8 @@
  * The partitioned cache: the memory of several hosts, each of which runs
  * memcached -M, is one cache of items. Every item has one owner among the
  * hosts, chosen by highest random weight. `struct peers` is this host's client
- * of all of them, with one thread of its own, and is a source of fills
- * (origin/source.h).
+ * of all of them, with one thread of its own, and is a provider of fills
+ * (origin/provider.h).
  *
  * A read asks the owner for the units of the item, 256 KiB each. A unit is
  * checked (length, and a checksum keyed with item, unit, dataset and secret)
@@ -33,7 +33,7 @@
 #include "common/base/events.h"
 #include "common/base/hash.h"
 #include "common/base/loop.h"
-#include "origin/source.h"
+#include "origin/provider.h"
 
 /* Limits of peers_start(). */
 #define PEERS_MAX 512u
@@ -87,7 +87,7 @@ struct peers_config {
 	size_t secret_bytes;
 	/*
 	 * Names the dataset in the engine; the same on all hosts that mount
-	 * it. NULL: only watch the servers; peers_source() must not be used.
+	 * it. NULL: only watch the servers; peers_provider() must not be used.
 	 */
 	const char *dataset;
 	/* Compares units with the origin before they are used. Required with a
@@ -122,7 +122,7 @@ int peers_start(struct peers **out, const struct peers_config *config,
 void peers_stop(struct peers *p);
 
 /* For struct cache_config; lives as long as `p`. */
-struct source *peers_source(struct peers *p);
+struct provider *peers_provider(struct peers *p);
 
 enum peer_state {
 	PEER_TRYING,  /* not connected yet, or checking its settings */

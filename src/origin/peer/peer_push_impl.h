@@ -19,7 +19,7 @@ struct push_job {
 	struct list link; /* until it is sent */
 	struct request q;
 	struct pushes *all;
-	struct source_push *p;
+	struct provider_push *p;
 	struct peer_host *host; /* the owner */
 	struct unit unit;
 };

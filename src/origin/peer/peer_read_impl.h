@@ -47,7 +47,7 @@ struct reading {
 	struct list link;
 	struct list active;  /* of peers.c, its lock */
 	struct reads *reads; /* this and those up to `last` are set once */
-	struct source_read *r;
+	struct provider_read *r;
 	struct peer_host *host; /* the owner */
 	struct hash128 item;
 	uint32_t first, last;	/* units */

@@ -167,7 +167,7 @@ uint64_t trusts_own(const struct trusts *t)
 /* -- Comparing ------------------------------------------------------------- */
 
 static bool check_start(struct trusts *t, struct writer *w,
-	const struct unit *u, const struct source_item *item,
+	const struct unit *u, const struct provider_item *item,
 	const void *content, unsigned proof)
 {
 	struct peers_check *c = NULL;
@@ -195,7 +195,7 @@ static bool check_start(struct trusts *t, struct writer *w,
 
 /* One of the first units of a writer. */
 static enum trust trust_new(struct trusts *t, struct writer *w,
-	const struct unit *u, const struct source_item *item,
+	const struct unit *u, const struct provider_item *item,
 	const void *content, uint64_t now_ns)
 {
 	struct proof *s = writer_proof(w, u);
@@ -213,7 +213,7 @@ static enum trust trust_new(struct trusts *t, struct writer *w,
 }
 
 enum trust trusts_unit(struct trusts *t, const struct unit *u,
-	const struct source_item *item, const void *content, uint64_t now_ns)
+	const struct provider_item *item, const void *content, uint64_t now_ns)
 {
 	struct writer *w = writer_find(t, u->writer);
 

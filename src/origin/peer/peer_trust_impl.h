@@ -45,7 +45,7 @@ uint64_t trusts_own(const struct trusts *t);
 /* May this unit, whose checksum is right, be used? Has it compared if that is
  * useful. */
 enum trust trusts_unit(struct trusts *t, const struct unit *u,
-	const struct source_item *item, const void *content, uint64_t now_ns);
+	const struct provider_item *item, const void *content, uint64_t now_ns);
 /* Changes whenever a comparison of one of the writer's units has ended. */
 unsigned trusts_news(const struct trusts *t, uint64_t writer);
 /* A comparison has ended; frees it. */

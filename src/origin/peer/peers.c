@@ -34,8 +34,8 @@ struct peers_end {
 };
 
 struct peers {
-	struct source source; /* first */
-	size_t n;	      /* set once, as those to seed */
+	struct provider provider; /* first */
+	size_t n;		  /* set once, as those to seed */
 	struct peer_host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
@@ -52,8 +52,8 @@ struct peers {
 	pthread_mutex_t lock; /* guards the rest */
 	struct list active;   /* of struct reading: may be abandoned */
 	/* Without memory for more, linked by their .priv. */
-	struct source_read *failed_reads;
-	struct source_push *failed_pushes;
+	struct provider_read *failed_reads;
+	struct provider_push *failed_pushes;
 	struct hash128 digest;
 };
 
@@ -72,7 +72,7 @@ const char *peer_state_name(enum peer_state state)
 /* -- From other threads ---------------------------------------------------- */
 
 static struct hash128 peers_key(
-	const struct peers *p, const struct source_item *item)
+	const struct peers *p, const struct provider_item *item)
 {
 	return key_item_of(p->dataset, key_digest(item->path), item->version,
 		item->base, item->size);
@@ -86,9 +86,9 @@ static void peers_begin_read(struct post *post)
 	list_add_tail(&g->reads->all, &g->link);
 }
 
-static void peers_read(struct source *s, struct source_read *r)
+static void peers_read(struct provider *s, struct provider_read *r)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers *p = CONTAINER_OF(s, struct peers, provider);
 	struct reading *g = calloc(1, sizeof(*g));
 
 	if (!g) {
@@ -112,9 +112,9 @@ static void peers_read(struct source *s, struct source_read *r)
 
 /* The thread is not woken: with reads or leases it looks every PEERS_TICK_NS.
  */
-static void peers_abandon(struct source *s, struct source_read *r)
+static void peers_abandon(struct provider *s, struct provider_read *r)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers *p = CONTAINER_OF(s, struct peers, provider);
 
 	pthread_mutex_lock(&p->lock);
 	LIST_FOREACH(l, &p->active) {
@@ -134,9 +134,9 @@ static void peers_begin_push(struct post *post)
 	list_add_tail(&j->all->waiting, &j->link);
 }
 
-static void peers_push(struct source *s, struct source_push *push)
+static void peers_push(struct provider *s, struct provider_push *push)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers *p = CONTAINER_OF(s, struct peers, provider);
 	struct push_job *j = calloc(1, sizeof(*j));
 
 	if (!j) {
@@ -161,8 +161,8 @@ static void peers_push(struct source *s, struct source_push *push)
 static void peers_fail(struct post *post)
 {
 	struct peers *p = CONTAINER_OF(post, struct peers, failed);
-	struct source_read *reads;
-	struct source_push *pushes;
+	struct provider_read *reads;
+	struct provider_push *pushes;
 
 	pthread_mutex_lock(&p->lock);
 	reads = p->failed_reads;
@@ -171,13 +171,13 @@ static void peers_fail(struct post *post)
 	p->failed_pushes = NULL;
 	pthread_mutex_unlock(&p->lock);
 	while (reads) {
-		struct source_read *r = reads;
+		struct provider_read *r = reads;
 
 		reads = r->priv;
 		r->done(r, -ENOMEM);
 	}
 	while (pushes) {
-		struct source_push *push = pushes;
+		struct provider_push *push = pushes;
 
 		pushes = push->priv;
 		push->done(push, -ENOMEM);
@@ -199,9 +199,9 @@ static void peers_forget_leases(struct post *post)
 
 /* The thread is not woken, as above: the caller holds a lock. Without a lease
  * the end of an item means nothing. */
-static void peers_ended(struct source *s, const struct source_item *item)
+static void peers_ended(struct provider *s, const struct provider_item *item)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers *p = CONTAINER_OF(s, struct peers, provider);
 	struct peers_end *e = calloc(1, sizeof(*e));
 
 	if (e) {
@@ -225,7 +225,7 @@ void peers_checked(struct peers_check *c)
 	loop_post(&c->owner->loop, &c->checked);
 }
 
-static const struct source_ops peers_ops = {
+static const struct provider_ops peers_ops = {
 	.read = peers_read,
 	.abandon = peers_abandon,
 	.push = peers_push,
@@ -250,7 +250,7 @@ static void peers_tell(struct peers *p, struct list *ended)
 {
 	LIST_FOREACH_SAFE(l, next, ended) {
 		struct reading *g = CONTAINER_OF(l, struct reading, link);
-		struct source_read *r = g->r;
+		struct provider_read *r = g->r;
 		int status = g->status;
 
 		if (status < 0)
@@ -373,8 +373,8 @@ static struct peers *peers_new(const struct peers_config *config)
 
 	if (!p)
 		return NULL;
-	p->source.ops = &peers_ops;
-	p->source.traits = (struct source_traits){
+	p->provider.ops = &peers_ops;
+	p->provider.traits = (struct provider_traits){
 		.request_bytes = READ_UNITS * UNIT_BYTES,
 		.unit_bytes = UNIT_BYTES,
 		.depth = PEERS_DEPTH,
@@ -431,9 +431,9 @@ void peers_stop(struct peers *p)
 	peers_free(p);
 }
 
-struct source *peers_source(struct peers *p)
+struct provider *peers_provider(struct peers *p)
 {
-	return &p->source;
+	return &p->provider;
 }
 
 /* -- What is known of them ------------------------------------------------- */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sources between a tier and the origin: stand-ins that answer when the test
+ * Providers between a tier and the origin: stand-ins that answer when the test
  * says so. Who is asked for what, in which order, and what becomes of it.
  */
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "sources_fixture.h"
+#include "providers_fixture.h"
 
-START_TEST(test_what_a_source_has_is_not_asked_of_the_origin)
+START_TEST(test_what_a_provider_has_is_not_asked_of_the_origin)
 {
 	struct probe p;
 
 	start(1, 8, EVER);
 	read_whole(&p, 1);
 	for (size_t i = 0; i < SIZE / UNIT; i++) {
-		struct source_read *r = asked(&stand_in[0]);
+		struct provider_read *r = asked(&stand_in[0]);
 
 		ck_assert_str_eq(r->item.path, "file1");
 		ck_assert_uint_eq(r->off, i * UNIT);
@@ -35,9 +35,9 @@ END_TEST
 
 static const int refusals[] = {-ENOENT, -ESTALE, -EIO};
 
-START_TEST(test_the_origin_is_asked_for_what_a_source_does_not_give)
+START_TEST(test_the_origin_is_asked_for_what_a_provider_does_not_give)
 {
-	struct cache_source_counts n;
+	struct cache_provider_counts n;
 	struct probe p;
 
 	start(1, 8, EVER);
@@ -55,14 +55,14 @@ START_TEST(test_the_origin_is_asked_for_what_a_source_does_not_give)
 		SIZE / UNIT);
 	ck_assert_uint_eq(n.hits + n.misses + n.stale + n.failed, n.asked);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, SIZE);
-	/* Another version in a source says nothing about the file. */
+	/* Another version in a provider says nothing about the file. */
 	ck_assert_uint_eq(g.stale, 0);
 	ck_assert_uint_eq(g.fix.counters.stale_reads, 0);
 	rig_stop(&g);
 }
 END_TEST
 
-START_TEST(test_what_came_of_a_source_that_fails_is_kept)
+START_TEST(test_what_came_of_a_provider_that_fails_is_kept)
 {
 	struct probe p;
 
@@ -81,7 +81,7 @@ START_TEST(test_what_came_of_a_source_that_fails_is_kept)
 }
 END_TEST
 
-START_TEST(test_a_late_source_is_given_up_and_the_origin_asked)
+START_TEST(test_a_late_provider_is_given_up_and_the_origin_asked)
 {
 	struct probe p;
 
@@ -99,7 +99,7 @@ START_TEST(test_a_late_source_is_given_up_and_the_origin_asked)
 }
 END_TEST
 
-START_TEST(test_sources_are_asked_in_order)
+START_TEST(test_providers_are_asked_in_order)
 {
 	struct probe p;
 
@@ -124,7 +124,7 @@ START_TEST(test_sources_are_asked_in_order)
 }
 END_TEST
 
-START_TEST(test_a_source_has_a_depth_of_its_own)
+START_TEST(test_a_provider_has_a_depth_of_its_own)
 {
 	struct probe p[2];
 
@@ -151,9 +151,9 @@ START_TEST(test_a_source_has_a_depth_of_its_own)
 }
 END_TEST
 
-START_TEST(test_sources_do_not_share_their_depth)
+START_TEST(test_providers_do_not_share_their_depth)
 {
-	struct source_read *held;
+	struct provider_read *held;
 	struct probe p[2];
 
 	start(2, 1, EVER);
@@ -189,7 +189,7 @@ static void read_from_origin(uint64_t cookie)
 START_TEST(test_what_only_the_origin_had_is_pushed)
 {
 	struct cache_item item;
-	struct source_push *p;
+	struct provider_push *p;
 	struct hash128 key;
 	const uint8_t *b;
 
@@ -215,7 +215,7 @@ END_TEST
 
 START_TEST(test_pushes_are_bounded_and_dropped_ones_are_counted)
 {
-	struct source_push *p;
+	struct provider_push *p;
 
 	start(1, 8, EVER);
 	read_from_origin(1);
@@ -240,9 +240,9 @@ static bool in_tier(uint64_t cookie)
 	return cache_resident(g.cache, &item);
 }
 
-START_TEST(test_a_tier_keeps_only_what_a_source_in_its_place_refused)
+START_TEST(test_a_tier_keeps_only_what_a_provider_in_its_place_refused)
 {
-	struct source_push *p;
+	struct provider_push *p;
 
 	start(1, 8, EVER);
 	atomic_store(&stand_in[0].s.instead_of_tiers, true);
@@ -285,11 +285,11 @@ static void warm_answered(struct cache_warm *w, int status)
 	pthread_mutex_unlock(&warmed.lock);
 }
 
-START_TEST(test_warming_ends_when_a_source_in_place_of_tiers_has_the_item)
+START_TEST(test_warming_ends_when_a_provider_takes_the_item)
 {
 	struct cache_warm w = {.done = warm_answered};
 	struct cache_item item;
-	struct source_push *p;
+	struct provider_push *p;
 
 	start(1, 8, EVER);
 	atomic_store(&stand_in[0].s.instead_of_tiers, true);
@@ -311,7 +311,7 @@ START_TEST(test_warming_ends_when_a_source_in_place_of_tiers_has_the_item)
 }
 END_TEST
 
-START_TEST(test_stopping_gives_up_what_sources_were_asked)
+START_TEST(test_stopping_gives_up_what_providers_were_asked)
 {
 	struct probe p;
 
@@ -340,7 +340,7 @@ static void say_late(struct timer *t)
 	ck_assert_int_eq(sem_post(&are_late), 0);
 }
 
-static void long_abandon(struct source *s, struct source_read *r)
+static void long_abandon(struct provider *s, struct provider_read *r)
 {
 	if (atomic_fetch_add(&given_up, 1) == 0 &&
 		pthread_equal(pthread_self(), stopper)) {
@@ -354,7 +354,7 @@ static void long_abandon(struct source *s, struct source_read *r)
 
 START_TEST(test_stopping_gives_up_each_request_once)
 {
-	static const struct source_ops ops = {
+	static const struct provider_ops ops = {
 		.read = stand_in_read,
 		.abandon = long_abandon,
 	};
@@ -376,10 +376,10 @@ START_TEST(test_stopping_gives_up_each_request_once)
 }
 END_TEST
 
-START_TEST(test_pages_of_a_source_come_in_any_order)
+START_TEST(test_pages_of_a_provider_come_in_any_order)
 {
 	const size_t half = UNIT / 2;
-	struct source_read *r;
+	struct provider_read *r;
 	uint8_t data[UNIT];
 	struct probe p;
 
@@ -403,10 +403,10 @@ START_TEST(test_pages_of_a_source_come_in_any_order)
 }
 END_TEST
 
-/* The first unit goes to the source before the rest has come. */
+/* The first unit goes to the provider before the rest has come. */
 START_TEST(test_units_are_pushed_as_they_come_and_the_end_is_told_once)
 {
-	struct source_push *p;
+	struct provider_push *p;
 	struct probe probe;
 
 	unit_bytes = UNIT;
@@ -460,7 +460,7 @@ END_TEST
 /* A small read of a chunk is one of the units that it lies in. */
 START_TEST(test_chunks_are_fetched_in_whole_units)
 {
-	struct source_read *r;
+	struct provider_read *r;
 	struct probe p;
 
 	unit_bytes = UNIT;
@@ -484,7 +484,7 @@ END_TEST
 START_TEST(test_a_read_in_flight_becomes_urgent_with_its_first_reader)
 {
 	struct cache_item item;
-	struct source_read *r;
+	struct provider_read *r;
 	struct probe p;
 
 	start(1, 8, EVER);
@@ -502,27 +502,28 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("sources");
-	TCase *t = case_of(s, "sources");
+	Suite *s = suite_create("providers");
+	TCase *t = case_of(s, "providers");
 
-	tcase_add_test(t, test_what_a_source_has_is_not_asked_of_the_origin);
+	tcase_add_test(t, test_what_a_provider_has_is_not_asked_of_the_origin);
 	tcase_add_loop_test(t,
-		test_the_origin_is_asked_for_what_a_source_does_not_give, 0, 3);
-	tcase_add_test(t, test_what_came_of_a_source_that_fails_is_kept);
-	tcase_add_test(t, test_a_late_source_is_given_up_and_the_origin_asked);
-	tcase_add_test(t, test_sources_are_asked_in_order);
-	tcase_add_test(t, test_a_source_has_a_depth_of_its_own);
-	tcase_add_test(t, test_sources_do_not_share_their_depth);
+		test_the_origin_is_asked_for_what_a_provider_does_not_give, 0,
+		3);
+	tcase_add_test(t, test_what_came_of_a_provider_that_fails_is_kept);
+	tcase_add_test(
+		t, test_a_late_provider_is_given_up_and_the_origin_asked);
+	tcase_add_test(t, test_providers_are_asked_in_order);
+	tcase_add_test(t, test_a_provider_has_a_depth_of_its_own);
+	tcase_add_test(t, test_providers_do_not_share_their_depth);
 	tcase_add_test(t, test_what_only_the_origin_had_is_pushed);
 	tcase_add_test(t, test_pushes_are_bounded_and_dropped_ones_are_counted);
 	tcase_add_test(
-		t, test_a_tier_keeps_only_what_a_source_in_its_place_refused);
-	tcase_add_loop_test(t,
-		test_warming_ends_when_a_source_in_place_of_tiers_has_the_item,
-		0, 3);
-	tcase_add_test(t, test_stopping_gives_up_what_sources_were_asked);
+		t, test_a_tier_keeps_only_what_a_provider_in_its_place_refused);
+	tcase_add_loop_test(
+		t, test_warming_ends_when_a_provider_takes_the_item, 0, 3);
+	tcase_add_test(t, test_stopping_gives_up_what_providers_were_asked);
 	tcase_add_test(t, test_stopping_gives_up_each_request_once);
-	tcase_add_test(t, test_pages_of_a_source_come_in_any_order);
+	tcase_add_test(t, test_pages_of_a_provider_come_in_any_order);
 	tcase_add_test(
 		t, test_units_are_pushed_as_they_come_and_the_end_is_told_once);
 	tcase_add_test(t, test_the_end_is_told_when_the_origin_fails);

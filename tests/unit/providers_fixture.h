@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of the sources of fills: up to two stand-ins that answer on the
+ * For tests of the providers of fills: up to two stand-ins that answer on the
  * test's command, and a cache over them.
  */
-#ifndef SOURCES_FIXTURE_H
-#define SOURCES_FIXTURE_H
+#ifndef PROVIDERS_FIXTURE_H
+#define PROVIDERS_FIXTURE_H
 
 #include "cache_fixture.h"
 #include "suite.h"
@@ -13,19 +13,19 @@
 #define SIZE ((uint64_t)4 * UNIT) /* of a file */
 #define EVER (UINT64_MAX / 4)
 
-/* A source by hand. */
+/* A provider by hand. */
 struct stand_in {
-	struct source s;
+	struct provider s;
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t cond;
-	struct source_read *read[256];
-	struct source_push *push[256];
+	struct provider_read *read[256];
+	struct provider_push *push[256];
 	size_t nreads, npushes, abandoned, ended;
 };
 
 static struct stand_in stand_in[2];
 
-static inline void stand_in_read(struct source *s, struct source_read *r)
+static inline void stand_in_read(struct provider *s, struct provider_read *r)
 {
 	struct stand_in *t = (struct stand_in *)s;
 
@@ -37,13 +37,13 @@ static inline void stand_in_read(struct source *s, struct source_read *r)
 
 static inline void *give_up_main(void *arg)
 {
-	struct source_read *r = arg;
+	struct provider_read *r = arg;
 
 	r->done(r, -ECANCELED);
 	return NULL;
 }
 
-static inline void stand_in_abandon(struct source *s, struct source_read *r)
+static inline void stand_in_abandon(struct provider *s, struct provider_read *r)
 {
 	struct stand_in *t = (struct stand_in *)s;
 	pthread_t thread;
@@ -62,7 +62,7 @@ static inline void stand_in_abandon(struct source *s, struct source_read *r)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static inline void stand_in_push(struct source *s, struct source_push *p)
+static inline void stand_in_push(struct provider *s, struct provider_push *p)
 {
 	struct stand_in *t = (struct stand_in *)s;
 
@@ -73,7 +73,7 @@ static inline void stand_in_push(struct source *s, struct source_push *p)
 }
 
 static inline void stand_in_ended(
-	struct source *s, const struct source_item *item)
+	struct provider *s, const struct provider_item *item)
 {
 	struct stand_in *t = (struct stand_in *)s;
 
@@ -81,12 +81,12 @@ static inline void stand_in_ended(
 	__atomic_add_fetch(&t->ended, 1, __ATOMIC_RELEASE);
 }
 
-static const struct source_ops deaf_ops = {
+static const struct provider_ops deaf_ops = {
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,
 };
 
-static const struct source_ops stand_in_ops = {
+static const struct provider_ops stand_in_ops = {
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,
 	.push = stand_in_push,
@@ -94,9 +94,9 @@ static const struct source_ops stand_in_ops = {
 };
 
 /* The oldest read that it has in hand. */
-static inline struct source_read *asked(struct stand_in *t)
+static inline struct provider_read *asked(struct stand_in *t)
 {
-	struct source_read *r;
+	struct provider_read *r;
 
 	pthread_mutex_lock(&t->lock);
 	while (t->nreads == 0)
@@ -107,9 +107,9 @@ static inline struct source_read *asked(struct stand_in *t)
 	return r;
 }
 
-static inline struct source_push *pushed(struct stand_in *t)
+static inline struct provider_push *pushed(struct stand_in *t)
 {
-	struct source_push *p;
+	struct provider_push *p;
 
 	pthread_mutex_lock(&t->lock);
 	while (t->npushes == 0)
@@ -130,7 +130,7 @@ static inline size_t in_hand(struct stand_in *t)
 }
 
 /* Give the first `bytes` of what is asked for, then say `status`. */
-static inline void give(struct source_read *r, size_t bytes, int status)
+static inline void give(struct provider_read *r, size_t bytes, int status)
 {
 	uint8_t data[UNIT];
 
@@ -142,7 +142,7 @@ static inline void give(struct source_read *r, size_t bytes, int status)
 	r->done(r, status);
 }
 
-static inline void give_all(struct source_read *r)
+static inline void give_all(struct provider_read *r)
 {
 	give(r, r->len, 0);
 }
@@ -150,12 +150,13 @@ static inline void give_all(struct source_read *r)
 /* -- The cache over them --------------------------------------------------- */
 
 static struct rig g;
-static size_t unit_bytes; /* of the first source */
+static size_t unit_bytes; /* of the first provider */
 
-static inline void start(unsigned sources, unsigned depth, uint64_t patience_ns)
+static inline void start(
+	unsigned providers, unsigned depth, uint64_t patience_ns)
 {
-	rig_nsources = sources;
-	for (unsigned i = 0; i < sources; i++) {
+	rig_nproviders = providers;
+	for (unsigned i = 0; i < providers; i++) {
 		stand_in[i] = (struct stand_in){
 			.s = {.ops = i ? &deaf_ops : &stand_in_ops,
 				.traits = {.request_bytes = UNIT,
@@ -165,16 +166,16 @@ static inline void start(unsigned sources, unsigned depth, uint64_t patience_ns)
 					.pending_bytes = SIZE}},
 			.lock = PTHREAD_MUTEX_INITIALIZER,
 			.cond = PTHREAD_COND_INITIALIZER};
-		rig_source[i] = &stand_in[i].s;
+		rig_provider[i] = &stand_in[i].s;
 	}
 	rig_start(&g, "64M");
 }
 
-static inline struct cache_source_counts counts(unsigned source)
+static inline struct cache_provider_counts counts(unsigned provider)
 {
-	struct cache_source_counts n;
+	struct cache_provider_counts n;
 
-	cache_source_counts(g.cache, source, &n);
+	cache_provider_counts(g.cache, provider, &n);
 	return n;
 }
 
@@ -202,7 +203,7 @@ static inline void origin_gives(uint64_t off, size_t len)
 
 static inline void take_push(void)
 {
-	struct source_push *p = pushed(&stand_in[0]);
+	struct provider_push *p = pushed(&stand_in[0]);
 
 	p->done(p, 0);
 }

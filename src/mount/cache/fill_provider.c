@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sources besides the origin: a fill asks them in order, each for the pages
- * that the sources before it did not have. Each has its own depth, so that a
- * slow source does not delay requests to others. Complete units that came from
- * the origin are pushed to the sources that accept them. They are pushed from
- * the fill's memory, so the bytes in flight are bounded by staging, and by the
- * source's own limit. Runs with the cache's lock on any thread.
+ * Providers besides the origin: a fill asks them in order, each for the pages
+ * that the providers before it did not have. Each has its own depth, so that a
+ * slow provider does not delay requests to others. Complete units that came
+ * from the origin are pushed to the providers that accept them. They are pushed
+ * from the fill's memory, so the bytes in flight are bounded by staging, and by
+ * the provider's own limit. Runs with the cache's lock on any thread.
  */
-#include "mount/cache/fill_source_impl.h"
+#include "mount/cache/fill_provider_impl.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,22 +17,22 @@
 #include "mount/cache/cache_impl.h"
 
 /* The share of the depth that is reserved for requests with waiting readers. */
-#define SOURCE_RESERVE 4u
+#define PROVIDER_RESERVE 4u
 
 static void late_fire(struct timer *t);
 
-void sources_init(struct cache *c)
+void providers_init(struct cache *c)
 {
 	struct cache_asked *asked = cache_asked(c);
 
-	assert(origin_level(c) <= SOURCES_MAX);
+	assert(origin_level(c) <= PROVIDERS_MAX);
 	asked->unit_pages = 1;
 	for (unsigned i = 0; i < origin_level(c); i++) {
-		struct source *source = cache_config(c)->source[i];
-		const struct source_traits *traits = &source->traits;
-		struct cache_source *cs = &asked->source[i];
+		struct provider *provider = cache_config(c)->provider[i];
+		const struct provider_traits *traits = &provider->traits;
+		struct cache_provider *cs = &asked->provider[i];
 
-		cs->s = source;
+		cs->s = provider;
 		assert(traits->depth > 0 &&
 			traits->request_bytes >= FILL_PAGE_BYTES &&
 			traits->request_bytes >= traits->unit_bytes &&
@@ -46,33 +46,34 @@ void sources_init(struct cache *c)
 	}
 }
 
-unsigned sources_out(struct cache *c)
+unsigned providers_out(struct cache *c)
 {
 	ASSERT_INSIDE(c);
 	return flight_out(cache_flight(c)) + cache_asked(c)->n +
 		cache_asked(c)->npushing;
 }
 
-void sources_tell_idle(struct cache *c)
+void providers_tell_idle(struct cache *c)
 {
-	if (sources_out(c) == 0)
+	if (providers_out(c) == 0)
 		jobs_wake(c);
 }
 
-/* -- What a source takes --------------------------------------------------- */
+/* -- What a provider takes ---------------------------------------------------
+ */
 
-bool source_may_ask(struct cache *c, unsigned level, bool surplus)
+bool provider_may_ask(struct cache *c, unsigned level, bool surplus)
 {
-	const struct cache_source *cs = &cache_asked(c)->source[level];
+	const struct cache_provider *cs = &cache_asked(c)->provider[level];
 	unsigned depth = cs->s->traits.depth;
 
 	ASSERT_INSIDE(c);
-	return cs->nasked < depth - (surplus ? depth / SOURCE_RESERVE : 0);
+	return cs->nasked < depth - (surplus ? depth / PROVIDER_RESERVE : 0);
 }
 
-size_t source_request_bytes(struct cache *c, unsigned level)
+size_t provider_request_bytes(struct cache *c, unsigned level)
 {
-	size_t bytes = cache_asked(c)->source[level].s->traits.request_bytes;
+	size_t bytes = cache_asked(c)->provider[level].s->traits.request_bytes;
 	size_t unit = cache_unit_pages(c, false) * FILL_PAGE_BYTES;
 
 	ASSERT_INSIDE(c);
@@ -82,7 +83,7 @@ size_t source_request_bytes(struct cache *c, unsigned level)
 
 /* -- Asking ---------------------------------------------------------------- */
 
-static void arm_late(struct cache *c, struct cache_source *cs)
+static void arm_late(struct cache *c, struct cache_provider *cs)
 {
 	const struct fetch *x;
 
@@ -93,9 +94,9 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 		x->out.started_ns + cs->s->traits.patience_ns);
 }
 
-void source_ask(struct cache *c, struct fetch *x)
+void provider_ask(struct cache *c, struct fetch *x)
 {
-	struct cache_source *cs = &cache_asked(c)->source[x->level];
+	struct cache_provider *cs = &cache_asked(c)->provider[x->level];
 	bool first = list_empty(&cs->inflight);
 
 	ASSERT_INSIDE(c);
@@ -111,18 +112,18 @@ void source_ask(struct cache *c, struct fetch *x)
 		arm_late(c, cs);
 }
 
-void source_read(struct cache *c, struct fetch *x)
+void provider_read(struct cache *c, struct fetch *x)
 {
-	struct source *s = cache_asked(c)->source[x->level].s;
+	struct provider *s = cache_asked(c)->provider[x->level].s;
 
 	s->ops->read(s, &x->s);
 }
 
-void sources_hurry(struct cache *c, const struct fill *f)
+void providers_hurry(struct cache *c, const struct fill *f)
 {
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < origin_level(c); i++)
-		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight) {
+		LIST_FOREACH(l, &cache_asked(c)->provider[i].inflight) {
 			struct fetch *x =
 				CONTAINER_OF(l, struct fetch, out.link);
 
@@ -132,18 +133,18 @@ void sources_hurry(struct cache *c, const struct fill *f)
 		}
 }
 
-void source_forget(struct cache *c, struct fetch *x)
+void provider_forget(struct cache *c, struct fetch *x)
 {
 	ASSERT_INSIDE(c);
-	cache_asked(c)->source[x->level].nasked -= !x->late;
+	cache_asked(c)->provider[x->level].nasked -= !x->late;
 	list_del(&x->out.link);
 	cache_asked(c)->n--;
 }
 
-void source_count(struct cache *c, const struct fetch *x, int status)
+void provider_count(struct cache *c, const struct fetch *x, int status)
 {
-	struct cache_source_counts *n =
-		&cache_asked(c)->source[x->level].counts;
+	struct cache_provider_counts *n =
+		&cache_asked(c)->provider[x->level].counts;
 
 	ASSERT_INSIDE(c);
 	n->bytes += x->got;
@@ -168,7 +169,7 @@ struct fill *abandon_run(struct cache *c, struct list *link)
 	if (x->level == origin_level(c)) {
 		origin_read_abandon(cache_config(c)->origin, &x->r);
 	} else {
-		struct source *s = cache_asked(c)->source[x->level].s;
+		struct provider *s = cache_asked(c)->provider[x->level].s;
 
 		s->ops->abandon(s, &x->s);
 	}
@@ -191,19 +192,20 @@ static void abandon_flight(struct flight_request *q, void *arg)
 	abandon_later(CONTAINER_OF(q, struct fetch, out), arg);
 }
 
-void sources_abandon(struct cache *c, struct after *a)
+void providers_abandon(struct cache *c, struct after *a)
 {
 	ASSERT_INSIDE(c);
 	flight_each(cache_flight(c), abandon_flight, a);
 	for (unsigned i = 0; i < origin_level(c); i++)
-		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight)
+		LIST_FOREACH(l, &cache_asked(c)->provider[i].inflight)
 			abandon_later(
 				CONTAINER_OF(l, struct fetch, out.link), a);
 }
 
-/* The next source is asked when this one has answered the abandoned request. */
+/* The next provider is asked when this one has answered the abandoned request.
+ */
 static void give_up_late(
-	struct cache_source *cs, uint64_t now_ns, struct after *a)
+	struct cache_provider *cs, uint64_t now_ns, struct after *a)
 {
 	LIST_FOREACH_SAFE(l, next, &cs->inflight) {
 		struct fetch *x = CONTAINER_OF(l, struct fetch, out.link);
@@ -218,8 +220,8 @@ static void give_up_late(
 	}
 }
 
-/* A request that has not reached the source cannot be abandoned yet. */
-static void look_for_late(struct cache_source *cs, struct after *a)
+/* A request that has not reached the provider cannot be abandoned yet. */
+static void look_for_late(struct cache_provider *cs, struct after *a)
 {
 	struct cache *c = cs->cache;
 	uint64_t now_ns = clock_now_ns();
@@ -235,7 +237,8 @@ static void look_for_late(struct cache_source *cs, struct after *a)
 
 static void late_fire(struct timer *t)
 {
-	struct cache_source *cs = CONTAINER_OF(t, struct cache_source, timer);
+	struct cache_provider *cs =
+		CONTAINER_OF(t, struct cache_provider, timer);
 	struct after a;
 
 	jobs_enter(cs->cache, &a);
@@ -247,7 +250,7 @@ static void late_fire(struct timer *t)
 
 /* -- Pushing --------------------------------------------------------------- */
 
-static void push_done(struct source_push *sp, int status)
+static void push_done(struct provider_push *sp, int status)
 {
 	struct push *p = CONTAINER_OF(sp, struct push, p);
 	struct cache *c = p->to->cache;
@@ -259,14 +262,14 @@ static void push_done(struct source_push *sp, int status)
 		p->to->counts.pushed++;
 	p->offered(c, p->f, p->decides ? status : 0, &a);
 	cache_asked(c)->npushing--;
-	sources_tell_idle(c);
+	providers_tell_idle(c);
 	fill_pushed(c, p->f);
 	free(p);
 	jobs_run(c, &a);
 }
 
 static struct push *push_new(
-	struct cache_source *cs, struct fill *f, unsigned first, unsigned n)
+	struct cache_provider *cs, struct fill *f, unsigned first, unsigned n)
 {
 	size_t len = fill_run_bytes(f, first, n);
 	uint64_t bytes = cs->pushing_bytes + len;
@@ -291,8 +294,8 @@ static struct push *push_new(
 }
 
 /* The units that are complete with pages [first, first + n). */
-static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
-	const struct source_news *news, struct after *a)
+static void push_units(struct cache *c, struct cache_provider *cs,
+	struct fill *f, const struct provider_news *news, struct after *a)
 {
 	unsigned unit = fill_pages(cs->s->traits.unit_bytes);
 	unsigned i = news->first, end = i + news->n, len;
@@ -306,7 +309,7 @@ static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
 		if (!p)
 			continue;
 		p->offered = news->offered;
-		p->decides = source_instead(cs->s);
+		p->decides = provider_instead(cs->s);
 		if (p->decides)
 			fill_offer(f);
 		cache_asked(c)->npushing++;
@@ -314,23 +317,23 @@ static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
 	}
 }
 
-void sources_push(struct cache *c, struct fill *f,
-	const struct source_news *news, struct after *a)
+void providers_push(struct cache *c, struct fill *f,
+	const struct provider_news *news, struct after *a)
 {
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < origin_level(c) && !jobs_is_stopping(c); i++)
-		if (cache_asked(c)->source[i].s->ops->push)
-			push_units(c, &cache_asked(c)->source[i], f, news, a);
+		if (cache_asked(c)->provider[i].s->ops->push)
+			push_units(c, &cache_asked(c)->provider[i], f, news, a);
 }
 
-void sources_ended(struct cache *c, const struct fill *f)
+void providers_ended(struct cache *c, const struct fill *f)
 {
-	struct source_item item;
+	struct provider_item item;
 
 	ASSERT_INSIDE(c);
 	fill_describe(f, &item);
 	for (unsigned i = 0; i < origin_level(c); i++) {
-		struct source *s = cache_asked(c)->source[i].s;
+		struct provider *s = cache_asked(c)->provider[i].s;
 
 		if (s->ops->ended)
 			s->ops->ended(s, &item);
@@ -340,7 +343,7 @@ void sources_ended(struct cache *c, const struct fill *f)
 struct fill *push_run(struct cache *c, struct list *link)
 {
 	struct push *p = CONTAINER_OF(link, struct push, link);
-	struct source *s = p->to->s;
+	struct provider *s = p->to->s;
 
 	(void)c;
 	s->ops->push(s, &p->p);
@@ -349,18 +352,18 @@ struct fill *push_run(struct cache *c, struct list *link)
 
 /* -- The end --------------------------------------------------------------- */
 
-void sources_quiet(struct cache *c)
+void providers_quiet(struct cache *c)
 {
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < origin_level(c); i++)
 		(void)timer_cancel(cache_config(c)->timers,
-			&cache_asked(c)->source[i].timer);
+			&cache_asked(c)->provider[i].timer);
 }
 
-void cache_source_counts(
-	struct cache *c, unsigned source, struct cache_source_counts *counts)
+void cache_provider_counts(struct cache *c, unsigned provider,
+	struct cache_provider_counts *counts)
 {
 	jobs_lock(c);
-	*counts = cache_asked(c)->source[source].counts;
+	*counts = cache_asked(c)->provider[provider].counts;
 	jobs_unlock(c);
 }
