@@ -70,6 +70,9 @@ expect 'room elsewhere has no level'
 file src/loader/core/tier.c
 expect 'src/mount/store/tier.c:1: another file of src/ has this name'
 
+file src/mount/store/store_index.c
+expect 'store_index.c:1: "index" means something else'
+
 # shellcheck disable=SC2016 # backquotes
 echo '`store_gone()` of `src/mount/store/store.h`' >"$tree/HACKING.md"
 expect 'HACKING.md:1: there is no store_gone()'
