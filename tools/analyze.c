@@ -284,7 +284,7 @@ static int measure_command(struct analyze_args *args, char **words,
 		rc = start_mount(&at, args, err);
 	if (rc == 0)
 		rc = analyze_run(&args->run, p, err);
-	/* What was measured is reported all the same. */
+	/* A failure to remove the mount does not stop the report. */
 	if (place_remove(&at, &left) < 0)
 		args->left = command_fail("analyze", &left);
 	return rc;

@@ -95,7 +95,7 @@ int place_remove(struct analyze_place *at, struct error *err)
 			at->cache);
 	else if (at->mounted)
 		rc = store_clear_dir(at->tier, &removed, err);
-	/* They are empty, or the failure is reported. */
+	/* The directories are empty, or the failure is reported. */
 	if (at->tier[0])
 		(void)rmdir(at->tier);
 	if (at->cache[0])
@@ -168,7 +168,8 @@ static void remove_left_cache(const char *path, bool mounted)
 
 	(void)mounted;
 	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
-	/* One that another user's mount has is left, as is what is not ours. */
+	/* This leaves a tier that another mount uses, and files that are not
+	 * ours. */
 	(void)store_clear_dir(tier, &removed, &err);
 	(void)rmdir(tier);
 	(void)rmdir(path);

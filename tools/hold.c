@@ -140,7 +140,7 @@ static bool hold_unmounted(const struct holder *h)
 
 /* -- Messages of the daemon ----------------------------------------------- */
 
-/* What one datagram says. */
+/* The contents of one datagram. */
 struct said {
 	char text[4096];
 	int fd; /* -1: none */

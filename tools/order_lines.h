@@ -20,7 +20,7 @@ struct order_lines {
 /* `null`: lines end with NUL. */
 void order_lines_begin(struct order_lines *o, bool null);
 
-/* As getline(), without the end of the line. */
+/* Like getline(), without the end of the line. */
 ssize_t order_lines_next(struct order_lines *o, char **line, size_t *room);
 
 /* The next line is the first one; false: it cannot be read again. */

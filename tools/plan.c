@@ -459,7 +459,7 @@ static void add_sums(json_t *to, const json_t *from)
 				ask_number(from, sums[i]))));
 }
 
-/* What is done with is not sent again. */
+/* Skip the positions that the trainer is done with. */
 static void pass_done(struct plan_run *p, json_t *request)
 {
 	uint64_t done = ask_number(p->told, "done");

@@ -184,7 +184,7 @@ static bool share_is_asked(const struct share_query *q, const char *name)
 			(!name[n] || name[n] == '.'));
 }
 
-/* One that cannot be asked does not hide the others. */
+/* A share that does not answer does not hide the others. */
 static int share_each(void *arg, const char *name)
 {
 	struct share_query *q = arg;

@@ -21,7 +21,8 @@
 /* The daemon ends its own work within seconds. */
 #define GONE_TIMEOUT_MS 30000
 #define LOOK_MS 1000
-/* Other holders of the daemon may be about to end, too. */
+/* Other processes that hold the daemon's descriptors may be about to end, too.
+ */
 #define HELD_TIMEOUT_MS 3000
 
 /*

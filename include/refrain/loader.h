@@ -506,7 +506,7 @@ struct refrain_stats {
 	uint64_t decodes;
 	uint64_t redecodes; /* decodes repeated for lack of memory or after a
 			       restart */
-	uint64_t rereads; /* files_read again, for the same reasons */
+	uint64_t rereads;   /* files_read again, for the same reasons */
 	/* Fresh examples that failed, then the same by cause. A damaged example
 	 * counts again in each epoch. See also damaged_examples and
 	 * substitute_errors. */
@@ -563,20 +563,21 @@ struct refrain_stats {
 				   REFRAIN_FLAG_EQUAL_RANKS */
 	/* With refrain_config.share; else 0. Reads and decodes are counted in
 	 * the job that hosts. */
-	uint64_t share_host_pid; /* 0: this job has no host now */
-	uint64_t share_jobs;	 /* jobs in the share now, including this one:
-				    the host's last number, which falls when a
-				    job leaves */
+	uint64_t share_host_pid;  /* 0: this job has no host now */
+	uint64_t share_jobs;	  /* jobs in the share now, including this one:
+				     the host's last number, which falls when a
+				     job leaves */
 	uint64_t share_takeovers; /* hosts that have ended */
 	uint64_t share_solo;   /* 1: this job makes its own batches, because it
 				  was slow or joined a new host too late */
 	uint64_t share_parted; /* times that it began to do so */
 	/*
-	 * What the dataset has that is no example: files of other kinds, hidden
-	 * names, broken links; in a tar, base names without an image. A
-	 * directory that is not looked into counts as one. Then the classes
-	 * without an example. The names are the first ones, or NULL; they are
-	 * valid until refrain_close(). In JSON long names are cut.
+	 * The number of things in the dataset that are not examples: files of
+	 * other kinds, hidden names, broken links; in a tar, base names without
+	 * an image. A directory that was not searched counts as one. Below it,
+	 * the number of classes without an example. Each name is the first of
+	 * its kind, or NULL, and valid until refrain_close(). In JSON long
+	 * names are cut.
 	 */
 	uint64_t skipped_files;
 	const char *skipped_first;

@@ -16,7 +16,8 @@ struct copied {
 	double each_s; /* between two, at least */
 };
 
-/* So much is copied `time_s`, more than 0, after the beginning. */
+/* Note that `bytes` have been copied `time_s` (more than 0) after the
+ * beginning. */
 void copied_add(struct copied *c, double time_s, double bytes);
 
 /* The rate in the last tenth of the time, as a multiple of that in the first;

@@ -38,7 +38,7 @@ struct fetched {
 	struct error err;
 };
 
-/* One is shorter than what a pipe takes at once. */
+/* The message is short enough for a pipe to take it at once. */
 static void tell_fetched(const struct fetched *f)
 {
 	(void)!write(f->fd, f, sizeof(*f)); /* else it says that it failed */
@@ -123,7 +123,7 @@ static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	return names_are_images(r->c->mountpoint);
 }
 
-/* What comes later may not be as fast. */
+/* Later reads may be slower than the copy. */
 static void note_source_change(
 	struct analysis_run *r, const struct copied *copied)
 {

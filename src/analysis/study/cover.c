@@ -162,6 +162,6 @@ int cover_source(const struct analyze_config *c)
 		mount(c->mountpoint, c->source, NULL, MS_BIND, NULL) < 0)
 		return -errno;
 	detach_others(c, cwd);
-	/* It may be in the source. */
+	/* The working directory may be in the source. */
 	return cwd[0] && chdir(cwd) < 0 ? -errno : 0;
 }

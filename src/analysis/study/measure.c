@@ -190,7 +190,7 @@ static int measure_drift(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	p->r1 = p->points[0].rate;
-	/* It is the mean of both. */
+	/* The rate is the mean of both measurements. */
 	if (fabs(p->r1.value / was - 1) > DRIFT / 2)
 		profile_note(p,
 			"the rate with everything cached changed by more than "

@@ -69,8 +69,8 @@ double model_enough(const struct model *m);
 double model_hits_lru(double cached);
 double model_hits_random(double cached);
 
-/* The same trainer with its order known ahead, with `times` as many workers,
- * and with a source `times` as fast. */
+/* Rates of the same trainer with its order known ahead, with `times` as many
+ * workers, and with a source `times` as fast. */
 struct model model_planned(const struct model *m);
 struct model model_workers(const struct model *m, double times);
 struct model model_faster(const struct model *m, double times);

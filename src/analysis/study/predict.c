@@ -154,7 +154,7 @@ struct profile_rate profile_after(
 	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
 		pow(p->repeats * w.time_s, 2);
 
-	/* It was measured once. */
+	/* The speed of the source was measured once. */
 	q.s.ci = fmax(q.s.ci, q.repeats * q.s.value);
 	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
 		effect(&q, &q.r0, &w) + effect(&q, &q.s, &w);

@@ -241,7 +241,7 @@ static struct profile_waits get_times(const json_t *readers, const char *name)
 	return waits;
 }
 
-/* They are missing from profiles of earlier builds. */
+/* Profiles of earlier builds do not have these members. */
 static void get_readers(const json_t *json, struct profile *p)
 {
 	const json_t *readers = json_object_get(json, "readers");

@@ -17,7 +17,7 @@
 /* Processors that are used less have time to prepare more. */
 #define CPUS_FREE 0.7
 
-/* What a cache needs beside the bytes of its files. */
+/* A cache needs this many times the bytes of its files. */
 #define CACHE_ROOM 1.05
 
 /*

@@ -15,7 +15,7 @@
 /* An interval that is small enough to end the segment. */
 #define SMALL 0.01
 
-/* Reads that go on for so many blocks are no burst. */
+/* Reads that go on for so many blocks are not a burst. */
 #define BURST_MOST 5
 
 /* Neighbouring blocks depend on each other; means over groups of blocks do so

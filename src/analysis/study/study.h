@@ -40,8 +40,8 @@ struct profile_point {
 	struct profile_rate rate;
 };
 
-/* What a reader does from one file to its next, without the time for which it
- * waits for a processor. */
+/* The times of a reader from one file to its next, without the time for which
+ * it waits for a processor. */
 struct profile_waits {
 	double n;      /* intervals; 0: not measured */
 	double each_s; /* mean */
@@ -159,9 +159,9 @@ void profile_use_readers(struct profile *p);
 enum profile_limit profile_warm_limit(const struct profile *p);
 
 /*
- * With p->cached. LIMIT_UNKNOWN: the measurements do not tell two of them
- * apart; then *likely (may be NULL) is the one that the measured rates point
- * to, and otherwise the limit itself.
+ * The bottleneck with p->cached of the dataset cached. LIMIT_UNKNOWN: the
+ * measurements do not tell two limits apart. *likely (may be NULL) is then the
+ * limit that the measured rates point to, and otherwise the result itself.
  */
 enum profile_limit profile_limit(
 	const struct profile *p, enum profile_limit *likely);

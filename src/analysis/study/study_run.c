@@ -101,7 +101,7 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 	return 0;
 }
 
-/* What readers did until now. */
+/* Get the readers' intervals since the mount began. */
 static int get_waits(struct analysis_run *r, struct waits *w)
 {
 	json_t *reply = NULL;

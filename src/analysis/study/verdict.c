@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bottleneck of a trainer, from a profile. It is named if one of these
- * shows it, and undecided otherwise:
+ * Finds the bottleneck of a trainer in its profile. The bottleneck is undecided
+ * unless one of these shows it:
  *
- * 1. What readers do from one file to the next. If they wait for their consumer
- *    most of the time, it is compute. If they never do, reading limits the
- *    trainer: by fetching or by preparing, whichever takes longer.
+ * 1. The time of readers from one file to the next. If they wait for their
+ *    consumer most of the time, the bottleneck is compute. If they never do,
+ *    reading limits the trainer: by fetching or by preparing, whichever takes
+ *    longer.
  * 2. Between the two, a reader may wait because the trainer computes in between
  *    (its waits are the share of compute), or because it is ahead (the trainer
  *    hides all that the reader does). A delay of each file tells them apart:
@@ -196,8 +197,8 @@ static enum profile_limit cold_limit(
 			: delay_shows(p)  ? largest_part(c->each_s - c->busy_s,
 						    p->warm.busy_s, fetch_s)
 					  : LIMIT_UNKNOWN;
-	/* They never wait, but would, or be ahead, if nothing had to be
-	 * fetched. */
+	/* The readers never wait. They would wait, or be ahead, if nothing had
+	 * to be fetched. */
 	if (warm == LIMIT_COMPUTE && c->each_s < ALIKE * p->warm.each_s)
 		return LIMIT_COMPUTE;
 	if (warm == LIMIT_COMPUTE)
@@ -208,7 +209,8 @@ static enum profile_limit cold_limit(
 				  : LIMIT_UNKNOWN;
 }
 
-/* By the time of an epoch; `warm` without the source. */
+/* Name the bottleneck by the time of an epoch; `warm` is the one without the
+ * source. */
 static enum profile_limit limit_by_rates(
 	const struct profile *p, enum profile_limit warm)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What readers do with their time; see waits_impl.h. */
+/* How readers spend their time; see waits_impl.h. */
 #include "analysis/study/waits_impl.h"
 
 /* Fewer tell nothing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What readers do with their time: the times from one file of a thread to its
+ * How readers spend their time: the times from one file of a thread to its
  * next, as the daemon counts them by length. A reader that waits for its
  * consumer does so once a batch, so its time has short intervals, which are
  * fetching and preparing, and long ones, which are waiting. Pure.
@@ -18,7 +18,7 @@ struct waits {
 	double ran_s; /* on a processor */
 };
 
-/* From the reply to `rates` with intervals. */
+/* Read the reply to `rates` with intervals. */
 void waits_read(struct waits *w, const json_t *reply);
 
 /* Add to *sum what came between two moments. */

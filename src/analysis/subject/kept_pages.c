@@ -23,8 +23,8 @@
 #define AGAIN_NS (100 * NS_PER_MS)
 #define AGAIN_SHARE 25
 
-/* The same for a file that was not closed meanwhile: its reader may be slow, or
- * keep it open from one epoch to the next. */
+/* The same limit for a file that was not closed meanwhile: its reader may be
+ * slow, or keep the file open from one epoch to the next. */
 #define HELD_NS NS_PER_S
 
 /* Kept pages take at most this share 1/n of the machine's memory. */

@@ -47,8 +47,8 @@ void stand_ins_sort(struct stand_ins *s);
 uint64_t stand_ins_count(const struct stand_ins *s);
 
 /*
- * One of the largest images that are not larger than size_bytes; `choice` says
- * which. False: all are larger.
+ * Find one of the largest images of at most size_bytes; `choice` selects it.
+ * False: all images are larger.
  */
 bool stand_ins_find(const struct stand_ins *s, uint64_t size_bytes,
 	uint64_t choice, struct stand_in *out);

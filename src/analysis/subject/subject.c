@@ -37,7 +37,7 @@ static void note_idle(struct subject *s)
 			(now_ns - last_ns) / NS_PER_US);
 }
 
-/* One a thread; NULL for want of memory. */
+/* The scratch of the calling thread; NULL for want of memory. */
 static struct store_scratch *scratch_of(struct subject *s)
 {
 	struct store_scratch *scratch = pthread_getspecific(s->scratch);
@@ -109,7 +109,8 @@ static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* The same image for all of a file's READs; the smallest get a tiny one. */
+/* Answer from the same image for all READs of a file; the smallest files get a
+ * tiny image. */
 static bool put_stand_in(struct subject *s, const struct cache_item *item,
 	uint64_t off, size_t len, void *buf)
 {

@@ -18,8 +18,8 @@
 
 /* -- Times ----------------------------------------------------------------- */
 
-/* Of a thread, so far: on a processor, and waiting for one. 0 where the kernel
- * does not say. */
+/* The times a thread has spent on a processor and waiting for one, so far. Both
+ * are 0 where the kernel does not report them. */
 static void look_at_thread(pid_t thread, uint64_t *ran_ns, uint64_t *delayed_ns)
 {
 	char path[32], text[96], *end;
@@ -42,7 +42,8 @@ static uint64_t lesser_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What was added to a sum since; the sum of another thread may be less. */
+/* Set a sum, and return by how much it has grown. The old sum may be of another
+ * thread and larger; then return 0. */
 static uint64_t swap_sum(_Atomic uint64_t *was, uint64_t now)
 {
 	uint64_t before =

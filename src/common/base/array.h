@@ -75,7 +75,7 @@ void array_trim(struct array *a);
 	array_room(&(pointer), n, room, sizeof(*(pointer)))
 int array_room(void *pointer, size_t n, size_t *room, size_t element_bytes);
 
-/* Likewise, and all new elements are zero. */
+/* The same as ARRAY_ROOM(), but all new elements are zero. */
 #define ARRAY_ROOM_ZEROED(pointer, n, room)                                    \
 	array_room_zeroed(&(pointer), n, room, sizeof(*(pointer)))
 int array_room_zeroed(

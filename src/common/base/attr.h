@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Other kinds (devices, sockets, fifos) are not part of a dataset. */
+/* Files of other kinds (devices, sockets, fifos) are not part of a dataset. */
 enum file_kind {
 	KIND_FILE = 1,
 	KIND_DIR = 2,

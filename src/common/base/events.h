@@ -47,8 +47,8 @@ struct event {
 	const char *text; /* %s */
 	int status;	  /* %e: -errno */
 	uint64_t n;	  /* %n */
-	/* Beside kind, status and dir, what distinguishes events that an
-	 * operator must hear of each: a text from a small set, or NULL. */
+	/* A text from a small set, or NULL. The operator hears of each event
+	 * that differs in kind, status, dir or cause. */
 	const char *cause;
 	bool turn; /* a state has changed: limited apart from repetitions */
 };

@@ -25,8 +25,8 @@ struct timers {
 	pthread_t thread;     /* set once */
 };
 
-/* Both are the earliest of theirs. Returns the earlier one, whose `next` and
- * `link` the caller sets. */
+/* Merge two heaps, whose earliest timers are a and b. Returns the earlier one;
+ * the caller sets its `next` and `link`. */
 static struct timer *meld(struct timer *a, struct timer *b)
 {
 	struct timer *first, *child;

@@ -1,4 +1,4 @@
-# What an entry is called and how its bytes are checked: the mount and the
+# The name of an entry and the checks of its bytes: the mount and the
 # loader both need it.
 noinst_LTLIBRARIES += libformat.la
 libformat_la_SOURCES = \

@@ -201,13 +201,14 @@ int schedule_serving_step(
 uint64_t schedule_steps(const struct schedule *s);
 
 /*
- * Steps after which `epoch` is over: one more than the step with this rank's
- * last fresh example of it (or of an earlier epoch, if it has none of it).
+ * The number of steps after which `epoch` is over: one more than the step that
+ * has this rank's last fresh example of the epoch, or of an earlier epoch if
+ * the rank has none of this one.
  */
 uint64_t schedule_epoch_end(const struct schedule *s, uint64_t epoch);
 
-/* The same for the rank that has most of the epoch: with SCHEDULE_PAD a number
- * that all ranks agree on. */
+/* The same for the rank that has the most examples of the epoch: with
+ * SCHEDULE_PAD a number that all ranks agree on. */
 uint64_t schedule_epoch_end_all(const struct schedule *s, uint64_t epoch);
 
 /* --- the echo factor changes --- */

@@ -354,12 +354,13 @@ static int restore_elsewhere(struct schedule *s,
 }
 
 /*
- * The run has another number of epochs. 1: all that was served before is the
- * same, as it is before the last fresh example of both if echoes are spread as
- * wide. 0: it is not; the run then goes on after the fresh examples that were
- * served, as in another world. -EINVAL: it would be over before. The same for
- * all ranks: before the tick `units_common` they do not differ, and rank 0 has
- * the most.
+ * Compare the run with one of another number of epochs. Returns 1 if both have
+ * served the same until the saved step, which is so before the last fresh
+ * example of either if echoes are spread equally wide. Returns 0 if they
+ * differ: the run then goes on after the fresh examples that were served, as
+ * with another number of ranks. Returns -EINVAL if the new run would have ended
+ * before. All ranks get the same result, because they do not differ before the
+ * tick `units_common`, and rank 0 has the most examples.
  */
 static int same_so_far(
 	const struct saved *v, uint64_t epochs, struct error *err)

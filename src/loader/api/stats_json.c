@@ -101,7 +101,8 @@ static const struct stats_field fields[] = {
 	FIELD(mount_returns, UINT),
 };
 
-/* As snprintf(). A name is any bytes, and what is not printable is escaped. */
+/* Print one member, with the result of snprintf(). A name can be any bytes;
+ * those that are not printable are escaped. */
 static int print_name(
 	char *at, size_t room, const char *member, const char *name)
 {
@@ -118,7 +119,8 @@ static int print_name(
 	return snprintf(at, room, "\"%s\":\"%s\"", member, quoted);
 }
 
-/* One member; as snprintf(). No text of ours needs quoting. */
+/* Print one member, with the result of snprintf(). No text of ours needs
+ * quoting. */
 static int print_field(
 	char *at, size_t room, const struct stats_field *f, const void *stats)
 {

@@ -70,7 +70,8 @@ static bool mean_given(const float mean[3])
 		signbit(mean[2]);
 }
 
-/* Both of ImageNet, or both the caller's: a std of 0 would be taken for 1. */
+/* Mean and std are both those of ImageNet or both the caller's: a std of 0
+ * would be taken for 1. */
 static int fill_in_normalise(struct refrain_config *c, struct error *err)
 {
 	static const float mean[3] = {0.485F, 0.456F, 0.406F};

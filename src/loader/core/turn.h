@@ -28,10 +28,10 @@ enum turn_who {
 struct turn_ops {
 	/* The lock was taken. */
 	void (*begin)(void *arg);
-	/* It will be released: do the follow-up work and mark sleepers. Returns
-	 * the argument for start(), or NULL. */
+	/* The lock will be released: do the follow-up work and mark sleepers.
+	 * Returns the argument for start(), or NULL. */
 	void *(*end)(void *arg);
-	/* It was released: start the work that end() has chosen. */
+	/* The lock was released: start the work that end() has chosen. */
 	void (*start)(void *arg, void *chosen);
 };
 

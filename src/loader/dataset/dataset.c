@@ -181,7 +181,7 @@ static bool is_archive(const char *name)
 	return false;
 }
 
-/* How to use a file that is no example. */
+/* How to use a file that is not an example. */
 static const char *advice(const struct look *l, int source)
 {
 	if (is_archive(l->first_skipped))
@@ -467,8 +467,8 @@ static int say_late(struct look *l, uint64_t silent_ns, struct error *err)
 }
 
 /*
- * 0 when the driver is through. Else -errno, and the driver was told to stop;
- * *left: it does not, and the look is its own from now on.
+ * Returns 0 when the driver has finished. Else -errno, and the driver was told
+ * to stop. *left: the driver does not stop, and owns the look from now on.
  */
 static int wait_for_driver(struct look *l, const struct dataset_options *o,
 	bool *left, struct error *err)
@@ -547,7 +547,7 @@ static int check_options(const struct dataset_options *o, struct error *err)
 {
 	if (!o->path || o->path[0] == '\0')
 		return error_set(err, -EINVAL, "no dataset is given");
-	/* It may hold a password, and is not repeated. */
+	/* The URL may hold a password, so the message does not repeat it. */
 	if (is_url(o->path))
 		return error_set(err, -EINVAL,
 			"a dataset cannot be a URL: mount it with 'refrain "

@@ -11,7 +11,7 @@
  * begin with a dot, and lost+found in the root, are skipped. Symbolic links are
  * followed, wherever they lead: links in a dataset are meant to be read.
  * dataset_links() counts those that are broken or lead in a circle.
- * dataset_skipped() counts all that is no example.
+ * dataset_skipped() counts all that is not an example.
  * LIST: every line, or of a table of `refrain index` those that FOLDER would
  * take. TAR: each base name (up to the first dot after the last slash) that has
  * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
@@ -121,11 +121,11 @@ uint64_t dataset_fingerprint(const struct dataset *ds);
 uint64_t dataset_links(const struct dataset *ds);
 
 /*
- * What is in the dataset but is no example: files, hidden names and broken
- * links; in a tar, base names without an image. The first is that of the lowest
- * path. A directory that is not looked into counts as one file. Of classes,
- * those without an example, and the name of the first. Names are NULL if there
- * is none; they are the dataset's.
+ * The numbers of things in a dataset that are not examples. Files: other files,
+ * hidden names and broken links; in a tar, base names without an image; the
+ * first one has the lowest path. A directory that was not searched counts as
+ * one file. Classes: those without an example. A name is NULL if there is none;
+ * the dataset owns the names.
  */
 struct dataset_skipped {
 	uint64_t files, classes;

@@ -189,7 +189,8 @@ static bool is_text(const char *at, size_t n, const char *text)
 	return n == strlen(text) && memcmp(at, text, n) == 0;
 }
 
-/* One that begins as a table's is one, or of a version that is not known. */
+/* A first line that begins like that of a table belongs to a table, perhaps of
+ * an unknown version. */
 static int first_line(struct list_file *t, const char *at, const char *end)
 {
 	size_t n = (size_t)(end - at);

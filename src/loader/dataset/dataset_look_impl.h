@@ -103,7 +103,7 @@ static inline bool look_is_hidden(const char *name)
 }
 
 /*
- * Count `files` that are no examples. `name` is the first of them by its path,
+ * Count `files` that are not examples. `name` is the first of them by its path,
  * `dir` + `name`; `dir` is empty or ends with '/'. Driver. -ENOMEM.
  */
 int look_skip(

@@ -93,7 +93,7 @@ int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
 /* All of them, dataset_shards() many; moves when one is added. */
 struct ds_shard *ds_shards(struct dataset *ds);
 
-/* Set the files that are no examples; `first` may be NULL. -ENOMEM. */
+/* Set the files that are not examples; `first` may be NULL. -ENOMEM. */
 int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first);
 
 /* Add an example with the name `dir` + `name`; `dir` is empty or ends with '/'.

@@ -287,7 +287,7 @@ static bool is_extra(char type)
 	return type && strchr("LKxgVX", type);
 }
 
-/* Those that never have data, whatever their size field says. */
+/* Does a member of this type never have data, whatever its size field says? */
 static bool has_no_data(char type)
 {
 	return type >= '1' && type <= '6';

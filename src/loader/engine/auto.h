@@ -102,12 +102,12 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
 
 /*
- * A read of the burst has ended. Returns for how many reads the time `ns` at
- * the storage's lasting speed is thereby known. These are the reads from
- * AUTO_LONG_NS after the first one on, from one pause that is at least as long
- * as the mean to the next. So answers to many reads at a time count as often as
- * the reads that were waited for; while no answer comes, the storage spends
- * nothing that it had saved up.
+ * A read of the burst has ended. Returns a number of reads, and in *ns the time
+ * that the storage needed for them at its lasting speed; both are 0 if this
+ * read tells neither. Reads count from AUTO_LONG_NS after the first one, and
+ * from one long pause (at least the mean) to the next. Therefore several
+ * answers at once weigh as much as the wait before them: while no answer comes,
+ * the storage uses up nothing that it had saved.
  */
 uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 

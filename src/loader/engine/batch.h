@@ -47,7 +47,7 @@ struct loader_ops {
 	/* Why the last call that failed did, copied. */
 	void (*message)(struct batch_source *source, struct error *out);
 
-	/* Those below are all NULL for a source that only gives batches. */
+	/* All members below are NULL for a source that only gives batches. */
 	const struct settings *(*settings)(const struct batch_source *source);
 	const struct dataset *(*dataset)(const struct batch_source *source);
 	uint64_t (*steps_left)(struct batch_source *source);

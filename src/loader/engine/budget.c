@@ -68,9 +68,9 @@ uint32_t budget_ahead(const struct budget *budget)
 }
 
 /*
- * What decoding may take on top of what it has: half of the memory if all
- * workers need that much, and up to three quarters for one large image, or
- * while images are unknown.
+ * The memory that decoding may take in addition to what it has: half of the
+ * memory if all workers need that much, and up to three quarters for one large
+ * image, or while images are unknown.
  */
 static uint64_t decode_bytes(const struct budget *budget)
 {

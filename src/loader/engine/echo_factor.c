@@ -16,7 +16,8 @@
 #include "common/base/array.h"
 #include "common/base/lock.h"
 
-/* One a window: a run with more keeps the last factor. */
+/* The maximum number of changes, one a window. A run with more changes keeps
+ * the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
 #define LINE_MAX_BYTES 32
 
@@ -35,8 +36,8 @@ struct echoes {
 	struct auto_echo measured; /* settings.measures */
 	bool due;   /* a step was returned since it was looked at */
 	bool ended; /* no more changes in this run */
-	/* Those of the run from number `base` on; to be replayed, they are all
-	 * there, else those that were made. */
+	/* Changes of the run from number `base` on. In a replay all are there
+	 * from the beginning, else those that were made so far. */
 	struct echo_change *log;
 	uint32_t logged;
 	size_t room;
@@ -114,8 +115,9 @@ static void follow(struct echoes *e)
 }
 
 /*
- * A first change begins a spread of fresh examples after the start, when three
- * eighths of one were measured, and a spread must be left for it.
+ * The fresh examples that a run needs for a change of its factor. The first
+ * change comes one spread of fresh examples after the start, when three eighths
+ * of a spread were measured, and one more spread must be left to use it.
  */
 static uint64_t needs_fresh(const struct echoes *e)
 {

@@ -170,8 +170,8 @@ static int parse(
 	return 0;
 }
 
-/* They change no position of the stream, only what takes a damaged example's
- * place. */
+/* Is this a member that changes no position of the stream, but only what
+ * replaces a damaged example? */
 static bool is_free(const struct member *m)
 {
 	return m->offset == offsetof(struct refrain_config, policy) ||

@@ -81,7 +81,7 @@ enum help_plan_state {
 	PLAN_RATED,
 };
 
-/* What the thread does next; see help_work.c. */
+/* The next task of the thread; see help_work.c. */
 enum help_work {
 	WORK_NONE, /* for a while: see whether the daemon is there */
 	WORK_KEYS,

@@ -58,7 +58,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 		.echo = schedule_echo_at(&m->schedule, now->step),
 		.before = m->rates,
 	};
-	/* Those of whole batches, and small ones, the mount would refuse. */
+	/* The mount would refuse windows of whole batches, and small ones. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window);

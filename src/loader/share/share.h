@@ -42,9 +42,9 @@ enum share_type {
 	SHARE_END,	 /* host: there is no batch from this step on */
 	SHARE_ASK,	 /* anyone: who is there? */
 	SHARE_VIEW,	 /* host: that; also after each change of members */
-	SHARE_ALONE,	 /* host: make your own batches from now on; member: it
-			    does, and this step is its next */
-	SHARE_TAKE,	 /* member: it is about to use the batch */
+	SHARE_ALONE, /* host: make your own batches from now on; member: this
+			job does so, and the step is its next one */
+	SHARE_TAKE,  /* member: it is about to use the batch */
 	SHARE_TYPES,
 };
 

@@ -57,7 +57,7 @@ static bool host_is_done(const struct share_host *h)
 		!host_missing(h);
 }
 
-/* Others may wait until this one knows of a change. */
+/* Other members may wait until this member knows of a change. */
 static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 {
 	struct host_member *m = &h->members[n];
@@ -108,7 +108,7 @@ static void host_say_done(struct share_host *h)
 	(void)!write(h->done_fd, &one, sizeof(one)); /* cannot be full */
 }
 
-/* Those that wait there are reset, too. */
+/* This also resets connections that wait to be accepted. */
 static void host_close_listener(struct share_host *h)
 {
 	int fd;
@@ -212,7 +212,7 @@ static void host_free(struct share_host *h)
 	free(h);
 }
 
-/* Those that live are waited for. */
+/* Wait for the jobs of the host before that still live. */
 static void expect(struct share_host *h, const struct share_view *before)
 {
 	for (uint32_t i = 0; before && i < before->jobs_n; i++) {

@@ -56,9 +56,10 @@ struct host_member {
 	uint32_t wish;	  /* enum share_wish */
 	uint64_t next;	  /* the next step to announce to it */
 	uint32_t changes; /* that it was told */
-	/* What it was told of the stream; after the end, no more. */
+	/* The last message about the stream that it got; none follows the end.
+	 */
 	enum { TOLD_NOTHING, TOLD_SEGMENT, TOLD_END } told;
-	/* Of any member, while its socket is full. */
+	/* A change of some member is to be told when its socket has room. */
 	bool view_due;
 	bool armed;	     /* told when there is room */
 	uint64_t waiting_ns; /* the time since it has had no batch; 0: it has
@@ -104,7 +105,7 @@ struct share_host {
 	uint64_t came;	 /* members ever */
 	uint64_t own;	 /* the id of this process's job, until it joins */
 	enum { HOST_GATHERS, HOST_RUNS, HOST_OVER } state;
-	/* What is due after an event, in any state: */
+	/* Tasks that are due after an event, in any state: */
 	bool accept_due;    /* somebody connects */
 	uint64_t accept_ns; /* listens again then: no descriptors; 0: it does */
 	bool tell_due;	    /* others may have waited for one that has left */

@@ -38,8 +38,8 @@ static void expected_came(struct share_host *h, uint64_t id)
 
 /* -- Coming and going ------------------------------------------------------ */
 
-/* One that is free, or else of a connection that has said nothing yet: who
- * means to join does so at once, and tries again. */
+/* Find a free place, or take that of a connection that has said nothing yet. A
+ * job that means to join says so at once, and tries again. */
 static struct host_member *host_member_free_place(
 	struct share_host *h, uint32_t *n)
 {
@@ -261,15 +261,16 @@ static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
 	uint64_t bit = UINT64_C(1) << n;
 	struct host_slot *s = host_slot_of(h, step);
 
-	/* One that was parted meanwhile sees so before it uses the batch. */
+	/* A member that was parted meanwhile sees that before it uses the
+	 * batch. */
 	if (s && (s->refs & bit) && step < h->members[n].next)
 		s->taken |= bit;
 	else if (!member_is_alone(&h->members[n]))
 		host_member_is_bad(h, n);
 }
 
-/* It makes its own batches, and `step` is its next. It is back if the share is
- * there. */
+/* The member makes its own batches, and `step` is its next one. If the share is
+ * near that step, it joins the share again. */
 static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
 {
 	struct host_member *m = &h->members[n];
@@ -319,7 +320,7 @@ static void host_member_said(
 	} else if (member_has_joined(m) && msg->type == SHARE_ALONE) {
 		host_member_return(h, n, msg->step.step);
 	} else if (member_has_joined(m) && msg->type == SHARE_WAIT) {
-		/* It may have been told meanwhile. */
+		/* The batch may have been announced to the member meanwhile. */
 		if (msg->step.step == m->next && !m->waiting_ns)
 			m->waiting_ns = clock_now_ns();
 	} else {

@@ -152,7 +152,8 @@ void host_part(struct share_host *h, uint32_t n)
 
 	m->state = MEMBER_PARTING;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
-	/* Either it sees this after TAKE, or we read that TAKE. */
+	/* Either the member sees this after its TAKE, or we read that TAKE
+	 * below. */
 	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);

@@ -64,7 +64,7 @@ static void host_count_changes(struct share_host *h)
 {
 	struct share_change change;
 
-	/* One before those that are known still counts. */
+	/* A change from before the known ones still counts. */
 	while (h->config.ops.change &&
 		h->config.ops.change(h->config.ops.arg, h->changes, &change) !=
 			0)

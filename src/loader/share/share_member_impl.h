@@ -136,7 +136,7 @@ struct shared_link {
 	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
 };
 
-/* What is lent, and the place in the own stream. */
+/* The lent batches, and the place in the member's own stream. */
 struct shared_lending {
 	struct shared_area *area;      /* the current one, or NULL */
 	struct list queue;	       /* wholes with slices to lend */

@@ -103,7 +103,7 @@ static int join_once(struct shared *sh, struct share_link *link,
 	if (rc == 0)
 		return 0;
 	share_link_close(link);
-	/* It ended meanwhile. */
+	/* The host may have ended meanwhile. */
 	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
 }
 

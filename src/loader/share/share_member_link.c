@@ -202,8 +202,9 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 
 /* -- More messages --------------------------------------------------------- */
 
-/* Is it for this job? One that makes its own batches may be further by now, and
- * waits then: its host has taken it back. It is done with all at its end. */
+/* Is the batch for this job? A job that made its own batches may be ahead of
+ * the share when its host takes it back, and then waits for its step. At the
+ * end of its run the job is done with all batches. */
 static bool is_for_us(struct shared *sh, const struct share_batch *b)
 {
 	if (sh->link.stale || sh->state == SHARED_PARTED)
@@ -273,7 +274,7 @@ static void on_segment(
 	sh->lending.area = area;
 }
 
-/* One that begins later than the change counts its epochs anew. */
+/* A member that begins after the change counts its epochs anew. */
 static void on_change(struct shared *sh, const struct share_change *change)
 {
 	int rc = shared_run_change(&sh->run, change);

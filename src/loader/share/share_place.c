@@ -234,7 +234,7 @@ static bool is_at(int fd, const char *path)
 	return lstat(path, &st) == 0 && is_same_file(fd, &st);
 }
 
-/* By any path. */
+/* Does this process hold the lock of this file, under any path? */
 static bool is_locked_here(const char *path)
 {
 	struct stat st;

@@ -47,7 +47,7 @@ static int keep_cpus(struct shared_run *run, const struct refrain_config *c)
 	return 0;
 }
 
-/* Both without a share and a state. */
+/* Copy the configuration without the share and the saved state. */
 static int keep_config(struct shared_run *run, const struct refrain_config *c)
 {
 	struct refrain_config *to = &run->config;

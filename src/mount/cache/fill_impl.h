@@ -32,7 +32,7 @@
  * order; an item that is a whole file wants all its pages at once, a chunk only
  * the pages that are read.
  *
- * Beside the phase a fill has three more states, each of its own:
+ * A fill has three more states, which do not depend on the phase:
  *
  *	claim: has a reader asked for it?
  *	  ASKED -> PLANNED    cache_plan(): it was made for a plan
@@ -65,8 +65,9 @@
  * read, for readers of the same file that are a little behind.
  */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
-/* The same while readers with plans are still to come for it, if its memory is
- * not wanted. They may have it from the kernel's page cache. */
+/* The same time for an item that other readers with plans will still read, as
+ * long as its memory is not needed. They may get it from the kernel's page
+ * cache. */
 #define SHARED_GRACE_NS (60 * NS_PER_S)
 
 /* An item is considered as being read for this long after a read. */
@@ -160,8 +161,8 @@ struct fill {
 	enum fill_claim claim;
 	enum fill_offer offer;
 	enum fill_tally tally;
-	/* These do not depend on the phase: a fetch sets `owing` as often as it
-	 * needs it, and fill_settle() clears it. */
+	/* The flags below do not depend on the phase: a fetch sets `owing` as
+	 * often as it needs it, and fill_settle() clears it. */
 	bool owing; /* providers must be told when nothing more comes */
 	bool whole; /* wants all pages; a read for few bytes clears it once */
 	/* Was served to its end, and held for another plan. It stays so in

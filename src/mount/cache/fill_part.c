@@ -108,7 +108,8 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
-/* It has no room in a tier, and is not GONE, which says nothing of its part. */
+/* Is there no room in a tier for a fill that still has its tables? A fill that
+ * is GONE says nothing about its part. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	CACHE_SCOPE(c);

@@ -246,7 +246,7 @@ struct fill *stale_run(struct cache *c, struct list *link)
 
 /* -- The end of its fetch -------------------------------------------------- */
 
-/* It will not be published: serve it from memory while there is room. */
+/* The fill will not be published: serve it from memory while there is room. */
 static void fill_stage(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);

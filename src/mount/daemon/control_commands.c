@@ -81,7 +81,7 @@ static void command_refresh(
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
-		/* It would not answer for the rest either. */
+		/* The source would not answer for the other paths either. */
 		if (sum.unasked == -ETIMEDOUT)
 			sum.failed++;
 		else

@@ -20,8 +20,8 @@ struct ctl_conn {
 	const struct ctl_command *commands; /* set once */
 	struct lines lines;		    /* the connection's thread */
 	/*
-	 * The last line of the running request was sent. The connection's
-	 * thread, or the one that its command sends from.
+	 * The last line of the running request was sent. Belongs to the
+	 * connection's thread, or to the thread that its command sends from.
 	 */
 	bool answered;
 	void *owned; /* the connection's thread; see ctl_own() */

@@ -146,7 +146,7 @@ static struct saved_manifest saved_in(struct mount *m)
 	};
 }
 
-/* As the daemon before had it, under its session. */
+/* Recover the manifest of the previous daemon, with its session. */
 static int recover_names(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));

@@ -248,7 +248,8 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
 			return; /* what is resident misses, too */
-		/* What was fetched ahead of the first reader is its, too. */
+		/* Bytes that were fetched before the first reader came belong
+		 * to this epoch, too. */
 		e->begun.origin_bytes = 0;
 		e->epoch = 1;
 	}

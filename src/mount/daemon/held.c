@@ -101,7 +101,7 @@ static void take_listened(struct session_fds *fds)
 	}
 }
 
-/* From the program that this process was before. */
+/* The descriptors come from the program that this process was before. */
 static void take_inherited(struct session_fds *fds)
 {
 	const char *text = getenv("REFRAIN_TAKEOVER");
@@ -114,7 +114,7 @@ static void take_inherited(struct session_fds *fds)
 		pid != getpid())
 		return;
 	*fds = got;
-	/* One that is not open is refused later. */
+	/* A descriptor that is not open is refused later. */
 	(void)fcntl(fds->fuse, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fds->session, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fds->names, F_SETFD, FD_CLOEXEC);
@@ -129,7 +129,7 @@ static bool somebody_keeps(void)
 		(getenv("REFRAIN_HELD") || getenv("FDSTORE"));
 }
 
-/* It was unmounted or aborted while nobody served. */
+/* Was the mount unmounted or aborted while no daemon served it? */
 static bool connection_ended(int fd)
 {
 	struct pollfd p = {.fd = fd};

@@ -21,7 +21,8 @@ struct mount_parts {
 	struct counters *counters;
 	struct store *store;
 	struct manifest *manifest;
-	/* Both are NULL in begin(), and set before a reader comes. */
+	/* The cache and the pages are NULL in begin(), and set before a reader
+	 * comes. */
 	struct cache *cache;
 	struct pages *pages;
 };

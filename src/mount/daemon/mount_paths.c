@@ -120,7 +120,7 @@ static int check_mountpoint(struct mount *m, struct error *err)
 		if (rc < 0)
 			return rc;
 	}
-	/* It would list itself, in itself, without end. */
+	/* A mount inside its source would list itself without end. */
 	if (stack_contains(m->stack, m->mountpoint))
 		return error_set(err, -EINVAL,
 			"mountpoint '%s' is inside the source; choose another "

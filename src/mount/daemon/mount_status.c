@@ -104,7 +104,8 @@ static void add_cache(json_t *o, struct mount *m)
 	set_int(o, "planned_capacity_bytes", s.planned_capacity_bytes);
 }
 
-/* Who would go on with the mount if this process died, and what has been. */
+/* Add whether a new daemon would continue the mount if this process died, and
+ * which ones did. */
 static void add_survival(json_t *o, struct mount *m)
 {
 	(void)json_object_set_new(o, "held", json_string(held_state(m)));

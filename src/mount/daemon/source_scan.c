@@ -87,7 +87,7 @@ static bool keep_item(void *arg, const struct cache_item *item)
 	return true;
 }
 
-/* Of a huge file: all entries that have the size of its chunks, and its end. */
+/* Keep all entries that have the size of a huge file's chunks or of its end. */
 static void keep_huge(const struct scan *s, const struct node_info *info)
 {
 	struct cache_item item = {

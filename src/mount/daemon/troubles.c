@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `refrain status` says of errors: the last event of each cause from the
- * log, whether it still holds, and how long the source has been silent. Control
+ * Lists errors for `refrain status`: the last event of each cause from the log,
+ * whether it still holds, and how long the source has been silent. Control
  * connections.
  */
 #include "mount/daemon/mount_impl.h"
@@ -15,7 +15,7 @@
 /* An error whose end nothing shows counts as present for so long. */
 #define RECENT_NS (120 * NS_PER_S)
 
-/* Who told last that all is well again. */
+/* The last times at which parts reported that all is well again. */
 struct recovered {
 	uint64_t answered_ns;		   /* the source */
 	uint64_t renewed_ns;		   /* its credentials */
@@ -82,7 +82,8 @@ static bool is_present(const struct error_look *l, const struct log_last *last)
 	}
 }
 
-/* Other lines of status show the rest. */
+/* Is this an event that status lists as an error? Other lines of status show
+ * the rest. */
 static bool is_error(enum event_kind kind)
 {
 	switch (kind) {

@@ -224,7 +224,7 @@ static void inherit(int fd)
 		(void)fcntl(fd, F_SETFD, 0);
 }
 
-/* What is kept for later daemons; false: it would not fit. */
+/* Keep the changed options for later daemons. False: they would not fit. */
 static bool keep_changes(struct upgrade *u)
 {
 	char before[COMMAND_CHANGES_MAX];
@@ -251,7 +251,7 @@ static void upgrade_exec(struct upgrade *u)
 	(void)snprintf(text, sizeof(text), "%d:%d,%d,%d,%d", (int)getpid(),
 		fds[0], fds[1], fds[2], fds[3]);
 	(void)setenv("REFRAIN_TAKEOVER", text, 1);
-	/* It is in the background already. */
+	/* This process is in the background already. */
 	if (!m->options.foreground)
 		(void)setenv("REFRAIN_HELD", "again", 1);
 	log_flush(m->log);
@@ -267,8 +267,8 @@ static void upgrade_exec(struct upgrade *u)
 }
 
 /*
- * From now on a tier gets no more than its new size lets it, although readers
- * go on. Exchanges each size with the one before.
+ * Limit each tier to its new size from now on, although readers go on.
+ * Exchanges each size with the one before.
  */
 static int exchange_sizes(struct upgrade *u, struct error *err)
 {

@@ -64,7 +64,7 @@ static void *worker_main(void *arg)
 			wait_10ms(fs);
 			continue;
 		}
-		/* It waits for a request in any case. */
+		/* The worker waits for a request in any case. */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
 		n = receive_request(fs, buf.mem);
 		if (n == -EINTR)

@@ -18,8 +18,8 @@
 
 #define FS_WORKERS 10u
 
-/* Of a READ or WRITE; it sets the kernel's limit of pages. And of any request,
- * its head included. */
+/* The maximum length of a READ or WRITE, which sets the kernel's limit of
+ * pages; and of any request with its header. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
 struct asked;
@@ -111,10 +111,12 @@ void receive_buffer_free(void *buffer); /* NULL is allowed */
 ssize_t receive_request(struct fs *fs, void *buffer);
 
 /*
- * fs_journal.c: requests that were read and not answered. Begin one, or go on
- * with one (the descriptor is its own then); NULL: that is not possible. Have
- * answers noted; call it before there are requests. Read a request, -errno.
- * Answer what the process before had read.
+ * fs_journal.c: the journal of requests that were read and not answered.
+ * journal_new() begins one, and journal_open() continues one and takes over its
+ * descriptor; NULL: that is not possible. journal_attach() has answers noted;
+ * call it before there are requests. journal_receive() reads a request or
+ * returns -errno. journal_replay() answers requests that the previous process
+ * had read.
  */
 struct journal;
 struct journal *journal_new(void);

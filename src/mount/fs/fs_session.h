@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a mount needs to outlive its process: descriptors that somebody else
- * holds, too. They are the connection to the kernel, and two pieces of shared
- * memory: the session (this part; what kernel and daemon agreed on when they
- * met, and how the processes before this one ended) and the names (the
- * manifest's record). All are given to the next process, which checks them
- * before it uses anything. doc/formats.md has the format.
+ * Lets a mount outlive its process by descriptors that another process holds,
+ * too. They are the connection to the kernel, and two pieces of shared memory:
+ * the session (this part; what kernel and daemon agreed on when they met, and
+ * how the processes before this one ended) and the names (the manifest's
+ * record). All are given to the next process, which checks them before it uses
+ * anything. doc/formats.md has the format.
  */
 #ifndef FS_SESSION_H
 #define FS_SESSION_H
@@ -29,9 +29,9 @@ struct session_fds {
 struct session *session_new(struct hash128 dataset);
 
 /*
- * The session of the process before this one, to go on with. The descriptors
- * are its from now on. -EBADMSG: it is damaged, of another version or dataset,
- * or ended before the kernel was greeted; err says what.
+ * Continue the session of the previous process. The session takes over the
+ * descriptors. -EBADMSG: it is damaged, of another version or dataset, or ended
+ * before the kernel was greeted; err says which.
  */
 int session_open(struct session **out, const struct session_fds *fds,
 	struct hash128 dataset, struct error *err);

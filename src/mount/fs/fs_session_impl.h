@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the FUSE front keeps in the session. */
+/* The contents of the session, which belong to the FUSE front. */
 #ifndef FS_SESSION_IMPL_H
 #define FS_SESSION_IMPL_H
 
@@ -10,7 +10,7 @@
 #define SESSION_INIT_MAX 256u
 #define SESSION_WORKERS 16u
 
-/* What kernel and daemon agreed on. It does not change while the connection
+/* The agreement of kernel and daemon. It does not change while the connection
  * lasts. */
 struct session_agreed {
 	uint32_t want, max_write, max_readahead, max_background;

@@ -225,7 +225,8 @@ static void drop_oldest(struct pages *p)
 		append_passed(p, i);
 }
 
-/* It goes at once; without memory for that it stays. */
+/* Have the pages of this item dropped at once. Without memory for that they
+ * stay. */
 static void drop_next(void *arg, const struct cache_item *item)
 {
 	struct passed *i = calloc(1, sizeof(*i));

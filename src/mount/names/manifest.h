@@ -227,7 +227,7 @@ int manifest_load(struct manifest *m, int dirfd);
 /* -- Going on after the process ----------------------------------------- */
 
 /*
- * From now on record every change in shared memory, under the name of a
+ * Record every change from now on in shared memory, under the name of a
  * session, so that another process can go on with the same numbers. Call it
  * after the load, once. Returns the memory's descriptor, which stays the
  * manifest's, or -errno.

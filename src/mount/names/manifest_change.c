@@ -131,8 +131,8 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	return 0;
 }
 
-/* A complete node, not visible yet; `name` is that of the node that it
- * replaces, or 0. `id` is its number, or 0 for any. */
+/* Make a complete node that is not visible yet. `name` is the name of the node
+ * that it replaces, or 0; `id` is its number, or 0 for any. */
 static int change_build(struct manifest *m, node_id parent,
 	const struct file_entry *e, uint32_t name, node_id id, node_id *out)
 {

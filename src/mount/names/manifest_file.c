@@ -30,7 +30,7 @@
 #define VERSION_TAGS 2u
 #define VERSION_NODES 3u
 #define FILE_TMP MANIFEST_FILE ".new"
-/* Of a record; all but the first in version 3 only. */
+/* Flags of a record; all but the first in version 3 only. */
 #define FLAG_LISTED 1u
 #define FLAG_TAG 2u	/* the tag follows */
 #define FLAG_PLACE 4u	/* the position in the directory follows */
@@ -306,7 +306,7 @@ struct file_reader {
 	uint32_t parent, place; /* if so, of the next name without a hole */
 };
 
-/* What a record says, with its name and target in room of the caller. */
+/* The contents of a record; the caller has room for its name and target. */
 struct taken {
 	struct file_entry entry;
 	uint32_t parent, node, place;

@@ -153,9 +153,9 @@ static int trail_replay(struct manifest *m, struct trail *t)
 }
 
 /*
- * What the process before knew about its readers is not known: how often the
- * kernel has each node, which files were read, who was told that a name was
- * missing. The safe answer is taken for each.
+ * The knowledge of the previous process about its readers is lost: how often
+ * the kernel has each node, which files were read, which missing names the
+ * kernel knows. Assume the safe answer for each.
  */
 static void trail_assume(struct manifest *m)
 {
@@ -304,7 +304,7 @@ static void untold(struct manifest *m, const struct trail_record *r,
 	struct manifest_event ev = {.change = change_of(r->kind), .seen = true};
 	const struct node *n = manifest_node(m, r->node);
 
-	/* What was freed since, the kernel had forgotten. */
+	/* The kernel had forgotten nodes that were freed since. */
 	if (ev.change == MANIFEST_SAME || !n || n->parent != r->parent)
 		return;
 	ev.dir = n->parent;

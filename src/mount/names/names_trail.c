@@ -178,7 +178,7 @@ void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes)
 
 	pthread_rwlock_wrlock(&m->lock);
 	old = t->start;
-	/* What the kernel was not told of yet is needed longer. */
+	/* Records that the kernel does not know yet are needed longer. */
 	if (at > t->told)
 		at = t->told;
 	if (at > t->start)
@@ -212,7 +212,7 @@ void manifest_told(struct manifest *m, uint64_t at)
 	pthread_rwlock_wrlock(&m->lock);
 	if (at > t->told) {
 		t->told = at;
-		/* One that is torn is taken for none. */
+		/* A reader takes a torn pair for none. */
 		atomic_store(&t->head->told, at);
 		atomic_store(&t->head->told_hash, trail_told_hash(t, at));
 	}

@@ -74,9 +74,10 @@ struct trail {
 	bool lost; /* the ring is full: nothing is recorded */
 };
 
-/* names_trail.c, for manifest_recover.c: one with a descriptor, which is its
- * own from then on (NULL: no memory); map its memory; where a place lies;
- * checksums. */
+/* names_trail.c, for manifest_recover.c. trail_alloc() makes a trail that takes
+ * over the descriptor (NULL: no memory), trail_map() maps its memory,
+ * trail_at() finds the record at a position, and the others compute checksums.
+ */
 struct trail *trail_alloc(struct hash128 session, int fd);
 int trail_map(struct trail *t);
 void trail_free(struct trail *t); /* NULL is allowed */

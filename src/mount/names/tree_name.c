@@ -93,7 +93,7 @@ static struct tree_lookup *take_lookup(struct ask *a, int status)
 {
 	LOCK_SCOPE(&a->t->lock);
 	list_del(&a->link);
-	/* Other errors are the origin's word, or want of memory here. */
+	/* Other errors are answers of the origin, or a lack of memory here. */
 	a->t->silent =
 		status == -EIO || status == -ETIMEDOUT || status == -ESTALE;
 	return steal_ptr(&a->l);

@@ -81,7 +81,7 @@ static void listing_free(struct listing *g)
 	free(g);
 }
 
-/* It has its place among those that are going on. */
+/* Start a listing that has its place among the running ones. */
 static void listing_start(struct listing *g)
 {
 	g->status = 0;

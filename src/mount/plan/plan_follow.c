@@ -306,7 +306,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 		plan->s.fetched_bytes += h->bytes;
 		plan->missing_bytes += h->p.missing_bytes;
 	}
-	/* It may have been read meanwhile. */
+	/* The item may have been read meanwhile. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
 		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
 			PLACE_WAITING) {

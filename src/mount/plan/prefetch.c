@@ -100,7 +100,7 @@ static bool moves_on(
 	return true;
 }
 
-/* Of the window. */
+/* The maximum size of the window. */
 static uint64_t limit_bytes(struct cache *cache)
 {
 	uint64_t us = cache_latency_ns(cache) / NS_PER_US;

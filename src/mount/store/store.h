@@ -151,7 +151,7 @@ bool store_part_map_has(const uint8_t *map, size_t page);
 void store_part_map_set(uint8_t *map, size_t page);
 
 bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes);
-/* Returns false, and writes nothing, if there is none that can be read. */
+/* Returns false, and writes nothing, if there is no part that can be read. */
 bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
 	void *data, uint8_t *map);
 /*

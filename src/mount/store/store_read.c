@@ -118,7 +118,7 @@ static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
 	uint64_t first = w->begin / ENTRY_BLOCK_BYTES;
 	int rc = read_window(fd, scratch, ref->item_bytes, w);
 
-	/* It is no longer a regular file. */
+	/* The entry is not a regular file any more. */
 	if (rc == -ESPIPE || rc == -EISDIR || rc == -EINVAL || rc == -ENXIO)
 		return -EBADMSG;
 	if (rc)

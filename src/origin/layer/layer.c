@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all layers do alike. Any thread.
+ * The common part of all layers. Any thread.
  */
 #include "origin/layer/layer_impl.h"
 

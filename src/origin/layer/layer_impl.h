@@ -21,7 +21,8 @@ struct layer {
 	struct origin_ops ops;
 	struct origin *inner;
 	struct late *late;
-	/* Of the whole layer. Held in a call of `inner` only to free a file. */
+	/* Guards the whole layer. Held in a call of `inner` only to free a
+	 * file. */
 	pthread_mutex_t lock;
 	unsigned requests;    /* lock: in hand */
 	pthread_cond_t quiet; /* `requests` has fallen to 0 */

@@ -242,7 +242,7 @@ static int named_text(
 	*text = steal_ptr(&o->text);
 	*bytes = o->bytes;
 	pthread_mutex_unlock(&o->layer.lock);
-	/* These two of a listing speak of its path. */
+	/* -ENOENT and -ENOTDIR would speak of the path that is listed. */
 	if (!*text && o->config.load(o->config.arg, text, bytes, err) < 0)
 		return -EIO;
 	return 0;

@@ -2,7 +2,7 @@
 /*
  * Whether the source answers, as the retry origin sees it: it fails from the
  * first request that was given up, or the third read in a row that was refused,
- * until it answers again. Single refused reads are no outage: the files may
+ * until it answers again. Single refused reads are not an outage: the files may
  * have other modes than the rest. Entered with the origin's lock held, except
  * origin_retry_health().
  */

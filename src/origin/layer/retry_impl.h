@@ -24,7 +24,7 @@ struct retry {
 	unsigned waiting;      /* lock: requests that are not answered yet */
 	uint64_t waiting_ns;   /* lock: time since when some are not */
 	uint64_t heard_ns; /* lock: time when the inner origin sent anything */
-	/* Of retry_health.c; lock. */
+	/* The next members belong to retry_health.c; lock. */
 	uint64_t given_up;    /* requests that failed in this outage; 0: none */
 	unsigned refused;     /* reads in a row that were refused */
 	uint64_t gave_up_ns;  /* time of the last of both */

@@ -68,7 +68,7 @@ void stack_health(const struct stack *s, struct origin_health *health);
 struct stack_names {
 	/* The attributes of a path; false if it is unknown. */
 	bool (*known)(void *arg, const char *path, struct file_attr *attr);
-	/* Those of the root; false if it has not been listed. */
+	/* The attributes of the root; false if it has not been listed. */
 	bool (*root)(void *arg, struct file_attr *attr);
 	void (*put_root)(void *arg, const struct file_attr *attr);
 	void *arg; /* outlives the origins */

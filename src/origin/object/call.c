@@ -122,7 +122,7 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
-	/* It may have no end. Its beginning says enough. */
+	/* The answer may have no end. Its beginning says enough. */
 	if (bytes_len(&c->error) + len > CALL_ERROR_MAX)
 		return -EALREADY;
 	bytes_add(&c->error, data, len);

@@ -59,8 +59,8 @@ static int path_next(const char **at)
 }
 
 /*
- * What follows the path in the link, whichever characters either of them
- * encodes; NULL if it leads elsewhere.
+ * The part of a link after the path, whichever characters the two encode; NULL
+ * if the link leads elsewhere.
  */
 static const char *link_after(const char *path, const char *link)
 {

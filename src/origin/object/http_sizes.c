@@ -4,8 +4,8 @@
  *
  * A file for which the server has only errors stays without a size, so that the
  * rest of its directory can be shown. An outage must not hide files, however.
- * So errors count only while the server answers for another file, the witness:
- * the last one of this origin whose size was told.
+ * Therefore errors count only while the server answers for another file, the
+ * witness: the last one of this origin whose size was told.
  *
  *   round --all asked, or errors in a row--> witness --answers--> next round
  *     |                                         '-- fails --> the error

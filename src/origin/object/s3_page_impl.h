@@ -45,7 +45,7 @@ struct s3_page {
 };
 
 int s3_page_begin(struct s3_page *p);
-/* -EBADMSG: it is no XML, or too long. A server may send without end. */
+/* -EBADMSG: it is not XML, or too long. A server may send without end. */
 int s3_page_feed(struct s3_page *p, const void *data, size_t len);
 /* 0; -EBADMSG also for a document of another kind. */
 int s3_page_end(struct s3_page *p);

@@ -96,7 +96,7 @@ struct peers_config {
 	void *check_arg;
 	/* Bytes of pushed items in memory at a time; 0: 64 MiB. */
 	uint64_t pending_bytes;
-	/* Both may be NULL. Counters peer_*; events PEER_*. */
+	/* These two may be NULL. Counters peer_*; events PEER_*. */
 	struct counters *counters;
 	const struct event_sink *events;
 };

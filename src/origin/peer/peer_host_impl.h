@@ -83,7 +83,7 @@ int peer_host_send(struct peer_host *h, enum peer_host_line line,
 void peer_host_delete(
 	struct peer_host *h, enum peer_host_line line, const char *key);
 
-/* It takes too long: close all connections as soon as possible. */
+/* The host takes too long: close all connections as soon as possible. */
 void peer_host_give_up(struct peer_host *h);
 
 /* A unit came in time: the trial is over. */

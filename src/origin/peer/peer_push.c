@@ -49,7 +49,7 @@ static void push_answered(struct request *q, int status,
 		push_delete(j);
 		push_refuse(j);
 	} else if (a->kind == META_NS) {
-		/* It may be of another dataset. */
+		/* The stored unit may be of another dataset. */
 		push_end(j, trusts_any_foreign(j->all->trusts) ? -ENOSPC : 0);
 	} else {
 		host_count(j->host, HOST_ERRORS, 1);

@@ -13,7 +13,7 @@
 #define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
 /* A link that is slower than this is not worth waiting for. */
 #define READ_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
-/* One that is faster delivers 8 MiB within READ_LIMIT_NS. */
+/* A link that is faster than this delivers 8 MiB within READ_LIMIT_NS. */
 #define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
 /* The same if nobody says that a comparison has ended. */
@@ -52,7 +52,7 @@ static struct read_get *read_get_new(struct reading *g)
 	return t;
 }
 
-/* It is answered. Whose it is, or NULL. */
+/* The command is answered. Returns the read that it belongs to, or NULL. */
 static struct reading *read_get_done(struct read_get *t)
 {
 	list_del(&t->link);

@@ -63,7 +63,7 @@ void server_stat(struct server *s, const char *text, size_t len)
 		s->extstore = true;
 }
 
-/* Text that is no version counts as new enough. */
+/* Text that is not a version counts as new enough. */
 static bool is_too_old(const char *version)
 {
 	static const unsigned long oldest[] = {

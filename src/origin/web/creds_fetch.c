@@ -278,7 +278,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 
 /* -- Instance metadata ----------------------------------------------------- */
 
-/* As long as `url` and the strings live. */
+/* The query is valid as long as `url` and the strings. */
 static struct query instance_fetch(struct bytes *url, const char *base,
 	const char *path, const char *method, const char *headers)
 {

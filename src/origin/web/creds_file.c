@@ -127,7 +127,8 @@ static bool is_section(char *line, const char *kind, const char *want)
 	return strcmp(kind, "sso-session") != 0 && strcmp(name, want) == 0;
 }
 
-/* As AWS' tools read it: what is indented more than an option belongs to it. */
+/* Like AWS' tools, take lines that are indented more than an option as part of
+ * that option. */
 static bool ini_find(char *text, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
@@ -260,7 +261,7 @@ static int run_process(const char *command, struct bytes *out)
 	if (rc < 0)
 		return rc;
 	rc = read_until_end(from, until_ns, out);
-	/* It may live on after it has closed its output. */
+	/* The process may live on after it has closed its output. */
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (rc == 0 && clock_now_ns() >= until_ns)
 			rc = -ETIMEDOUT;

@@ -126,7 +126,8 @@ static void send_queued(struct web_loop *l)
 	}
 }
 
-/* Those whose pause is over; the time of the next one, or `until`. */
+/* Resume transfers whose pause is over. Returns the time of the next one, or
+ * `until`. */
 static uint64_t end_pauses(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	LIST_FOREACH_SAFE(n, next, &l->paused) {
