@@ -223,10 +223,8 @@ static bool hang_up(struct mount_help *m, enum help_state state)
 	ours = m->socket >= 0;
 	m->socket = -1;
 	m->state = state;
-	if (help_plan_begun(m)) {
-		m->again = true;
-		m->plan_state = PLAN_NONE;
-	}
+	if (help_plan_begun(m))
+		m->plan_state = PLAN_AGAIN;
 	m->fetching = m->gated = false;
 	turn_unlock(m->c.turn);
 	if (ours)
@@ -277,8 +275,9 @@ static int meet_next(struct mount_help *m)
 	turn_lock(m->c.turn);
 	m->returns++;
 	m->state = HELP_ON;
-	m->plan_state = PLAN_NONE;
-	m->gated = m->again;
+	if (m->plan_state == PLAN_REFUSED)
+		m->plan_state = PLAN_NONE;
+	m->gated = m->plan_state == PLAN_AGAIN;
 	turn_unlock(m->c.turn);
 	return 0;
 }

@@ -22,8 +22,9 @@
  *	  NONE -> REFUSED       help_plan_begin()
  *	  BEGUN -> RATED        help_take_rates(): the mount says how fast it is
  *	  BEGUN -> NONE         sleep_until_due(): all of it is over
- *	  BEGUN -> NONE         hang_up()
- *	  RATED -> NONE         as from BEGUN
+ *	  BEGUN -> AGAIN        hang_up(): the daemon has ended
+ *	  RATED -> NONE, AGAIN  as from BEGUN
+ *	  AGAIN -> BEGUN        help_plan_begin(), or REFUSED as from NONE
  *	  REFUSED -> NONE       meet_next(): the next daemon may take one
  */
 #ifndef MOUNT_HELP_HELP_IMPL_H
@@ -77,6 +78,7 @@ enum help_thread_state {
 enum help_plan_state {
 	PLAN_NONE,
 	PLAN_REFUSED, /* by this daemon */
+	PLAN_AGAIN,   /* the daemon before had one */
 	PLAN_BEGUN,
 	PLAN_RATED,
 };
@@ -151,7 +153,6 @@ struct mount_help {
 	uint64_t *asked;	    /* indices of a request */
 	struct answer_key *answers; /* to them */
 	enum help_work last;	    /* keys and names for the plan take turns */
-	bool again;		    /* the daemon before had a plan */
 	uint64_t back_ns;	    /* when the last daemon was reached */
 	struct help_plan {
 		uint64_t first; /* fresh number of the first in it */

@@ -47,7 +47,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 	const struct schedule_config *c = schedule_settings(&m->schedule);
 	uint32_t batch = m->c.s->c.batch;
 	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
-	const char *again = m->again ? ",\"again\":true" : "";
+	const char *again =
+		m->plan_state == PLAN_AGAIN ? ",\"again\":true" : "";
 	char window[64] = "", ours[192];
 	int rc;
 
@@ -77,11 +78,12 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
+	if (rc < 0) /* for the next daemon */
+		return rc;
 	turn_lock(m->c.turn);
 	m->plan_state = rc == 1 ? PLAN_BEGUN : PLAN_REFUSED;
 	turn_unlock(m->c.turn);
-	m->again &= rc < 0;
-	return rc < 0 ? rc : 0;
+	return 0;
 }
 
 /* -- Names ----------------------------------------------------------------- */
