@@ -31,13 +31,15 @@ const struct dataset *shared_dataset(const struct batch_source *source)
 uint64_t shared_steps_left(struct batch_source *source)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->alone.engine && sh->lending.next < sh->alone.from)
-		return sh->alone.engine->ops->steps_left(sh->alone.engine) +
-			sh->alone.from - sh->lending.next;
-	if (sh->alone.engine)
-		return sh->alone.engine->ops->steps_left(sh->alone.engine);
+	engine = sh->alone.engine;
+	if (engine && sh->lending.next < sh->alone.from)
+		return engine->ops->steps_left(engine) + sh->alone.from -
+			sh->lending.next;
+	if (engine)
+		return engine->ops->steps_left(engine);
 	return shared_run_steps(&sh->run) - sh->lending.next;
 }
 
@@ -52,23 +54,27 @@ uint64_t shared_step(struct batch_source *source)
 uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 	uint64_t end;
 
 	LOCK_SCOPE(&sh->lock);
+	engine = sh->alone.engine;
 	end = schedule_epoch_end_all(&sh->run.own, epoch);
-	return sh->alone.engine && end > sh->alone.from
-		? sh->alone.engine->ops->epoch_end(sh->alone.engine, epoch)
+	return engine && end > sh->alone.from
+		? engine->ops->epoch_end(engine, epoch)
 		: end;
 }
 
 void shared_failure(struct batch_source *source, struct refrain_failure *out)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 
 	*out = (struct refrain_failure){.size = sizeof(*out)};
 	LOCK_SCOPE(&sh->lock);
-	if (sh->alone.engine)
-		sh->alone.engine->ops->failure(sh->alone.engine, out);
+	engine = sh->alone.engine;
+	if (engine)
+		engine->ops->failure(engine, out);
 }
 
 /* -- States ---------------------------------------------------------------- */
@@ -88,10 +94,12 @@ static int save_shared(struct shared *sh, uint64_t step, void *buf, size_t size)
 int shared_save(struct batch_source *source, void *buf, size_t size)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->alone.engine && sh->lending.next >= sh->alone.from)
-		return sh->alone.engine->ops->save(sh->alone.engine, buf, size);
+	engine = sh->alone.engine;
+	if (engine && sh->lending.next >= sh->alone.from)
+		return engine->ops->save(engine, buf, size);
 	return save_shared(sh, sh->lending.next, buf, size);
 }
 
@@ -99,11 +107,12 @@ int shared_save_at(
 	struct batch_source *source, uint64_t step, void *buf, size_t size)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 
 	LOCK_SCOPE(&sh->lock);
-	if (sh->alone.engine && step >= sh->alone.from)
-		return sh->alone.engine->ops->save_at(
-			sh->alone.engine, step, buf, size);
+	engine = sh->alone.engine;
+	if (engine && step >= sh->alone.from)
+		return engine->ops->save_at(engine, step, buf, size);
 	return save_shared(sh, step, buf, size);
 }
 
@@ -111,10 +120,12 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size)
 {
 	struct shared *sh = shared_of(source);
 	const struct shared_run *run = &sh->run;
+	struct batch_source *engine;
 	size_t used = 0;
 	int alone = 0;
 
 	LOCK_SCOPE(&sh->lock);
+	engine = sh->alone.engine;
 	if (!size)
 		return -ENOSPC;
 	*buf = '\0';
@@ -127,9 +138,8 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size)
 			return -ENOSPC;
 		used += (size_t)n;
 	}
-	if (sh->alone.engine) /* its log goes on where that of the share ends */
-		alone = sh->alone.engine->ops->echo_log(
-			sh->alone.engine, buf + used, size - used);
+	if (engine) /* its log goes on where that of the share ends */
+		alone = engine->ops->echo_log(engine, buf + used, size - used);
 	return alone < 0 ? alone : (int)used + alone;
 }
 
@@ -222,15 +232,17 @@ static void add_share(struct shared *sh, struct refrain_stats *out)
 void shared_stats(struct batch_source *source, struct refrain_stats *out)
 {
 	struct shared *sh = shared_of(source);
+	struct batch_source *engine;
 
 	LOCK_SCOPE(&sh->lock);
+	engine = sh->alone.engine;
 	*out = (struct refrain_stats){
 		.bottleneck = "", .suggested_point = "", .echo_reason = ""};
-	if (sh->alone.engine)
-		sh->alone.engine->ops->stats(sh->alone.engine, out);
+	if (engine)
+		engine->ops->stats(engine, out);
 	else if (sh->host)
 		shared_host_stats(sh->host, out);
-	if (sh->alone.engine && sh->host)
+	if (engine && sh->host)
 		add_host(sh, out);
 	out->size = sizeof(*out);
 	add_consumed(sh, out);
