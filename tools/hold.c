@@ -6,6 +6,11 @@
  * daemon has one way to be held. It ends with the mount, or gives up in bounded
  * time: then the kernel's connection ends, as nobody has it any more.
  *
+ * With --socket somebody else starts the daemons, such as the runtime of
+ * another container: by --join a daemon gets what is kept, and is linked from
+ * then on. This holder ends the mount in the same time, and then waits for the
+ * next one.
+ *
  * One thread, few pages: it shall not die of what the daemon dies of.
  */
 #include <errno.h>
@@ -31,9 +36,8 @@
 
 #include "common/base/err.h"
 #include "common/base/unmount.h"
+#include "hold_wire.h"
 
-#define FDS_MAX 8
-#define NAME_MAX_BYTES 32
 #define MS_PER_S 1000
 /* Daemons that end by themselves, or before they serve: so many are started in
  * this time. */
@@ -44,27 +48,24 @@
 #define PAUSE_MAX_MS 5000
 #define RECOVER_TIMEOUT_S 30
 
-struct stored {
-	char name[NAME_MAX_BYTES];
-	int fd;
-};
-
 struct holder {
-	char **argv;	    /* of the daemon */
+	char **argv;	    /* of the daemon; NULL: daemons join */
 	char cwd[PATH_MAX]; /* where it is started */
 	char address[64];   /* NOTIFY_SOCKET */
 	const char *path;   /* of the socket, or NULL */
+	const char *join;   /* the socket to join, or NULL */
 	const char *above;  /* NOTIFY_SOCKET of who started us, or NULL */
 	bool background;
 	int socket, signals, ready_fd;
 	long timeout_ms;
 	int oom_score; /* what the daemon gets */
-	struct stored kept[FDS_MAX];
+	struct stored kept[HOLD_FDS_MAX];
 	unsigned n; /* of kept */
 	char mountpoint[PATH_MAX];
 	pid_t child;		  /* 0: there is none */
-	bool ready;		  /* the child serves */
-	bool served;		  /* a child did */
+	int link;		  /* of a daemon that joined; -1: none has */
+	bool ready;		  /* the daemon serves */
+	bool served;		  /* one did */
 	bool stop;		  /* asked to end while there was no child */
 	long down_ms;		  /* since when nobody serves */
 	long next_ms;		  /* when to start the next one */
@@ -114,11 +115,11 @@ static void hold_drop_named(struct holder *h, const char *name)
 static void hold_keep(struct holder *h, const char *name, int fd)
 {
 	hold_drop_named(h, name);
-	if (h->n == FDS_MAX || !*name) {
+	if (h->n == HOLD_FDS_MAX || !*name) {
 		(void)close(fd);
 		return;
 	}
-	(void)snprintf(h->kept[h->n].name, NAME_MAX_BYTES, "%s", name);
+	(void)snprintf(h->kept[h->n].name, HOLD_NAME_BYTES, "%s", name);
 	h->kept[h->n++].fd = fd;
 }
 
@@ -139,86 +140,6 @@ static bool hold_unmounted(const struct holder *h)
 }
 
 /* -- Messages of the daemon ----------------------------------------------- */
-
-/* The contents of one datagram. */
-struct said {
-	char text[4096];
-	int fd; /* -1: none */
-};
-
-static void take_fds(struct cmsghdr *c, struct said *said)
-{
-	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-	for (size_t i = 0; i < n; i++) {
-		int fd;
-
-		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		if (said->fd < 0)
-			said->fd = fd;
-		else
-			(void)close(fd);
-	}
-}
-
-/* Our user's, or root's; of the daemon only where it is our child. */
-static bool may_speak(const struct holder *h, const struct ucred *who)
-{
-	return (who->uid == geteuid() || who->uid == 0) &&
-		(h->child == 0 || who->pid == h->child);
-}
-
-static bool hear(const struct holder *h, struct said *said)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(struct ucred)) +
-			CMSG_SPACE(FDS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {said->text, sizeof(said->text) - 1};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control)};
-	struct ucred who = {.pid = -1, .uid = (uid_t)-1};
-	ssize_t n = recvmsg(h->socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-
-	said->fd = -1;
-	if (n < 0)
-		return false;
-	said->text[n] = '\0';
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
-		c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_RIGHTS)
-			take_fds(c, said);
-		else if (c->cmsg_type == SCM_CREDENTIALS)
-			memcpy(&who, CMSG_DATA(c), sizeof(who));
-	}
-	if (!may_speak(h, &who) || (msg.msg_flags & MSG_TRUNC))
-		said->text[0] = '\0';
-	return true;
-}
-
-/* The value of a line NAME=VALUE of the text, or NULL. */
-static const char *value_of(
-	const char *text, const char *name, char *buf, size_t size)
-{
-	size_t len = strlen(name);
-
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-		size_t n = strcspn(text, "\n");
-
-		if (n <= len || memcmp(text, name, len) != 0 ||
-			text[len] != '=' || n - len - 1 >= size)
-			continue;
-		memcpy(buf, text + len + 1, n - len - 1);
-		buf[n - len - 1] = '\0';
-		return buf;
-	}
-	return NULL;
-}
 
 /* systemd, perhaps: it knows us, and not our daemon. */
 static void tell_above(const struct holder *h, const char *state)
@@ -270,23 +191,77 @@ static void hold_ready(struct holder *h)
 	h->ready_fd = -1;
 }
 
+static bool has_daemon(const struct holder *h)
+{
+	return h->child > 0 || h->link >= 0;
+}
+
+static void hold_drop_all(struct holder *h)
+{
+	while (h->n > 0)
+		hold_drop(h, 0);
+	h->ready = h->served = false;
+}
+
+/* The daemon has closed its link, so none of its threads can take a request any
+ * more. */
+static void daemon_left(struct holder *h)
+{
+	(void)close(h->link);
+	h->link = -1;
+	if (connection(h) < 0 || hold_unmounted(h)) {
+		hold_drop_all(h);
+		return;
+	}
+	if (h->ready)
+		h->down_ms = now_ms();
+	h->ready = false;
+	hold_say(h, "%s: the daemon has ended; waiting for another one",
+		h->mountpoint);
+}
+
+/* One at a time. */
+static void let_in(struct holder *h, int link)
+{
+	if (h->link >= 0 && hold_closed(h->link))
+		daemon_left(h);
+	if (h->link < 0 && hold_answer(link, h->kept, h->n))
+		h->link = link;
+	else
+		(void)close(link);
+}
+
+/* Only the daemon that is held may say what to keep. */
+static bool is_daemon(const struct holder *h, pid_t pid)
+{
+	return h->child > 0 ? pid == h->child
+			    : h->link >= 0 && pid == hold_peer(h->link);
+}
+
 static void act_on(struct holder *h, struct said *said)
 {
-	char name[NAME_MAX_BYTES] = "", buf[PATH_MAX];
+	char name[HOLD_NAME_BYTES] = "", buf[PATH_MAX];
 
-	(void)value_of(said->text, "FDNAME", name, sizeof(name));
-	if (value_of(said->text, "X_REFRAIN_MOUNTPOINT", buf, sizeof(buf)))
+	if (!h->argv && said->fd >= 0 &&
+		hold_value(said->text, "X_REFRAIN_JOIN", buf, sizeof(buf))) {
+		let_in(h, said->fd);
+		return;
+	}
+	if (!is_daemon(h, said->pid))
+		said->text[0] = '\0';
+	(void)hold_value(said->text, "FDNAME", name, sizeof(name));
+	if (hold_value(said->text, "X_REFRAIN_MOUNTPOINT", buf, sizeof(buf)))
 		memcpy(h->mountpoint, buf, sizeof(buf));
-	if (value_of(said->text, "FDSTORE", buf, sizeof(buf)) &&
+	if (hold_value(said->text, "FDSTORE", buf, sizeof(buf)) &&
 		said->fd >= 0) {
 		hold_keep(h, name, said->fd);
 		said->fd = -1;
 	}
-	if (value_of(said->text, "FDSTOREREMOVE", buf, sizeof(buf)))
+	if (hold_value(said->text, "FDSTOREREMOVE", buf, sizeof(buf)))
 		hold_drop_named(h, name);
-	if (value_of(said->text, "STOPPING", buf, sizeof(buf)))
+	if (hold_value(said->text, "STOPPING", buf, sizeof(buf)))
 		tell_above(h, "STOPPING=1");
-	if (value_of(said->text, "READY", buf, sizeof(buf)))
+	if (hold_value(said->text, "READY", buf, sizeof(buf)))
 		hold_ready(h);
 	if (said->fd >= 0)
 		(void)close(said->fd);
@@ -296,19 +271,11 @@ static void hear_all(struct holder *h)
 {
 	struct said said;
 
-	while (hear(h, &said))
+	while (hold_hear(h->socket, &said))
 		act_on(h, &said);
 }
 
 /* -- The daemon ----------------------------------------------------------- */
-
-static void hold_setenv(const char *name, long n)
-{
-	char text[32];
-
-	(void)snprintf(text, sizeof(text), "%ld", n);
-	(void)setenv(name, text, 1); /* then the daemon is not held */
-}
 
 static void set_oom_score(int score)
 {
@@ -321,28 +288,6 @@ static void set_oom_score(int score)
 }
 
 /* In the child. */
-static void pass_fds(const struct holder *h)
-{
-	char names[FDS_MAX * (NAME_MAX_BYTES + 1)] = "";
-	int fds[FDS_MAX];
-
-	/* Out of the way of each other. */
-	for (unsigned i = 0; i < h->n; i++)
-		fds[i] = fcntl(h->kept[i].fd, F_DUPFD_CLOEXEC, 3 + FDS_MAX);
-	for (unsigned i = 0; i < h->n; i++) {
-		size_t len = strlen(names);
-
-		(void)dup2(fds[i], 3 + (int)i);
-		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
-			i > 0 ? ":" : "", h->kept[i].name);
-	}
-	if (h->n == 0)
-		return;
-	hold_setenv("LISTEN_FDS", h->n);
-	hold_setenv("LISTEN_PID", getpid());
-	(void)setenv("LISTEN_FDNAMES", names, 1);
-}
-
 static void hold_exec(const struct holder *h)
 {
 	sigset_t none;
@@ -356,7 +301,7 @@ static void hold_exec(const struct holder *h)
 		_exit(127);
 	(void)setenv("NOTIFY_SOCKET", h->address, 1);
 	(void)setenv("REFRAIN_HELD", h->served ? "again" : "first", 1);
-	pass_fds(h);
+	hold_pass(h->kept, h->n);
 	(void)execvp(h->argv[0], h->argv);
 	(void)fprintf(stderr, "refrain: hold: cannot run '%s': %s\n",
 		h->argv[0], strerror(errno));
@@ -413,7 +358,8 @@ static int as_exit(int status)
 				   : WEXITSTATUS(status);
 }
 
-/* The last copies of the connection go: whoever waits for it gets an error. */
+/* The last copies of the connection go: whoever waits for it gets an error.
+ * Returns the status to end with, or -1 to wait for the next daemon. */
 static int hold_give_up(struct holder *h, const char *why)
 {
 	struct error err;
@@ -422,12 +368,12 @@ static int hold_give_up(struct holder *h, const char *why)
 		(void)kill(h->child, SIGKILL);
 		(void)waitpid(h->child, NULL, 0);
 	}
-	while (h->n > 0)
-		hold_drop(h, 0);
+	hold_drop_all(h);
 	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
-	if (*h->mountpoint && unmount(h->mountpoint, true, &err) < 0)
+	/* Another container's mount need not be seen from here. */
+	if (*h->mountpoint && unmount(h->mountpoint, true, &err) < 0 && h->argv)
 		hold_say(h, "%s", err.msg);
-	return 1;
+	return h->argv ? 1 : -1;
 }
 
 /*
@@ -479,14 +425,18 @@ static int hold_on_signal(struct holder *h)
 		return hold_reap(h);
 	if (h->child > 0)
 		(void)kill(h->child, (int)s.ssi_signo);
-	else if (s.ssi_signo != SIGHUP)
-		return hold_give_up(h, "told to end while no daemon served");
-	return -1;
+	if (h->child > 0 || s.ssi_signo == SIGHUP)
+		return -1;
+	/* A daemon that has joined goes on without a holder. */
+	if (!h->argv && (h->link >= 0 || h->n == 0))
+		return 0;
+	(void)hold_give_up(h, "told to end while no daemon served");
+	return 1;
 }
 
 static bool is_down(const struct holder *h)
 {
-	return h->n > 0 && !(h->child > 0 && h->ready);
+	return h->n > 0 && !(has_daemon(h) && h->ready);
 }
 
 /* How long to wait; -1: until something happens. */
@@ -494,7 +444,7 @@ static int hold_wait_ms(const struct holder *h, long now)
 {
 	long until = -1;
 
-	if (h->child == 0)
+	if (h->child == 0 && h->argv)
 		until = h->next_ms;
 	if (is_down(h) && h->served &&
 		(until < 0 || h->down_ms + h->timeout_ms < until))
@@ -511,9 +461,16 @@ static int on_time(struct holder *h)
 	if (is_down(h) && h->served && now - h->down_ms >= h->timeout_ms)
 		return hold_give_up(
 			h, "no daemon served for --recover-timeout");
-	if (h->child == 0 && now >= h->next_ms)
+	if (h->child == 0 && h->argv && now >= h->next_ms)
 		hold_start(h);
 	return -1;
+}
+
+/* Unmounted while nobody served. */
+static int hold_ended(struct holder *h)
+{
+	hold_drop_all(h);
+	return h->argv ? 0 : -1;
 }
 
 static int hold_run(struct holder *h)
@@ -526,17 +483,20 @@ static int hold_run(struct holder *h)
 		struct pollfd p[] = {
 			{.fd = h->signals, .events = POLLIN},
 			{.fd = h->socket, .events = POLLIN},
-			{.fd = h->child > 0 ? -1 : connection(h)},
+			{.fd = has_daemon(h) ? -1 : connection(h)},
+			{.fd = h->link},
 		};
 
-		if (poll(p, 3, hold_wait_ms(h, now_ms())) < 0 && errno != EINTR)
+		if (poll(p, 4, hold_wait_ms(h, now_ms())) < 0 && errno != EINTR)
 			return hold_give_up(h, strerror(errno));
 		if (p[1].revents)
 			hear_all(h);
 		if (p[0].revents)
 			end = hold_on_signal(h);
+		if (end < 0 && h->link >= 0 && (p[3].revents & POLLHUP))
+			daemon_left(h);
 		if (end < 0 && (p[2].revents & POLLERR))
-			end = 0; /* unmounted while nobody served */
+			end = hold_ended(h);
 		if (end < 0)
 			end = on_time(h);
 	}
@@ -573,9 +533,7 @@ static int hold_listen(struct holder *h)
 	len = sizeof(at);
 	if (rc < 0 || getsockname(h->socket, (struct sockaddr *)&at, &len) < 0)
 		return -errno;
-	if (h->path)
-		(void)snprintf(h->address, sizeof(h->address), "%s", h->path);
-	else
+	if (!h->path)
 		(void)snprintf(h->address, sizeof(h->address), "@%.*s",
 			(int)(len - offsetof(struct sockaddr_un, sun_path) - 1),
 			at.sun_path + 1);
@@ -625,8 +583,8 @@ static bool hold_option(struct holder *h, const char *name, const char *value)
 	char *end;
 	long n = strtol(value, &end, 10);
 
-	if (strcmp(name, "--socket") == 0) {
-		h->path = value;
+	if (strcmp(name, "--socket") == 0 || strcmp(name, "--join") == 0) {
+		*(name[2] == 's' ? &h->path : &h->join) = value;
 		return true;
 	}
 	if (!*value || *end || n < 0 || n > INT_MAX / MS_PER_S)
@@ -640,9 +598,27 @@ static bool hold_option(struct holder *h, const char *name, const char *value)
 	return true;
 }
 
+/* Become the daemon of a mount that is held elsewhere. */
+static int hold_become(struct holder *h)
+{
+	int link = hold_join(h->join, h->kept, &h->n);
+
+	if (link < 0)
+		return 1;
+	hold_pass(h->kept, h->n);
+	hold_setenv("REFRAIN_LINK", link);
+	(void)setenv("FDSTORE", "1", 1);
+	(void)setenv("NOTIFY_SOCKET", h->join, 1);
+	(void)execvp(h->argv[0], h->argv);
+	(void)fprintf(stderr, "refrain: hold: cannot run '%s': %s\n",
+		h->argv[0], strerror(errno));
+	return 127;
+}
+
 int main(int argc, char **argv)
 {
 	static struct holder h = {
+		.link = -1,
 		.ready_fd = -1,
 		.timeout_ms = (long)RECOVER_TIMEOUT_S * MS_PER_S,
 	};
@@ -651,9 +627,13 @@ int main(int argc, char **argv)
 	for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2)
 		if (!hold_option(&h, argv[i], argv[i + 1]))
 			return hold_usage_error(argv[i]);
-	if (i + 1 >= argc || strcmp(argv[i], "--") != 0)
+	/* Either somebody else starts the daemon, or it is a command. */
+	if (h.path ? i != argc || h.join
+		   : i + 1 >= argc || strcmp(argv[i], "--") != 0)
 		return hold_usage_error(i < argc ? argv[i] : "--");
-	h.argv = argv + i + 1;
+	h.argv = h.path ? NULL : argv + i + 1;
+	if (h.join)
+		return hold_become(&h);
 	h.background = h.ready_fd >= 0;
 	h.above = getenv("NOTIFY_SOCKET");
 	h.above = h.above ? strdup(h.above) : NULL;

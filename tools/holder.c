@@ -146,8 +146,15 @@ static const struct option_def hold_table[] = {
 	{
 		.name = "socket",
 		.arg = "PATH",
-		.help = "Listen to the daemon at PATH (default: a socket "
-			"without a path).",
+		.help = "Run no COMMAND, but listen at PATH for a daemon that "
+			"joins.",
+		.kind = OPTION_TEXT,
+	},
+	{
+		.name = "join",
+		.arg = "PATH",
+		.help = "Let the holder that listens at PATH hold COMMAND. The "
+			"process becomes COMMAND.",
 		.kind = OPTION_TEXT,
 	},
 	{.name = NULL},
@@ -155,7 +162,7 @@ static const struct option_def hold_table[] = {
 
 const struct option_usage hold_usage = {
 	.name = "hold",
-	.operands = "-- COMMAND [ARGUMENT ...]",
+	.operands = "[-- COMMAND [ARGUMENT ...]]",
 	.summary = "Run COMMAND, the daemon of a mount, and keep the mount if "
 		   "the daemon dies.",
 	.options = hold_table,

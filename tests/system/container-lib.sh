@@ -30,7 +30,7 @@ events_logger = "file"
 END
 
 pod() {
-	podman --root "$work/storage" --runroot "$work/run" \
+	podman --root "$work/storage" --runroot "$short/pod" \
 		--storage-driver vfs "$@"
 }
 

@@ -118,7 +118,8 @@ system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
-	tests/system/container-lib.sh tests/system/survive-systemd.sh \
+	tests/system/container-lib.sh tests/system/survive-pod.sh \
+	tests/system/survive-systemd.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/loader.py \
 	tests/system/doc-readme.sh tests/system/doc_readme.py \
@@ -206,7 +207,7 @@ check-readme: all
 # keeps the Debian that they run in.
 check-containers: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)'; \
-	for t in survive-systemd; do \
+	for t in survive-systemd survive-pod; do \
 		echo "== $$t"; \
 		$(SHELL) '$(srcdir)'/tests/system/$$t.sh || test $$? -eq 77; \
 	done

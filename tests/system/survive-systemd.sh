@@ -14,7 +14,7 @@ name=survive-systemd
 # shellcheck source=tests/system/container-lib.sh
 . "${srcdir:-.}/tests/system/container-lib.sh"
 
-recover_s=8
+recover_s=20
 sizes='--limit 128K --chunk 64K --staging 512K'
 make_tree "$root/srv/data" 3 120 400000
 head -c 5000000 /dev/urandom >"$root/srv/data/shard"
@@ -152,7 +152,7 @@ ctl kill --kill-whom=main --signal=KILL refrain@data
 tried() {
 	[ "$(ctl show -P NRestarts refrain@data)" -ge "$1" ]
 }
-wait_for 30 tried 3 || gives_up 'the unit does not go on trying'
+wait_for 30 tried 2 || gives_up 'the unit does not go on trying'
 mend_program
 wait_for 30 is_active data || gives_up 'no daemon after the program is back'
 readers_saw_nothing 'a program that was away'

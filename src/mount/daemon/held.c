@@ -239,6 +239,7 @@ const char *held_state(const struct mount *m)
 {
 	bool ours = getenv("REFRAIN_HELD");
 	pid_t holder = getppid();
+	struct pollfd link = {.fd = (int)env_number("REFRAIN_LINK")};
 
 	if (!somebody_keeps())
 		return "no";
@@ -246,6 +247,9 @@ const char *held_state(const struct mount *m)
 		!manifest_is_recorded(m->manifest))
 		return "incomplete";
 	if (ours && holder != m->holder)
+		return "lost";
+	/* Of a holder that this daemon has joined; -1 is no descriptor. */
+	if (poll(&link, 1, 0) == 1)
 		return "lost";
 	return ours && proc_state(holder) == 'T' ? "stopped" : "yes";
 }

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* The messages of refrain-hold; see hold_wire.h. One thread. */
+#include "hold_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The first descriptor that a program gets; those that it is to get must first
+ * be out of the way of each other. */
+#define FIRST_FD 3
+#define SPARE_FD (FIRST_FD + HOLD_FDS_MAX)
+
+#define JOIN "X_REFRAIN_JOIN=1"
+#define ANSWER_MS 10000
+
+/* Room for the descriptors and the sender of one message. */
+union hold_control {
+	char bytes[CMSG_SPACE(sizeof(struct ucred)) +
+		CMSG_SPACE(HOLD_FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+/* Returns their number. */
+static unsigned take_fds(const struct cmsghdr *c, int *fds)
+{
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	if (n > HOLD_FDS_MAX)
+		return 0;
+	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	return (unsigned)n;
+}
+
+/* As recvmsg(). `text` has room for a zero at its end. */
+static ssize_t hold_receive(int socket, char *text, size_t size, int *fds,
+	unsigned *nfds, struct ucred *who)
+{
+	union hold_control control;
+	struct iovec iov = {text, size - 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	*nfds = 0;
+	if (n < 0)
+		return n;
+	text[n] = '\0';
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
+		c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS)
+			*nfds = take_fds(c, fds);
+		else if (c->cmsg_type == SCM_CREDENTIALS)
+			memcpy(who, CMSG_DATA(c), sizeof(*who));
+	}
+	if (msg.msg_flags & MSG_TRUNC)
+		text[0] = '\0';
+	return n;
+}
+
+bool hold_hear(int socket, struct said *said)
+{
+	struct ucred who = {.pid = -1, .uid = (uid_t)-1};
+	int fds[HOLD_FDS_MAX];
+	unsigned n;
+
+	said->fd = -1;
+	if (hold_receive(
+		    socket, said->text, sizeof(said->text), fds, &n, &who) < 0)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		if (i == 0)
+			said->fd = fds[i];
+		else
+			(void)close(fds[i]);
+	if (who.uid != geteuid() && who.uid != 0)
+		said->text[0] = '\0';
+	said->pid = who.pid;
+	return true;
+}
+
+const char *hold_value(
+	const char *text, const char *name, char *buf, size_t size)
+{
+	size_t len = strlen(name);
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+		size_t n = strcspn(text, "\n");
+
+		if (n <= len || memcmp(text, name, len) != 0 ||
+			text[len] != '=' || n - len - 1 >= size)
+			continue;
+		memcpy(buf, text + len + 1, n - len - 1);
+		buf[n - len - 1] = '\0';
+		return buf;
+	}
+	return NULL;
+}
+
+pid_t hold_peer(int link)
+{
+	struct ucred who = {.pid = -1};
+	socklen_t len = sizeof(who);
+
+	(void)getsockopt(link, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	return who.pid;
+}
+
+bool hold_closed(int link)
+{
+	struct pollfd p = {.fd = link};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR));
+}
+
+/* Send text and descriptors. */
+static bool hold_send(int socket, const struct sockaddr_un *to,
+	const char *text, const int *fds, unsigned n)
+{
+	union hold_control control = {{0}};
+	struct iovec iov = {(void *)(uintptr_t)text, strlen(text)};
+	struct msghdr msg = {.msg_name = (void *)(uintptr_t)to,
+		.msg_namelen = to ? sizeof(*to) : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1};
+
+	if (n > 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	return sendmsg(socket, &msg, MSG_NOSIGNAL) >= 0;
+}
+
+/* The names, each with a colon before it. */
+bool hold_answer(int link, const struct stored *kept, unsigned n)
+{
+	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 1] = ":";
+	int fds[HOLD_FDS_MAX];
+
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = strlen(names);
+
+		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
+			i > 0 ? ":" : "", kept[i].name);
+		fds[i] = kept[i].fd;
+	}
+	return hold_send(link, NULL, names, fds, n);
+}
+
+/* -- The daemon's side ----------------------------------------------------- */
+
+static int cannot_join(const char *path, const char *why)
+{
+	(void)fprintf(stderr,
+		"refrain: hold: cannot join the holder at '%s': "
+		"%s\n",
+		path, why);
+	return -1;
+}
+
+/* Our user's or root's: others could serve us descriptors of their own. */
+static bool is_holder(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+		(st.st_uid == geteuid() || st.st_uid == 0);
+}
+
+static bool ask_to_join(const char *path, int end)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool sent;
+
+	(void)snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
+	sent = fd >= 0 && hold_send(fd, &to, JOIN, &end, 1);
+	if (fd >= 0)
+		(void)close(fd);
+	return sent;
+}
+
+/* False: another daemon is linked, or nobody answers. */
+static bool hear_answer(int link, struct stored *kept, unsigned *n)
+{
+	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 2], *at = names + 1;
+	struct pollfd p = {.fd = link, .events = POLLIN};
+	int fds[HOLD_FDS_MAX];
+	struct ucred who;
+
+	if (poll(&p, 1, ANSWER_MS) != 1 ||
+		hold_receive(link, names, sizeof(names), fds, n, &who) <= 0)
+		return false;
+	for (unsigned i = 0; i < *n; i++) {
+		size_t len = strcspn(at, ":");
+
+		(void)snprintf(
+			kept[i].name, HOLD_NAME_BYTES, "%.*s", (int)len, at);
+		kept[i].fd = fds[i];
+		at += len;
+		at += *at == ':';
+	}
+	return true;
+}
+
+int hold_join(const char *path, struct stored *kept, unsigned *n)
+{
+	int end[2], link;
+
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return cannot_join(path, strerror(ENAMETOOLONG));
+	if (!is_holder(path))
+		return cannot_join(path,
+			"it is not a socket of this user or root; start "
+			"'refrain hold --socket' first");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) < 0)
+		return cannot_join(path, strerror(errno));
+	if (!ask_to_join(path, end[1]))
+		return cannot_join(path, strerror(errno));
+	(void)close(end[1]);
+	if (!hear_answer(end[0], kept, n))
+		return cannot_join(path,
+			"another daemon serves its mount, or it does not "
+			"answer");
+	link = fcntl(end[0], F_DUPFD, SPARE_FD);
+	(void)close(end[0]);
+	return link;
+}
+
+/* -- The next program ------------------------------------------------------ */
+
+void hold_setenv(const char *name, long n)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%ld", n);
+	(void)setenv(name, text, 1); /* then the daemon is not held */
+}
+
+void hold_pass(const struct stored *kept, unsigned n)
+{
+	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1)] = "";
+	int fds[HOLD_FDS_MAX];
+
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, SPARE_FD);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = strlen(names);
+
+		(void)dup2(fds[i], FIRST_FD + (int)i);
+		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
+			i > 0 ? ":" : "", kept[i].name);
+	}
+	if (n == 0)
+		return;
+	hold_setenv("LISTEN_FDS", n);
+	hold_setenv("LISTEN_PID", getpid());
+	(void)setenv("LISTEN_FDNAMES", names, 1);
+}

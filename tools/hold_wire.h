@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a daemon and its holder say to each other: datagrams of sd_notify(3),
+ * and one more by which the daemon of another container joins a holder. With it
+ * comes one end of a socket pair, the link, on which the holder answers with
+ * the descriptors that it keeps. When the link closes, all threads of the
+ * daemon have ended.
+ */
+#ifndef TOOLS_HOLD_WIRE_H
+#define TOOLS_HOLD_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define HOLD_FDS_MAX 8
+#define HOLD_NAME_BYTES 32
+
+/* A descriptor that is kept. */
+struct stored {
+	char name[HOLD_NAME_BYTES];
+	int fd;
+};
+
+/* What one datagram says. */
+struct said {
+	char text[4096]; /* "" if it came from another user */
+	int fd;		 /* -1: none; the receiver's */
+	pid_t pid;	 /* the sender; 0 if it cannot be seen from here */
+};
+
+/* Receive one; false if there is none. */
+bool hold_hear(int socket, struct said *said);
+
+/* The value of a line NAME=VALUE of the text, in buf, or NULL. */
+const char *hold_value(
+	const char *text, const char *name, char *buf, size_t size);
+
+/* The process at the other end of a link; 0 if it cannot be seen from here. */
+pid_t hold_peer(int link);
+bool hold_closed(int link);
+
+/* Let the other end have these, at most HOLD_FDS_MAX. False: it has gone. */
+bool hold_answer(int link, const struct stored *kept, unsigned n);
+
+/*
+ * Join the holder that listens at `path`: get what it keeps. Returns the link,
+ * which the next program inherits, or -1 after saying why.
+ */
+int hold_join(const char *path, struct stored *kept, unsigned *n);
+
+/* Pass them to the program that this process executes next: sd_listen_fds(3).
+ */
+void hold_pass(const struct stored *kept, unsigned n);
+
+/* Set a variable of the environment to a number. */
+void hold_setenv(const char *name, long n);
+
+#endif
