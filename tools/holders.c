@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 #include "common/base/mountinfo.h"
+#include "holder.h"
 
 #define SHOWN_MAX 3u
 
@@ -169,6 +170,60 @@ static ino_t namespace_of(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
+
+/* -- The daemon ------------------------------------------------------------ */
+
+/* Is this open file a connection to the kernel for the device? */
+static bool is_connection(pid_t pid, int fd, unsigned minor)
+{
+	char path[64], line[128];
+	unsigned number = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)pid, fd);
+	f = fopen(path, "re");
+	while (f && number == 0 && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "fuse_connection: %u", &number);
+	if (f)
+		(void)fclose(f); /* was only read */
+	return number == minor && minor > 0;
+}
+
+static bool has_connection(pid_t pid, unsigned minor)
+{
+	char name[64], link[PATH_MAX];
+	CLEANUP_DIR DIR *fds = NULL;
+	const struct dirent *e;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd", (int)pid);
+	fds = opendir(name);
+	while (fds && (e = readdir(fds))) {
+		(void)snprintf(link, sizeof(link), "%s/%s", name, e->d_name);
+		if (leads_to(link, "/dev/fuse") &&
+			is_connection(pid, atoi(e->d_name), minor))
+			return true;
+	}
+	return false;
+}
+
+pid_t holders_daemon(struct holders_device device)
+{
+	CLEANUP_DIR DIR *proc = opendir("/proc");
+	pid_t pid, holder = 0;
+	char name[64];
+
+	while ((pid = next_process(proc)) > 0) {
+		if (pid == getpid() || !has_connection(pid, device.minor))
+			continue;
+		command_of(pid, name);
+		if (strcmp(name, HOLDER_PROGRAM) != 0)
+			return pid;
+		holder = pid;
+	}
+	return holder;
+}
+
+/* -- Other mounts ---------------------------------------------------------- */
 
 const char *holders_mounts(struct holders_device device, char *buf, size_t size)
 {

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * Describe the programs that use the mount at `path`, "" if none is seen.
@@ -24,6 +25,13 @@ struct holders_device {
 
 /* The device of the mount at `path`; all 0 if there is none. */
 struct holders_device holders_device_of(const char *path);
+
+/*
+ * The process that serves the mount, found by its connection to the kernel; its
+ * refrain-hold only if nobody else has that. 0: none is seen. Kernels before
+ * Linux 6.16 do not show connections.
+ */
+pid_t holders_daemon(struct holders_device device);
 
 /*
  * Describe where else the device is mounted: another path, or the mount

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain umount: detaches the mount, then waits for its daemon to end. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "common/base/unmount.h"
 #include "command.h"
 #include "analysis/fleet/client.h"
+#include "analysis/fleet/request.h"
 #include "holder.h"
 #include "holders.h"
 #include "mounts.h"
@@ -21,6 +23,7 @@
 /* The daemon ends its own work within seconds. */
 #define GONE_TIMEOUT_MS 30000
 #define LOOK_MS 1000
+#define SAY_MS 2000
 /* Other processes that hold the daemon's descriptors may be about to end, too.
  */
 #define HELD_TIMEOUT_MS 3000
@@ -86,34 +89,95 @@ static int detach_when_free(const char *path, bool lazy, struct error *err)
 	return rc == -EBUSY ? busy(path, err) : rc;
 }
 
-/* The mount is detached. Find what keeps its daemon if it does not end. */
-static int umount_wait_for_end(struct ctl_client *client, const char *path,
-	struct holders_device device, struct error *err)
+/* A daemon that is to end. */
+struct leaving {
+	const char *path;
+	struct holders_device device;
+	struct ctl_client *client; /* NULL: its socket cannot be reached */
+	pid_t pid;		   /* 0: it cannot be seen */
+	int pidfd;		   /* without a client; -1: there is none */
+};
+
+static int wait_gone(const struct leaving *l, int timeout_ms)
 {
-	int pid = (int)ctl_client_pid(client), ms = 0;
+	struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
+
+	if (l->client)
+		return ctl_wait_gone(l->client, timeout_ms);
+	return poll(&p, 1, timeout_ms) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* The reason why it takes so long, as far as the daemon says it. */
+static void say_what_it_does(const struct leaving *l)
+{
+	uint64_t parked = 0, inflight = 0;
+	char why[128] = "it writes to its cache, or waits for a disk";
+	json_t *s = NULL;
+
+	if (l->client && ask_status(l->client, &s, NULL) == 0) {
+		parked = ask_number(s, "parked");
+		inflight = ask_number(s, "inflight");
+	}
+	json_decref(s);
+	if (parked > 0)
+		(void)snprintf(why, sizeof(why),
+			"%" PRIu64 " %s for the source", parked,
+			ask_plural(parked, "reader waits", "readers wait"));
+	else if (inflight > 0)
+		(void)snprintf(why, sizeof(why), "%" PRIu64 " %s at the source",
+			inflight,
+			ask_plural(inflight, "request is", "requests are"));
+	(void)fprintf(stderr,
+		"refrain: umount: '%s' is unmounted; waiting for its daemon "
+		"(process %d): %s\n",
+		l->path, (int)l->pid, why);
+}
+
+/* The mount is detached. Find what keeps its daemon if it does not end. */
+static int umount_wait_for_end(const struct leaving *l, struct error *err)
+{
+	int pid = (int)l->pid, ms = 0;
 	char who[512];
 
-	while (ctl_wait_gone(client, LOOK_MS) == -ETIMEDOUT) {
+	while (wait_gone(l, LOOK_MS) == -ETIMEDOUT) {
+		bool held = *holders_mounts(l->device, who, sizeof(who));
+
 		ms += LOOK_MS;
-		if (ms >= HELD_TIMEOUT_MS &&
-			*holders_mounts(device, who, sizeof(who)))
+		if (ms >= HELD_TIMEOUT_MS && held)
 			return error_set(err, -ETIMEDOUT,
 				"'%s' is unmounted, but its daemon (process "
 				"%d) still serves: %s",
-				path, pid, who);
-		if (proc_state(pid) == 'T')
+				l->path, pid, who);
+		if (proc_state(l->pid) == 'T')
 			return error_set(err, -ETIMEDOUT,
 				"'%s' is unmounted, but its daemon (process "
 				"%d) is stopped: 'kill -CONT %d' lets it end",
-				path, pid, pid);
+				l->path, pid, pid);
 		if (ms >= GONE_TIMEOUT_MS)
 			return error_set(err, -ETIMEDOUT,
 				"'%s' is unmounted, but its daemon (process "
 				"%d) has not ended after %d s; 'kill -9 %d' "
 				"ends it",
-				path, pid, ms / 1000, pid);
+				l->path, pid, ms / 1000, pid);
+		if (ms == SAY_MS && !held)
+			say_what_it_does(l);
 	}
 	return 0;
+}
+
+/*
+ * Find the daemon of a mount. `found`: its connection as ctl_connect() returned
+ * it; without one, the kernel may know the process.
+ */
+static void find_daemon(struct leaving *l, int found)
+{
+	if (l->client) {
+		l->pid = ctl_client_pid(l->client);
+	} else if (found < 0) {
+		l->pid = holders_daemon(l->device);
+		if (l->pid > 0)
+			l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
+	}
 }
 
 /* The holder of a daemon, so that its end can be waited for; -1: none. */
@@ -134,31 +198,50 @@ static int wait_for_holder(int held, const char *path, struct error *err)
 		"'%s' is unmounted, but its refrain-hold has not ended", path);
 }
 
+/* `found` and `why` are of ctl_connect(). */
+static int wait_for_daemon(const struct leaving *l, int found,
+	const struct error *why, struct error *err)
+{
+	if (found == -ETIMEDOUT)
+		return error_set(err, found, "'%s' is unmounted, but %s",
+			l->path, why->msg);
+	if (l->client || l->pidfd >= 0)
+		return umount_wait_for_end(l, err);
+	/* The kernel has no daemon for it, and none is seen. */
+	if (found == 0 || found == -ENOTCONN)
+		return 0;
+	return error_set(err, found,
+		"'%s' is unmounted, but it is not known whether its daemon has "
+		"ended: %s",
+		l->path, why->msg);
+}
+
 static int umount_and_wait(const char *mountpoint, bool lazy, struct error *err)
 {
+	struct leaving l = {.pidfd = -1};
 	CLEANUP_FREE char *path = NULL;
-	struct ctl_client *client = NULL;
-	struct holders_device device;
 	struct error why = {""};
 	CLEANUP_FD int held = -1;
 	int found = 0, rc = mounts_find(mountpoint, &path, err);
 
 	if (rc < 0)
 		return rc;
-	device = holders_device_of(path);
+	l.path = path;
+	l.device = holders_device_of(path);
 	/* A lazy unmount must not wait for a daemon that may be stuck. */
-	if (!lazy)
-		found = ctl_connect(&client, path, &why);
-	held = client ? holder_open(ctl_client_pid(client)) : -1;
+	if (!lazy) {
+		found = ctl_connect(&l.client, path, &why);
+		find_daemon(&l, found);
+		held = holder_open(l.pid);
+	}
 	rc = detach_when_free(path, lazy || found == -ENOTCONN, err);
-	if (rc == 0 && found == -ETIMEDOUT)
-		rc = error_set(
-			err, found, "'%s' is unmounted, but %s", path, why.msg);
-	else if (rc == 0 && client)
-		rc = umount_wait_for_end(client, path, device, err);
+	if (rc == 0)
+		rc = wait_for_daemon(&l, found, &why, err);
 	if (rc == 0 && held >= 0)
 		rc = wait_for_holder(held, path, err);
-	ctl_disconnect(client);
+	ctl_disconnect(l.client);
+	if (l.pidfd >= 0)
+		(void)close(l.pidfd);
 	return rc;
 }
 
