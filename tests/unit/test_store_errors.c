@@ -446,6 +446,26 @@ START_TEST(test_verify_names_what_differs_beside_a_mount)
 }
 END_TEST
 
+START_TEST(test_verify_takes_a_tier_without_its_identity)
+{
+	char path[200];
+	struct bad bad;
+	uint64_t n;
+
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 20; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	fixture_close(&fx);
+	(void)snprintf(path, sizeof(path), "%s/refrain-tier", fx.dirs[0]);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(verify(fx.dirs[0], &bad, &n), 0);
+	ck_assert_uint_eq(n, 20);
+	touch(fx.dirs[0], "letter", "x");
+	ck_assert_int_eq(verify(fx.dirs[0], &bad, &n), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], "not a cache", "letter");
+}
+END_TEST
+
 START_TEST(test_verify_and_clear_refuse_what_is_no_tier)
 {
 	struct bad bad;
@@ -525,6 +545,7 @@ static Suite *errors_suite(void)
 	tcase_add_test(tc, test_store_refuses_planted_links);
 	tcase_add_test(tc, test_store_refuses_an_unknown_group);
 	tcase_add_test(tc, test_verify_names_what_differs_beside_a_mount);
+	tcase_add_test(tc, test_verify_takes_a_tier_without_its_identity);
 	tcase_add_test(tc, test_verify_and_clear_refuse_what_is_no_tier);
 	tcase_add_test(tc, test_clear_leaves_an_empty_directory);
 	tcase_add_test(tc, test_clear_spares_what_is_not_ours);

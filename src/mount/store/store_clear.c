@@ -118,27 +118,6 @@ static int clear_tier(struct clear *c)
 	return 0;
 }
 
-/* Without an identity, a directory may be cleared if all in it is a tier's. */
-static int check_remains(const struct clear *c)
-{
-	char name[512] = "";
-	int rc = identity_remains(c->dir_fd, name, sizeof(name));
-
-	if (rc < 0)
-		return error_set(c->err, rc, "cannot list '%s': %m", c->dir);
-	if (rc == REMAINS_FOREIGN)
-		return error_set(c->err, -EINVAL,
-			"directory '%s' is not a cache (it contains '%s'); "
-			"give one that was used with --cache",
-			c->dir, name);
-	if (rc == REMAINS_NONE)
-		return error_set(c->err, -EINVAL,
-			"directory '%s' is not a cache; give one that was "
-			"used with --cache",
-			c->dir);
-	return 0;
-}
-
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 {
 	CLEANUP_FD int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -155,7 +134,7 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 	/* A damaged one, or of another version, may be cleared too. */
 	rc = identity_read(fd, dir, &encoded, err);
 	if (rc > 0)
-		rc = check_remains(&c);
+		rc = identity_check_remains(fd, dir, err);
 	if (rc < 0 && rc != -EBADMSG)
 		return rc;
 	lock_fd = identity_lock(fd, dir, &made, err);

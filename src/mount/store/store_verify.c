@@ -131,10 +131,7 @@ static int check_one_tier(struct check *c, struct error *err)
 	int rc = identity_read(c->dir_fd, c->dir, &encoded, err);
 
 	if (rc > 0)
-		return error_set(err, -EINVAL,
-			"directory '%s' is not a cache; give one that was "
-			"used with --cache",
-			c->dir);
+		rc = identity_check_remains(c->dir_fd, c->dir, err);
 	for (unsigned int sub = 0; rc == 0 && sub < TIER_SUBDIRS; sub++) {
 		rc = check_subdir(c, sub);
 		if (rc)

@@ -45,6 +45,10 @@ enum identity_remains {
  */
 int identity_remains(int dir_fd, char *name, size_t name_size);
 
+/* Check that a directory without an identity file is a tier nevertheless:
+ * -EINVAL if not, or -errno. */
+int identity_check_remains(int dir_fd, const char *dir, struct error *err);
+
 /*
  * Lock the directory for this process: `dir_fd` itself, whose lock nobody can
  * delete, and the lock file. Returns the descriptor of the file, or -EBUSY.

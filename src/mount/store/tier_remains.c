@@ -2,7 +2,8 @@
 /*
  * The contents of a directory that has no identity file: a cleaner of old files
  * may have deleted it from a tier. One foreign name, and the directory is
- * somebody else's. No state; called while tiers are opened and cleared.
+ * somebody else's. No state; called while tiers are opened, verified and
+ * cleared.
  */
 #include "mount/store/tier_identity_impl.h"
 
@@ -152,4 +153,24 @@ int identity_remains(int dir_fd, char *name, size_t name_size)
 			found = rc;
 	}
 	return errno ? -errno : found;
+}
+
+int identity_check_remains(int dir_fd, const char *dir, struct error *err)
+{
+	char name[512] = "";
+	int rc = identity_remains(dir_fd, name, sizeof(name));
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot list '%s': %m", dir);
+	if (rc == REMAINS_FOREIGN)
+		return error_set(err, -EINVAL,
+			"directory '%s' is not a cache (it contains '%s'); "
+			"give one that was used with --cache",
+			dir, name);
+	if (rc == REMAINS_NONE)
+		return error_set(err, -EINVAL,
+			"directory '%s' is not a cache; give one that was "
+			"used with --cache",
+			dir);
+	return 0;
 }
