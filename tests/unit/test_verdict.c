@@ -63,6 +63,31 @@ START_TEST(test_readers_that_wait_mostly_show_that_compute_limits)
 }
 END_TEST
 
+START_TEST(test_readers_that_contradict_the_rates_are_undecided)
+{
+	struct profile p = noisy;
+	enum profile_limit likely;
+
+	p.readers = 2;
+	p.warm = times(0.2);
+	p.cold = times(0.3);
+	p.r0 = (struct profile_rate){40, 3};
+	ck_assert_int_eq(profile_limit(&p, &likely), LIMIT_UNKNOWN);
+	ck_assert_int_eq(likely, LIMIT_FETCH);
+	/* The interval contains what the readers say. */
+	p.r0.ci = 25;
+	expect_limit(&p, LIMIT_COMPUTE);
+	/* The source costs nothing, whatever readers wait for. */
+	p.delay = (struct profile_rate){0.9, 0.15};
+	p.warm = times(0.1);
+	p.cold = (struct profile_waits){500, 0.040, 0.032, 0.1};
+	p.r0 = (struct profile_rate){60, 20};
+	expect_limit(&p, LIMIT_FETCH);
+	p.r1 = p.r0 = (struct profile_rate){100, 1};
+	expect_limit(&p, LIMIT_UNKNOWN);
+}
+END_TEST
+
 START_TEST(test_busy_readers_show_preparation_if_delays_cost_time)
 {
 	struct profile p = noisy;
@@ -261,6 +286,7 @@ int main(void)
 	tcase_add_test(t, test_a_difference_within_its_interval_is_undecided);
 	tcase_add_test(
 		t, test_readers_that_wait_mostly_show_that_compute_limits);
+	tcase_add_test(t, test_readers_that_contradict_the_rates_are_undecided);
 	tcase_add_test(
 		t, test_busy_readers_show_preparation_if_delays_cost_time);
 	tcase_add_test(

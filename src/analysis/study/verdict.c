@@ -232,6 +232,15 @@ static enum profile_limit limit_by_rates(
 	return LIMIT_UNKNOWN;
 }
 
+/* Readers and rates are measured one after the other: on a noisy machine the
+ * share of fetching may contradict what the readers did. */
+static bool is_contradicted(const struct profile *p, enum profile_limit limit)
+{
+	double fetch = fetch_share(p), ci = profile_fetch_ci(p);
+
+	return limit == LIMIT_FETCH ? fetch + ci < LITTLE : fetch - ci > HALF;
+}
+
 enum profile_limit profile_limit(
 	const struct profile *p, enum profile_limit *likely)
 {
@@ -244,6 +253,8 @@ enum profile_limit profile_limit(
 		limit = cold_limit(p, warm);
 	if (limit == LIMIT_UNKNOWN)
 		limit = limit_by_rates(p, warm);
+	else if (is_contradicted(p, limit))
+		limit = LIMIT_UNKNOWN;
 	if (likely)
 		*likely = limit != LIMIT_UNKNOWN	     ? limit
 			: first == 'f'			     ? LIMIT_FETCH
