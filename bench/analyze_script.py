@@ -9,6 +9,7 @@ Endless.
 import argparse
 import concurrent.futures
 import glob
+import os
 import queue
 import random
 import threading
@@ -35,7 +36,9 @@ class Photos:
     """A dataset by the protocol of torch.utils.data."""
 
     def __init__(self, folder, prep):
-        self.paths = sorted(glob.glob(folder + '/*'))
+        self.paths = sorted(
+            p for p in glob.glob(folder + '/**', recursive=True)
+            if os.path.isfile(p))
         self.prep = prep
 
     def __len__(self):

@@ -18,7 +18,7 @@ if a bottleneck is not named, a share is off by more than POINTS, or a G that is
 called exact by more than 2 %, or should not be called so.
 
 With --photos, the trainers are those of bench/analyze_script.py (PyTorch, PIL
-and numpy in PYTHON), and DIR has some hundred photographs and nothing else.
+and numpy in PYTHON), and DIR has some hundred photographs and no other files.
 Exits with 1 if a bottleneck is named wrong, or more than UNDECIDED are not
 named. TOGETHER analyses at a time are the load of the machine (default: 3).
 """
