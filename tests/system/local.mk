@@ -133,6 +133,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
+	tests/system/survive-long.sh \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
@@ -193,6 +194,15 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 		case $$t in *_store*) echo "== $$t"; $$t;; esac; \
 	done
 
+# What outlives a daemon, at full size: REFRAIN_KILLS=500, REFRAIN_DAMAGES=1000
+# and MINUTES=10 are asked for by name, as they take an hour.
+check-survive: all $(check_PROGRAMS)
+	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
+	for t in survive-kills survive-loaders survive-foreign-ids \
+		survive-long; do \
+		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
+			test $$? -eq 77; done
+
 # Everything at once for MINUTES; in a build with a sanitizer, too.
 MINUTES = 3
 soak: all $(check_PROGRAMS)
@@ -212,7 +222,7 @@ check-containers: all $(check_PROGRAMS)
 		$(SHELL) '$(srcdir)'/tests/system/$$t.sh || test $$? -eq 77; \
 	done
 
-.PHONY: check-containers check-faults check-readme soak
+.PHONY: check-containers check-faults check-readme soak check-survive
 
 # Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE

@@ -110,6 +110,14 @@ def kept_open(rng, name):
     same(name, os.pread(fd, 100000, at), at)
 
 
+def ways(rng, name):
+    """All ways that a program has, io_uring among them."""
+    got = subprocess.run([ways_program, os.path.join(mnt, name),
+                          os.path.join(src, name)], capture_output=True,
+                         text=True)
+    assert got.returncode == 0, name + ': ' + got.stdout + got.stderr
+
+
 def main_reader(job, n, beat, stop, errors):
     rng = random.Random(seed * 100 + n)
     try:
@@ -211,7 +219,9 @@ def watch(beat, errors):
     return [], hung
 
 
-helper = os.path.join(os.path.dirname(refrain), 'tests/system/status_field')
+programs = os.path.join(os.getcwd(), 'tests/system')
+helper = os.path.join(programs, 'status_field')
+ways_program = os.path.join(programs, 'read_ways')
 files = names()
 many = set(os.listdir(os.path.join(src, 'many')))
 inodes = {}
@@ -220,7 +230,7 @@ for f in files:
     inodes[f] = (found.st_dev, found.st_ino)
 opened = [(os.open(os.path.join(mnt, f), os.O_RDONLY), f)
           for f in files[::10]]
-jobs = [whole, part, mapped, direct, look, listing, kept_open, whole]
+jobs = [whole, part, mapped, direct, look, listing, kept_open, ways]
 
 
 def main():
