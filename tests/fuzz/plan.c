@@ -18,7 +18,7 @@ static struct counters counters;
 static struct store *store;
 static struct timers *timers;
 static struct origin *origin;
-static struct loaders of = {.counters = &counters};
+static struct loaders of = {.magic = MAGIC_loaders, .counters = &counters};
 
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 {

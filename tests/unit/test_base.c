@@ -17,8 +17,11 @@
 #include "common/format/key.h"
 #include "common/base/list.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/base/size.h"
 #include "common/base/table.h"
+#include "common/base/thread_pool.h"
+#include "common/base/timer.h"
 #include "suite.h"
 
 /* -- size -- */
@@ -598,6 +601,42 @@ START_TEST(test_lock_is_held_to_write_by_its_writer)
 }
 END_TEST
 
+/* -- magic -- */
+
+START_TEST(test_object_is_what_its_magic_number_says)
+{
+	struct thread_job job;
+
+	thread_job_init(&job, NULL);
+	ck_assert_ptr_eq(OBJECT(thread_job, (void *)&job), &job);
+}
+END_TEST
+
+START_TEST(test_object_of_another_kind_aborts)
+{
+	struct timer timer;
+
+	timer_init(&timer, NULL);
+	(void)OBJECT(thread_job, (void *)&timer);
+}
+END_TEST
+
+START_TEST(test_object_that_has_ended_aborts)
+{
+	struct thread_job job;
+
+	thread_job_init(&job, NULL);
+	MAGIC_END(&job);
+	(void)OBJECT(thread_job, (void *)&job);
+}
+END_TEST
+
+START_TEST(test_null_in_place_of_an_object_aborts)
+{
+	(void)OBJECT(thread_job, NULL);
+}
+END_TEST
+
 /* -- lock -- */
 
 #ifdef CHECK_LOCKS
@@ -745,6 +784,19 @@ static void add_lock(Suite *s)
 #endif
 }
 
+static void add_magic(Suite *s)
+{
+	TCase *t = case_of(s, "magic");
+
+	tcase_add_test(t, test_object_is_what_its_magic_number_says);
+	tcase_add_test_raise_signal(
+		t, test_object_of_another_kind_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+		t, test_object_that_has_ended_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+		t, test_null_in_place_of_an_object_aborts, SIGABRT);
+}
+
 int main(void)
 {
 	Suite *s = suite_create("base");
@@ -754,5 +806,6 @@ int main(void)
 	add_key(s);
 	add_list(s);
 	add_lock(s);
+	add_magic(s);
 	return run_suite(s);
 }

@@ -173,6 +173,7 @@ static int made_next(
 		return -ETIMEDOUT;
 	if (m->left-- == 0)
 		return 0;
+	MAGIC_BEGIN(&m->batch, lent_batch);
 	m->batch.release = made_release;
 	m->batch.batch.step++;
 	*out = &m->batch;

@@ -187,6 +187,18 @@ START_TEST(test_memory_that_could_change_under_its_reader_is_refused)
 }
 END_TEST
 
+START_TEST(test_memory_without_the_magic_number_is_refused)
+{
+	struct share_area host, member;
+
+	ck_assert_int_eq(share_area_new(&host, 8192), 0);
+	host.words->magic++;
+	ck_assert_int_eq(share_area_map(&member, host.fd, 8192), -EBADMSG);
+	ck_assert_ptr_null(member.base);
+	share_area_release(&host);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("share-msg");
@@ -203,6 +215,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_memory_is_writable_for_its_host_alone);
 	tcase_add_test(
 		t, test_memory_that_could_change_under_its_reader_is_refused);
+	tcase_add_test(t, test_memory_without_the_magic_number_is_refused);
 	return s;
 }
 

@@ -40,15 +40,16 @@ static void run_first(struct thread_job *job)
 	t->thread = pthread_self();
 	for (int i = 0; i < FOLLOWERS; i++) {
 		c->followers[i].crew = c;
-		c->followers[i].job.run = run_follower;
+		thread_job_init(&c->followers[i].job, run_follower);
 		thread_pool_submit(c->pool, &c->followers[i].job);
 	}
 }
 
 START_TEST(test_a_pool_runs_the_first_job_of_a_job_on_its_thread)
 {
-	struct crew c = {.first = {.job = {.run = run_first}, .crew = &c}};
+	struct crew c = {.first = {.crew = &c}};
 
+	thread_job_init(&c.first.job, run_first);
 	ck_assert_int_eq(thread_pool_new(&c.pool, THREADS), 0);
 	thread_pool_submit(c.pool, &c.first.job);
 	ck_assert(thread_pool_free(c.pool, 10 * NS_PER_S));
@@ -91,10 +92,11 @@ static void run_pair(struct thread_job *job)
 
 START_TEST(test_a_pool_keeps_no_more_than_one_job_for_a_thread)
 {
-	struct pair p = {.first = {.run = run_pair},
-		.kept = {.run = run_kept},
-		.other = {.run = run_other}};
+	struct pair p = {.pool = NULL};
 
+	thread_job_init(&p.first, run_pair);
+	thread_job_init(&p.kept, run_kept);
+	thread_job_init(&p.other, run_other);
 	ck_assert_int_eq(pthread_barrier_init(&p.both, NULL, 2), 0);
 	ck_assert_int_eq(thread_pool_new(&p.pool, THREADS), 0);
 	thread_pool_submit(p.pool, &p.first);

@@ -52,7 +52,7 @@ static struct bench *bench_new(void)
 	ck_assert_int_eq(timers_new(&b->timers), 0);
 	for (size_t i = 0; i < N; i++) {
 		b->probes[i].bench = b;
-		b->probes[i].timer.fire = on_fire;
+		timer_init(&b->probes[i].timer, on_fire);
 	}
 	return b;
 }

@@ -188,7 +188,7 @@ static bool answer_otherwise(struct subject *s, const struct cache_item *item,
 static bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
 	size_t len, void *buf, pid_t thread)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 	enum content content = content_of(s, item, off);
 	bool answered;
 
@@ -225,7 +225,7 @@ static bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
 /* A whole file that this cache answered as it is. */
 static bool subject_stays(void *arg, const struct cache_item *item)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 
 	return item->size == item->version.size_bytes &&
 		item->size <= STAYS_MAX &&
@@ -238,7 +238,7 @@ static bool subject_stays(void *arg, const struct cache_item *item)
 
 static void subject_seen(void *arg, const struct cache_item *item)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 
 	note_idle(s);
 	COUNT(s->parts->counters, first_reads);
@@ -254,7 +254,7 @@ static void subject_seen(void *arg, const struct cache_item *item)
 
 static void subject_refused(void *arg)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 
 	atomic_store_explicit(&s->refused, true, memory_order_relaxed);
 }
@@ -262,7 +262,7 @@ static void subject_refused(void *arg)
 static int subject_begin(
 	void *arg, const struct mount_parts *parts, struct error *err)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 	const struct kept_config kept = {.manifest = parts->manifest,
 		.mountpoint = parts->mountpoint,
 		.stays = subject_stays,
@@ -310,6 +310,7 @@ static struct subject *subject_new(void)
 		free(s);
 		return NULL;
 	}
+	MAGIC_BEGIN(s, subject);
 	lock_init(&s->lock, RANK_SUBJECT);
 	fill_hooks(s);
 	return s;
@@ -321,6 +322,7 @@ static void subject_free(struct subject *s)
 	(void)pthread_key_delete(s->scratch);
 	stand_ins_free(s->stand_ins);
 	kept_free(s->kept);
+	MAGIC_END(s);
 	free(s);
 }
 

@@ -13,7 +13,7 @@
 
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 	const json_t *value = json_object_get(request, "x");
 	const json_t *keep = json_object_get(request, "keep");
 	double x = json_number_value(value);
@@ -97,7 +97,7 @@ static void tell_stand_ins(struct subject *s, struct ctl_conn *conn)
 
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 	const json_t *value = json_object_get(request, "content");
 	const char *text =
 		json_is_string(value) ? json_string_value(value) : "";
@@ -148,7 +148,7 @@ static uint64_t cpu_us(void)
 
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct subject *s = arg;
+	struct subject *s = OBJECT(subject, arg);
 	struct cache_status status;
 	json_t *reply;
 	uint64_t kept;

@@ -12,6 +12,7 @@
 #include "analysis/subject/kept_pages_impl.h"
 #include "analysis/subject/stand_in.h"
 #include "analysis/subject/subject_readers_impl.h"
+#include "common/base/magic.h"
 #include "mount/daemon/mount_hooks.h"
 
 /* Entries of a table; files that share one are rarely read at the same moment.
@@ -27,6 +28,7 @@ enum content {
 };
 
 struct subject {
+	uint32_t magic;
 	pthread_mutex_t lock; /* guards the making of `stand_ins` */
 	/* Set once, by begin(). */
 	const struct mount_parts *parts;

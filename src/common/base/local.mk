@@ -22,6 +22,8 @@ libbase_la_SOURCES = \
 	src/common/base/lock.c src/common/base/lock.h \
 	src/common/base/lock_ranks.def \
 	src/common/base/loop.c src/common/base/loop.h \
+	src/common/base/magic.c src/common/base/magic.h \
+	src/common/base/magic.def \
 	src/common/base/mountinfo.c src/common/base/mountinfo.h \
 	src/common/base/option.c src/common/base/option.h \
 	src/common/base/option_print.c \

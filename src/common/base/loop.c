@@ -96,7 +96,7 @@ bool loop_run_posts(struct loop *l)
 		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
 		p->queued = false;
 		pthread_mutex_unlock(&l->lock);
-		p->run(p);
+		OBJECT(post, p)->run(p);
 		pthread_mutex_lock(&l->lock);
 	}
 	l->awake = false;

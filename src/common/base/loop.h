@@ -20,9 +20,11 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 
 /* A call on the thread of a loop. Embedded in its owner. */
 struct post {
+	uint32_t magic;
 	/* All private. */
 	void (*run)(struct post *p); /* set once */
 	struct list node;	     /* lock of the loop */
@@ -79,7 +81,7 @@ void loop_unpost(struct loop *l, struct post *p);
 /* run() is called on the loop's thread, and may free the post. */
 static inline void post_init(struct post *p, void (*run)(struct post *p))
 {
-	*p = (struct post){.run = run};
+	*p = (struct post){.magic = MAGIC_post, .run = run};
 }
 
 /* Run the post soon, once, even if it was posted several times meanwhile. */

@@ -19,6 +19,7 @@
 #include "common/base/lock.h"
 
 struct thread_pool {
+	uint32_t magic;
 	pthread_mutex_t lock; /* rank: a leaf */
 	pthread_cond_t ended; /* `running` has fallen */
 	struct list queue;    /* lock: of struct thread_job */
@@ -46,7 +47,7 @@ struct thread_pool_worker {
 static void run_jobs(struct thread_pool_worker *w, struct thread_job *job)
 {
 	while (job) {
-		job->run(job);
+		OBJECT(thread_job, job)->run(job);
 		job = steal_ptr(&w->next);
 	}
 }
@@ -92,7 +93,7 @@ static void thread_pool_serve(
  */
 static void *thread_pool_main(void *arg)
 {
-	struct thread_pool *p = arg;
+	struct thread_pool *p = OBJECT(thread_pool, arg);
 	struct thread_pool_worker w = {.next = NULL};
 
 	(void)sem_init(&w.wake, 0, 0); /* cannot fail for 0 */
@@ -129,6 +130,7 @@ int thread_pool_new(struct thread_pool **out, unsigned max_threads)
 		free(p);
 		return rc;
 	}
+	MAGIC_BEGIN(p, thread_pool);
 	p->max = max_threads;
 	list_init(&p->queue);
 	list_init(&p->idle);
@@ -223,6 +225,7 @@ bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns)
 	pthread_cond_destroy(&p->ended);
 	pthread_mutex_destroy(&p->lock);
 	(void)pthread_key_delete(p->self); /* its threads have gone */
+	MAGIC_END(p);
 	free(p);
 	return true;
 }

@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 
 struct thread_pool;
 
 /* Embedded in its owner, which keeps it until run() is called. All private. */
 struct thread_job {
+	uint32_t magic;
 	void (*run)(struct thread_job *job);
 	struct list node; /* lock of the pool */
 };
@@ -23,6 +25,7 @@ struct thread_job {
 static inline void thread_job_init(
 	struct thread_job *job, void (*run)(struct thread_job *job))
 {
+	MAGIC_BEGIN(job, thread_job);
 	job->run = run;
 }
 

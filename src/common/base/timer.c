@@ -5,6 +5,7 @@
  * heap is linked through the timers, so that setting one needs no memory, and
  * moving or cancelling one no search.
  */
+#include "common/base/magic.h"
 #include "common/base/timer.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include "common/base/lock.h"
 
 struct timers {
+	uint32_t magic;
 	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
 	pthread_cond_t wake;  /* the earliest time or `stop` has changed */
 	struct timer *first;  /* lock: the earliest; NULL: none is set */
@@ -104,7 +106,7 @@ static void wait_for_first(struct timers *ts)
 
 static void *timers_thread(void *arg)
 {
-	struct timers *ts = arg;
+	struct timers *ts = OBJECT(timers, arg);
 
 	pthread_mutex_lock(&ts->lock);
 	while (!ts->stop) {
@@ -114,7 +116,7 @@ static void *timers_thread(void *arg)
 			wait_for_first(ts);
 			continue;
 		}
-		heap_remove(ts, t);
+		heap_remove(ts, OBJECT(timer, t));
 		pthread_mutex_unlock(&ts->lock);
 		t->fire(t); /* may free t */
 		pthread_mutex_lock(&ts->lock);
@@ -130,6 +132,7 @@ int timers_new(struct timers **out)
 
 	if (!ts)
 		return -ENOMEM;
+	MAGIC_BEGIN(ts, timers);
 	lock_init(&ts->lock, RANK_TIMERS);
 	cond_init(&ts->wake);
 	rc = pthread_create(&ts->thread, NULL, timers_thread, ts);
@@ -153,6 +156,7 @@ void timers_free(struct timers *ts)
 	pthread_join(ts->thread, NULL);
 	pthread_cond_destroy(&ts->wake);
 	pthread_mutex_destroy(&ts->lock);
+	MAGIC_END(ts);
 	free(ts);
 }
 

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/magic.h"
+
 struct timers;
 
 /* Embedded in its owner. All private. */
 struct timer {
+	uint32_t magic;
 	void (*fire)(struct timer *t); /* set once */
 	/* Guarded by the lock of the timers. */
 	uint64_t at_ns;
@@ -24,7 +27,7 @@ struct timer {
 /* A timer that is all 0 can be cancelled, too. */
 static inline void timer_init(struct timer *t, void (*fire)(struct timer *t))
 {
-	*t = (struct timer){.fire = fire};
+	*t = (struct timer){.magic = MAGIC_timer, .fire = fire};
 }
 
 /* Start the thread. -errno. */

@@ -3,6 +3,7 @@
  * Asynchronous file operations. Any thread may start them; the ring of
  * uring_ring.c runs them or, where there is none, a thread pool, one job each.
  */
+#include "common/base/magic.h"
 #include "common/base/uring_impl.h"
 
 #include <errno.h>
@@ -55,7 +56,8 @@ static int run_plainly(struct uring_op *op)
 
 static void run_job(struct thread_job *job)
 {
-	struct uring_op *op = CONTAINER_OF(job, struct uring_op, job);
+	struct uring_op *op =
+		OBJECT(uring_op, CONTAINER_OF(job, struct uring_op, job));
 	int res = -ECANCELED;
 
 	if (op->kind == URING_CLOSE ||
@@ -74,6 +76,7 @@ static int make(struct uring **out, unsigned depth, unsigned threads)
 
 	if (!u)
 		return -ENOMEM;
+	MAGIC_BEGIN(u, uring);
 	u->depth = depth;
 	list_init(&u->queue);
 	list_init(&u->cancels);
@@ -112,6 +115,7 @@ static void uring_start(struct uring *u, struct uring_op *op)
 {
 	bool wakes;
 
+	MAGIC_BEGIN(op, uring_op);
 	op->ring = u;
 	if (u->pool) {
 		thread_job_init(&op->job, run_job);
@@ -206,6 +210,7 @@ bool uring_free(struct uring *u, uint64_t wait_ns)
 		return false;
 	pthread_cond_destroy(&u->ended_c);
 	pthread_mutex_destroy(&u->lock);
+	MAGIC_END(u);
 	free(u);
 	return true;
 }

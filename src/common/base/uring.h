@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 #include "common/base/thread_pool.h"
 
 struct uring;
@@ -33,6 +34,7 @@ enum uring_kind {
  * names until done(). It may be reused from then on, also inside done().
  */
 struct uring_op {
+	uint32_t magic;
 	void (*done)(struct uring_op *op, int res); /* res: as the call's,
 						       or -errno */
 	bool blocking; /* set by the starter: a read of a file that the kernel

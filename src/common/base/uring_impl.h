@@ -8,12 +8,14 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "common/base/magic.h"
 #include "common/base/uring.h"
 
 #define URING_STATX_MASK (STATX_TYPE | STATX_SIZE | STATX_MTIME)
 #define URING_STATX_FLAGS (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
 
 struct uring {
+	uint32_t magic;
 	struct thread_pool
 		*pool;		/* set once: stands in for the ring, or NULL */
 	struct io_uring ring;	/* ring thread */

@@ -8,6 +8,7 @@
  *                     | cancelled                                  ^
  *                     +--------------------------------------------+
  */
+#include "common/base/magic.h"
 #include "common/base/uring_impl.h"
 
 #include <errno.h>
@@ -156,7 +157,7 @@ static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
 
 static void complete(struct uring *u, void *data, int res)
 {
-	struct uring_op *op = data;
+	struct uring_op *op;
 	bool again;
 
 	if (!data)
@@ -165,6 +166,7 @@ static void complete(struct uring *u, void *data, int res)
 		u->wake_armed = false;
 		return;
 	}
+	op = OBJECT(uring_op, data);
 	u->in_flight--;
 	pthread_mutex_lock(&u->lock);
 	op->in_flight = false;
@@ -201,7 +203,7 @@ static void drop_op(struct uring_op *op)
 
 static void *ring_thread(void *arg)
 {
-	struct uring *u = arg;
+	struct uring *u = OBJECT(uring, arg);
 	struct list dropped;
 
 	list_init(&dropped);

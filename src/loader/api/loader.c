@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/magic.h"
 #include "loader/engine/engine.h"
 #include "loader/api/loader_impl.h"
 #include "loader/share/share_member.h"
 
 struct refrain_loader {
+	uint32_t magic;
 	/* Set once. */
 	struct batch_source *source;
 	pid_t pid;
@@ -41,6 +43,7 @@ static int ask(const struct refrain_loader *l)
 {
 	if (!l)
 		return missing(NULL, "the loader");
+	(void)OBJECT(refrain_loader, (void *)(uintptr_t)l);
 	if (l->pid != getpid())
 		return -ECHILD;
 	return l->source->ops->settings ? 0 : -ENOSYS;
@@ -61,6 +64,7 @@ int loader_over(struct refrain_loader **out, struct batch_source *source)
 	if (!l)
 		return -ENOMEM;
 	message_of = NULL;
+	MAGIC_BEGIN(l, refrain_loader);
 	l->source = source;
 	l->pid = getpid();
 	*out = l;
@@ -110,14 +114,16 @@ int refrain_close(struct refrain_loader *l)
 {
 	int rc;
 
-	if (!l || l->pid != getpid())
+	if (!l || OBJECT(refrain_loader, l)->pid != getpid())
 		return 0;
 	rc = batch_close(l->source);
 	/*
 	 * Calls that hang are left behind, with all memory that they may use.
 	 */
-	if (rc == 0)
-		free(l);
+	if (rc < 0)
+		return rc;
+	MAGIC_END(l);
+	free(l);
 	return rc;
 }
 
@@ -134,7 +140,7 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	*out = NULL;
 	if (!l)
 		return missing(l, "the loader");
-	if (l->pid != getpid())
+	if (OBJECT(refrain_loader, l)->pid != getpid())
 		return -ECHILD;
 	message_of = NULL;
 	rc = batch_next(l->source, &b, timeout_ms);
@@ -145,11 +151,9 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 
 void refrain_release(const struct refrain_batch *b)
 {
-	struct lent_batch *lent =
-		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch);
-
 	if (b)
-		batch_release(lent);
+		batch_release(OBJECT(lent_batch,
+			CONTAINER_OF((uintptr_t)b, struct lent_batch, batch)));
 }
 
 /* The message is the handle's for this thread until its next call. */

@@ -23,6 +23,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/magic.h"
 #include "refrain/loader.h"
 
 #define CANCEL_POLL_NS (20 * NS_PER_MS)
@@ -340,12 +341,13 @@ static void look_free(struct look *l)
 	free(l->real);
 	free(l->real_root);
 	free(l->first_skipped);
+	MAGIC_END(l);
 	free(l);
 }
 
 static void *driver_main(void *arg)
 {
-	struct look *l = arg;
+	struct look *l = OBJECT(look, arg);
 	int rc = find(l);
 	bool abandoned;
 
@@ -405,6 +407,7 @@ static struct look *look_new(const struct dataset_options *o)
 
 	if (!l)
 		return NULL;
+	MAGIC_BEGIN(l, look);
 	lock_init(&l->lock, RANK_LOOK);
 	cond_init(&l->changed);
 	atomic_init(&l->doing, "starting a thread");

@@ -10,10 +10,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/base/magic.h"
 #include "common/base/thread_pool.h"
 #include "loader/dataset/dataset_table_impl.h"
 
 struct look {
+	uint32_t magic;
 	/* Set once, by the caller. */
 	char *path, *root;
 	char *cache_dir; /* of catalogues; NULL: nowhere */

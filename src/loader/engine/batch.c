@@ -132,6 +132,7 @@ static void slab_init(struct slab *slab, const struct settings *s)
 	slab->labels = (int64_t *)(void *)(slab->substitutes + n);
 	slab->echoes = (uint32_t *)(void *)(slab->labels + n);
 	slab->status = (refrain_status *)(void *)(slab->echoes + n);
+	MAGIC_BEGIN(&slab->lent_batch, lent_batch);
 	slab->lent_batch.release = slab_give_back;
 	slab->lent_batch.batch = (struct refrain_batch){
 		.size = sizeof(struct refrain_batch),

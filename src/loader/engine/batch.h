@@ -16,6 +16,7 @@
 
 #include "common/base/err.h"
 #include "common/base/list.h"
+#include "common/base/magic.h"
 #include "loader/core/settings.h"
 
 /*
@@ -23,6 +24,7 @@
  * from any thread, also after its source has been closed.
  */
 struct lent_batch {
+	uint32_t magic;
 	struct refrain_batch batch;
 	void (*release)(struct lent_batch *b);
 };

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
 
 #define READS_END_NS (400 * NS_PER_MS * TIME_LIMIT_FACTOR)
@@ -26,7 +27,7 @@ static void begin_turn(void *arg)
  */
 static void *end_turn(void *arg)
 {
-	struct engine *engine = arg;
+	struct engine *engine = OBJECT(engine, arg);
 	struct read_op *reads;
 	bool ready;
 
@@ -50,7 +51,7 @@ static void *end_turn(void *arg)
 
 static void start_reads(void *arg, void *chosen)
 {
-	struct engine *engine = arg;
+	struct engine *engine = OBJECT(engine, arg);
 
 	if (!reader_begin(engine->parts.reader, chosen) ||
 		!outcome_closing_now(engine->parts.outcome))
@@ -114,6 +115,7 @@ static void engine_free(struct engine *engine)
 	dataset_close(engine->parts.dataset);
 	if (engine->turns)
 		turn_release(&engine->turn);
+	MAGIC_END(engine);
 	free(engine);
 }
 

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/magic.h"
 #include "loader/core/memory.h"
 #include "loader/core/turn.h"
 #include "loader/engine/batch.h"
@@ -40,6 +41,7 @@
 
 struct engine {
 	struct batch_source source; /* what others know of it */
+	uint32_t magic;
 	struct engine_parts parts;
 	/* Set once. */
 	struct settings s;
@@ -56,7 +58,8 @@ struct engine {
 
 static inline struct engine *engine_of(const struct batch_source *source)
 {
-	return CONTAINER_OF((uintptr_t)source, struct engine, source);
+	return OBJECT(
+		engine, CONTAINER_OF((uintptr_t)source, struct engine, source));
 }
 
 /* -- engine.c -- */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
 
 /* The minimum memory for reading and decoding one example. */
@@ -98,7 +99,7 @@ int engine_open_dataset(
 
 static void on_free_slab(void *arg)
 {
-	struct engine *engine = arg;
+	struct engine *engine = OBJECT(engine, arg);
 
 	turn_lock(&engine->turn);
 	turn_unlock(&engine->turn);
@@ -172,7 +173,7 @@ static int open_pool(
 /* The state of the run for the mount, as of a turn. */
 static void say_run(void *arg, struct help_run *out)
 {
-	struct engine *engine = arg;
+	struct engine *engine = OBJECT(engine, arg);
 
 	*out = (struct help_run){
 		.fresh = meter_stats(engine->parts.meter)->fresh,
@@ -289,6 +290,7 @@ int engine_open(struct batch_source **out, const struct refrain_config *config,
 
 	if (!engine)
 		return error_set(err, -ENOMEM, "no memory for a loader");
+	MAGIC_BEGIN(engine, engine);
 	engine->source.ops = &engine_ops;
 	engine->parts = (struct engine_parts){.s = &engine->s,
 		.c = &engine->s.c,

@@ -9,11 +9,13 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "common/base/magic.h"
 #include "loader/engine/workers_impl.h"
 #include "loader/engine/sample.h"
 
 /* A thread that decodes and augments. */
 struct worker {
+	uint32_t magic;
 	struct workers *all;
 	const struct engine_parts *parts;
 	pthread_t thread;

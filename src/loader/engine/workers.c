@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/magic.h"
 #include "loader/engine/make_serving_impl.h"
 
 /* -- Servings -------------------------------------------------------------- */
@@ -61,7 +62,7 @@ static void be_nice(const struct workers *all)
 
 static void *worker_thread(void *arg)
 {
-	struct worker *w = arg;
+	struct worker *w = OBJECT(worker, arg);
 	struct workers *all = w->all;
 
 	be_nice(all);
@@ -114,6 +115,7 @@ int workers_new(struct workers **out, const struct engine_parts *parts,
 	for (uint32_t i = 0; rc == 0 && i < count; i++) {
 		struct worker *w = &all->table[i];
 
+		MAGIC_BEGIN(w, worker);
 		w->all = all;
 		w->parts = parts;
 		w->desk = budget_desk(parts->budget, i);

@@ -17,6 +17,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/magic.h"
 
 /* The first request for keys asks for so many. */
 #define KEYS_FIRST 256u
@@ -293,7 +294,7 @@ static void end(struct mount_help *m)
 
 static void *help_thread(void *arg)
 {
-	struct mount_help *m = arg;
+	struct mount_help *m = OBJECT(mount_help, arg);
 	int rc = meet(m);
 
 	if (rc == 0)
@@ -356,6 +357,7 @@ struct mount_help *help_new(const struct help_config *config)
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return NULL;
+	MAGIC_BEGIN(m, mount_help);
 	m->c = *config;
 	m->examples = dataset_count(config->dataset);
 	m->answered = config->first_fresh;
@@ -446,5 +448,6 @@ void help_free(struct mount_help *m)
 	free(m->request);
 	free(m->asked);
 	free(m->answers);
+	MAGIC_END(m);
 	free(m);
 }

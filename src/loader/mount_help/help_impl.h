@@ -36,6 +36,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/base/magic.h"
 #include "loader/mount_help/help_answer_impl.h"
 #include "loader/mount_help/mount_help.h"
 #include "common/control/talk.h"
@@ -100,6 +101,7 @@ struct help_direct {
 };
 
 struct mount_help {
+	uint32_t magic;
 	/* Set once, before the thread is there. */
 	struct help_config c;
 	uint64_t examples;

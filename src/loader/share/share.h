@@ -184,6 +184,8 @@ int share_place_list(
 
 /* -- The memory of a share ------------------------------------------------- */
 
+#define SHARE_AREA_MAGIC 0x52415348u
+
 /*
  * Written by the host, in a page of their own after the batches. A member that
  * the host has parted may use only batches that it has taken before. To take
@@ -191,6 +193,7 @@ int share_place_list(
  * then reads the member's messages.
  */
 struct share_words {
+	uint32_t magic; /* SHARE_AREA_MAGIC: members map nothing else */
 	_Atomic uint32_t parted[SHARE_MEMBERS_MAX];
 };
 

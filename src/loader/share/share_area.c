@@ -54,13 +54,15 @@ int share_area_new(struct share_area *area, size_t bytes)
 	base = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
+	set_area(area, base, bytes, -1);
+	area->words->magic = SHARE_AREA_MAGIC;
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
 		int rc = -errno;
 
-		(void)munmap(base, all); /* it is ours */
+		share_area_release(area);
 		return rc;
 	}
-	set_area(area, base, bytes, steal_fd(&fd));
+	area->fd = steal_fd(&fd);
 	return 0;
 }
 
@@ -78,7 +80,10 @@ int share_area_map(struct share_area *area, int fd, size_t bytes)
 	if (base == MAP_FAILED)
 		return -errno;
 	set_area(area, base, bytes, -1);
-	return 0;
+	if (area->words->magic == SHARE_AREA_MAGIC)
+		return 0;
+	share_area_release(area);
+	return -EBADMSG;
 }
 
 void share_area_release(struct share_area *area)

@@ -26,6 +26,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
@@ -172,7 +173,7 @@ static uint64_t host_wait_until(const struct share_host *h)
 
 static void *host_main(void *arg)
 {
-	struct share_host *h = arg;
+	struct share_host *h = OBJECT(share_host, arg);
 
 	for (;;) {
 		loop_wait(&h->loop, host_wait_until(h), host_on_event);
@@ -209,6 +210,7 @@ static void host_free(struct share_host *h)
 	loop_release(&h->loop);
 	pthread_mutex_destroy(&h->lock);
 	free(h->slots);
+	MAGIC_END(h);
 	free(h);
 }
 
@@ -283,6 +285,7 @@ int share_host_start(struct share_host **out,
 		place_unlock(config->place);
 		return error_set(err, -ENOMEM, "no memory for a share");
 	}
+	MAGIC_BEGIN(h, share_host);
 	h->config = *config;
 	h->place = config->place;
 	h->own = config->own;

@@ -16,7 +16,7 @@
 static int shared_check(
 	void *arg, const struct share_hello *hello, struct error *err)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 	struct shared_run *run = &h->copy;
 	int rc = shared_run_check(run, hello, err);
 
@@ -40,7 +40,7 @@ static int shared_check(
 static int shared_begin(
 	void *arg, uint64_t step, struct share_stream *out, struct error *err)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 	struct slab_place place;
 	struct batch_source *engine;
 	int rc = engine_place(&h->copy.config, &out->slots, &place.bytes, err);
@@ -69,7 +69,7 @@ static int shared_begin(
 
 static uint64_t shared_epoch_from(void *arg, uint64_t step)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 	const struct schedule *s = &h->copy.schedule;
 	uint64_t steps = schedule_steps(s);
 
@@ -86,7 +86,7 @@ static uint64_t shared_epoch_from(void *arg, uint64_t step)
 
 static int shared_next(void *arg, struct lent_batch **out, uint64_t since_ns)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 	int rc;
 
 	if (since_ns && since_ns < h->taken_ns)
@@ -133,7 +133,7 @@ static void read_log(struct shared_host *h)
 
 static int shared_change(void *arg, uint32_t n, struct share_change *out)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 	struct shared_run *run = &h->copy;
 
 	if (!run->s.changes)
@@ -150,7 +150,7 @@ static int shared_change(void *arg, uint32_t n, struct share_change *out)
 
 static void shared_ending(void *arg)
 {
-	struct shared_host *h = arg;
+	struct shared_host *h = OBJECT(shared_host, arg);
 
 	LOCK_SCOPE(&h->lock);
 	h->engine->ops->stats(h->engine, &h->last);
@@ -181,6 +181,7 @@ static void shared_host_free(struct shared_host *h)
 {
 	free(h->copy.log);
 	pthread_mutex_destroy(&h->lock);
+	MAGIC_END(h);
 	free(h);
 }
 
@@ -194,6 +195,7 @@ int shared_host_start(struct shared_host **out, const struct shared_run *run,
 		free(h);
 		return error_set(err, rc, "no memory for a share");
 	}
+	MAGIC_BEGIN(h, shared_host);
 	lock_init(&h->lock, RANK_SHARED_HOST);
 	h->last = (struct refrain_stats){
 		.bottleneck = "", .suggested_point = "", .echo_reason = ""};

@@ -8,9 +8,11 @@
 
 #include <pthread.h>
 
+#include "common/base/magic.h"
 #include "loader/share/share_run_impl.h"
 
 struct shared_host {
+	uint32_t magic;
 	struct share_host *host; /* set once */
 	/* The host's thread. */
 	struct shared_run copy; /* with schedules and a log of its own */

@@ -24,6 +24,7 @@
 #include <pthread.h>
 
 #include "common/base/loop.h"
+#include "common/base/magic.h"
 #include "loader/share/share_place_impl.h"
 #include "loader/share/share_wire_impl.h"
 
@@ -89,6 +90,7 @@ struct host_slot {
 };
 
 struct share_host {
+	uint32_t magic;
 	/* Set once. */
 	struct share_place *place;
 	struct share_host_config config;

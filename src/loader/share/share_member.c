@@ -414,6 +414,7 @@ static int shared_new(struct shared **out, struct error *err)
 
 	if (!sh)
 		return error_set(err, -ENOMEM, "no memory for a loader");
+	MAGIC_BEGIN(sh, shared);
 	lock_init(&sh->lock, RANK_SHARED);
 	cond_init(&sh->follower.ended);
 	sh->source.ops = &shared_ops;

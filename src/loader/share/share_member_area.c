@@ -73,6 +73,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 		area->wholes[i].area = area;
 	for (size_t i = 0; i < n; i++) {
 		area->pieces[i].whole = &area->wholes[i / slices];
+		MAGIC_BEGIN(&area->pieces[i].lent_batch, lent_batch);
 		area->pieces[i].lent_batch.release = piece_release;
 	}
 	*out = area;

@@ -37,6 +37,7 @@
 #include <sys/types.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 #include "loader/core/ready.h"
 #include "loader/share/share.h"
 #include "loader/share/share_host_engine_impl.h"
@@ -156,6 +157,7 @@ struct shared_alone {
 
 struct shared {
 	struct batch_source source;
+	uint32_t magic;
 	/* Set once. */
 	pid_t pid;
 	struct share_place *place;
@@ -188,7 +190,8 @@ struct shared {
 
 static inline struct shared *shared_of(const struct batch_source *source)
 {
-	return CONTAINER_OF((uintptr_t)source, struct shared, source);
+	return OBJECT(
+		shared, CONTAINER_OF((uintptr_t)source, struct shared, source));
 }
 
 /* -- share_member_link.c: what the host says and is told; with the lock ---- */

@@ -323,7 +323,7 @@ static bool wait_for_loss(struct shared *sh, bool *lost)
 
 static void *follow_host(void *arg)
 {
-	struct shared *sh = arg;
+	struct shared *sh = OBJECT(shared, arg);
 	bool lost;
 
 	while (wait_for_loss(sh, &lost)) {

@@ -387,6 +387,7 @@ void shared_free(struct shared *sh)
 	free(sh->lending.slots);
 	pthread_cond_destroy(&sh->follower.ended);
 	pthread_mutex_destroy(&sh->lock);
+	MAGIC_END(sh);
 	free(sh);
 }
 

@@ -8,7 +8,7 @@
 #include "loader/share/share.h"
 
 #define WIRE_MAGIC UINT32_C(0x48534652) /* "RFSH" */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 struct wire_head {
 	uint32_t magic;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "mount/cache/fill_part_impl.h"
 
 /* Parts that make room for one more item. */
@@ -207,6 +208,7 @@ static struct fetch *fetch_new(struct cache *c, struct fill *f)
 		free(x);
 		return NULL;
 	}
+	MAGIC_BEGIN(x, fetch);
 	x->c = c;
 	x->refs = 1;
 	x->level = f->level;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "mount/cache/fill_part_impl.h"
 
 bool fetch_of_origin(const struct fetch *x)
@@ -104,7 +105,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 static void fetch_data(
 	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
 {
-	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
+	struct fetch *x = OBJECT(fetch, CONTAINER_OF(r, struct fetch, r));
 
 	(void)off; /* in order: the next */
 	COUNT_ADD(cache_config(x->c)->counters, origin_bytes, len);
@@ -118,7 +119,7 @@ static void fetch_data(
 static void ask_data(
 	struct provider_read *s, uint64_t off, const void *bytes, size_t len)
 {
-	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
+	struct fetch *x = OBJECT(fetch, CONTAINER_OF(s, struct fetch, s));
 	unsigned first = (unsigned)(off / FILL_PAGE_BYTES);
 	struct cache *c = x->c;
 	struct after a;
@@ -186,7 +187,7 @@ static void fetch_end(struct fetch *x, int status, struct after *a)
 
 static void fetch_done(struct origin_request *q, int status)
 {
-	struct fetch *x = CONTAINER_OF(q, struct fetch, r.req);
+	struct fetch *x = OBJECT(fetch, CONTAINER_OF(q, struct fetch, r.req));
 	struct cache *c = x->c;
 	struct after a;
 
@@ -204,7 +205,7 @@ static void fetch_done(struct origin_request *q, int status)
 
 static void ask_done(struct provider_read *s, int status)
 {
-	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
+	struct fetch *x = OBJECT(fetch, CONTAINER_OF(s, struct fetch, s));
 	struct cache *c = x->c;
 	struct after a;
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "origin/provider.h"
+#include "common/base/magic.h"
 #include "common/base/timer.h"
 #include "mount/cache/fill_impl.h"
 #include "mount/cache/flight.h"
@@ -34,6 +35,7 @@ struct fetch_span {
  * another provider, for one fill.
  */
 struct fetch {
+	uint32_t magic;
 	struct origin_read r;	/* the request, whichever provider it goes to */
 	struct provider_read s; /* the same for a provider other than the
 				 origin; .urgent is atomic */
@@ -53,8 +55,10 @@ struct fetch {
 /* The lock. */
 static inline void fetch_put(struct fetch *x)
 {
-	if (--x->refs == 0)
-		free(x);
+	if (--x->refs > 0)
+		return;
+	MAGIC_END(x);
+	free(x);
 }
 
 /* -- fetch.c -- */

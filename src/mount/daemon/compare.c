@@ -10,8 +10,10 @@
 
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 struct compare {
+	uint32_t magic;
 	struct origin *origin; /* set once, both */
 	struct counters *counters;
 	pthread_mutex_t lock; /* guards the rest */
@@ -104,7 +106,7 @@ static struct comparison *comparison_new(
 
 void compare_unit(void *arg, struct peers_check *check)
 {
-	struct compare *all = arg;
+	struct compare *all = OBJECT(compare, arg);
 	struct comparison *x = comparison_new(all, check);
 	bool stopping;
 
@@ -130,6 +132,7 @@ int compare_new(
 
 	if (!all)
 		return -ENOMEM;
+	MAGIC_BEGIN(all, compare);
 	all->origin = origin;
 	all->counters = counters;
 	lock_init(&all->lock, RANK_COMPARE);
@@ -157,5 +160,6 @@ void compare_free(struct compare *all)
 		return;
 	(void)pthread_cond_destroy(&all->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&all->lock);
+	MAGIC_END(all);
 	free(all);
 }

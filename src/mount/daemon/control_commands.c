@@ -10,13 +10,15 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/magic.h"
 
 static void command_status(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)request; /* no arguments */
 	(void)ctl_send(conn,
-		json_pack("{s:b, s:o}", "ok", 1, "status", mount_status(arg)));
+		json_pack("{s:b, s:o}", "ok", 1, "status",
+			mount_status(OBJECT(mount, arg))));
 }
 
 static void add_result(
@@ -67,7 +69,7 @@ static void report_refresh(struct mount *m, const struct tree_walk_result *sum)
 static void command_refresh(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 	const json_t *paths;
 	struct tree_walk_result sum = {0};
 	struct error err;
@@ -118,7 +120,7 @@ static void report_faults(struct mount *m, const char *spec)
 static void command_fault(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 	const char *spec = json_string_value(json_object_get(request, "spec"));
 	struct error err;
 
@@ -185,6 +187,7 @@ static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 void commands_build(struct mount *m)
 {
 	m->warming = (struct warming){
+		.magic = MAGIC_warming,
 		.manifest = m->manifest,
 		.tree = m->tree,
 		.cache = m->cache,
@@ -192,6 +195,7 @@ void commands_build(struct mount *m)
 		.scan = m->scan,
 	};
 	m->loaders = (struct loaders){
+		.magic = MAGIC_loaders,
 		.manifest = m->manifest,
 		.tree = m->tree,
 		.scan = m->scan,

@@ -18,6 +18,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "mount/daemon/control_conn_impl.h"
 #include "common/control/control_place.h"
 
@@ -25,6 +26,7 @@
 #define ACCEPT_RETRY_MS 100
 
 struct ctl_server {
+	uint32_t magic;
 	struct place place; /* set once */
 	int stop_fd;	    /* set once; an eventfd, readable from stop on */
 	const struct ctl_command *commands; /* set once */
@@ -135,7 +137,7 @@ static int wait_for_peer(struct ctl_server *s)
 
 static void *acceptor_thread(void *arg)
 {
-	struct ctl_server *s = arg;
+	struct ctl_server *s = OBJECT(ctl_server, arg);
 	int rc;
 
 	while ((rc = wait_for_peer(s)) >= 0) {
@@ -162,6 +164,7 @@ static void server_free(struct ctl_server *s)
 	if (s->stop_fd >= 0)
 		(void)close(s->stop_fd);
 	(void)pthread_mutex_destroy(&s->lock);
+	MAGIC_END(s);
 	free(s);
 }
 
@@ -185,6 +188,7 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 
 	if (!s)
 		return error_set(err, -ENOMEM, "cannot start: %m");
+	MAGIC_BEGIN(s, ctl_server);
 	s->commands = commands;
 	s->patience_ms = patience_ms;
 	list_init(&s->serving);

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/format/key.h"
 
 /* How long the rest of a control request may take, or its answer to be read. */
@@ -24,7 +25,7 @@
 
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 	struct node_info info;
 
 	/* The origin does not have this version any more: do not ask. */
@@ -36,14 +37,14 @@ static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 
 static void file_stale(void *arg, uint64_t cookie)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 
 	tree_recheck(m->tree, (node_id)cookie);
 }
 
 static void item_passed(void *arg, const struct cache_item *item)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 
 	if (m->pages)
 		pages_passed(m->pages, item);
@@ -51,7 +52,7 @@ static void item_passed(void *arg, const struct cache_item *item)
 
 static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 	struct node_info info;
 
 	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
@@ -67,7 +68,7 @@ static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
 
 static bool invalidate_item(void *arg, const struct cache_item *item)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 
 	cache_invalidate(m->cache, item);
 	return true;
@@ -75,7 +76,7 @@ static bool invalidate_item(void *arg, const struct cache_item *item)
 
 static void version_ceased(void *arg, const struct node_info *old)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 	struct node_info now;
 
 	/* Otherwise the node now has another version and is still planned. */
@@ -89,7 +90,7 @@ static void version_ceased(void *arg, const struct node_info *old)
 
 static void name_changed(void *arg, node_id dir, const char *name)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 
 	if (m->fs)
 		fs_forget_name(m->fs, dir, name);
@@ -97,7 +98,7 @@ static void name_changed(void *arg, node_id dir, const char *name)
 
 static void attr_changed(void *arg, node_id id)
 {
-	const struct mount *m = arg;
+	const struct mount *m = OBJECT(mount, arg);
 
 	if (m->fs)
 		fs_forget_attr(m->fs, id);
@@ -448,7 +449,7 @@ void mount_set_stopping(struct mount *m)
 
 static void kernel_greeted(void *arg)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 
 	held_store(m);
 	atomic_store(
@@ -522,6 +523,7 @@ static void mount_free(struct mount *m)
 	free(m->refused);
 	free(m->cwd);
 	stack_free(m->stack);
+	MAGIC_END(m);
 	free(m);
 }
 
@@ -531,6 +533,7 @@ static struct mount *mount_new(const struct mount_options *options)
 
 	if (!m)
 		return NULL;
+	MAGIC_BEGIN(m, mount);
 	m->options = *options;
 	m->started_ns = clock_now_ns();
 	m->ready_fd = m->names_fd = -1;

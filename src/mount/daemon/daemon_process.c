@@ -23,6 +23,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
+#include "common/base/magic.h"
 
 /* -- The background ------------------------------------------------------- */
 
@@ -225,7 +226,7 @@ static int wait_for_signal(struct mount *m)
 
 static void *signal_main(void *arg)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 	int sig = wait_for_signal(m);
 
 	/* Ours comes when the mount has gone: process_leave_signals(). */

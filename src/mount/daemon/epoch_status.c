@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 
 static uint64_t counted(_Atomic uint64_t *counter)
 {
@@ -17,7 +18,7 @@ static uint64_t counted(_Atomic uint64_t *counter)
 
 static void mount_look(void *arg, struct epochs_look *now)
 {
-	struct mount_epochs *e = arg;
+	struct mount_epochs *e = OBJECT(mount_epochs, arg);
 
 	*now = (struct epochs_look){.time_ns = clock_now_ns(),
 		.ready = store_ready(e->store),
@@ -36,7 +37,7 @@ static void mount_look(void *arg, struct epochs_look *now)
 
 static void mount_missed(void *arg, const struct cache_miss *miss)
 {
-	const struct mount_epochs *e = arg;
+	const struct mount_epochs *e = OBJECT(mount_epochs, arg);
 
 	epochs_missed(e->epochs,
 		&(struct epochs_miss){.key = miss->key.lo,
@@ -54,6 +55,7 @@ int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 		.pages_bytes = pages_bytes,
 	};
 
+	MAGIC_BEGIN(e, mount_epochs);
 	e->store = config->store;
 	e->counters = config->counters;
 	e->epochs = epochs_new(&epochs);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
 /* The answer is several times as long as the request. */
@@ -169,7 +170,7 @@ int report_take(
 
 void command_report(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	const struct loaders *loaders = arg;
+	const struct loaders *loaders = OBJECT(loaders, arg);
 	struct error err = {""};
 
 	if (report_take(loaders->counters, request, &err) < 0)

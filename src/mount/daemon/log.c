@@ -22,6 +22,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "mount/daemon/log_cause_impl.h"
 
 /* Events that wait to be written; more are counted as suppressed. */
@@ -31,6 +32,7 @@
 #define FLUSH_NS NS_PER_S
 
 struct log {
+	uint32_t magic;
 	/* Set once. */
 	struct event_sink sink;
 	enum event_level level;
@@ -97,7 +99,7 @@ static void log_take(
 
 static void log_event(void *arg, const struct event *e)
 {
-	struct log *log = arg;
+	struct log *log = OBJECT(log, arg);
 	struct log_record r;
 	int saved = errno;
 
@@ -169,6 +171,7 @@ int log_new(
 
 	if (!log)
 		return error_set(err, -ENOMEM, "cannot open the log: %m");
+	MAGIC_BEGIN(log, log);
 	log->sink = (struct event_sink){log_event, log};
 	log->level = config->level;
 	log->json = config->json;
@@ -335,7 +338,7 @@ static bool work_once(struct log *log)
 
 static void *log_main(void *arg)
 {
-	struct log *log = arg;
+	struct log *log = OBJECT(log, arg);
 
 	pthread_mutex_lock(&log->lock);
 	for (;;) {
@@ -433,5 +436,6 @@ void log_free(struct log *log)
 	(void)pthread_mutex_destroy(&log->lock);
 	free(log->mountpoint);
 	free(log->path);
+	MAGIC_END(log);
 	free(log);
 }

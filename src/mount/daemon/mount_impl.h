@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "common/base/counters.h"
+#include "common/base/magic.h"
 #include "common/base/timer.h"
 #include "mount/cache/cache.h"
 #include "mount/daemon/control_server.h"
@@ -61,6 +62,7 @@ struct saved_manifest {
 
 /* Parts of a mount that warming uses; set once. */
 struct warming {
+	uint32_t magic;
 	struct manifest *manifest;
 	struct tree *tree;
 	struct cache *cache;
@@ -70,6 +72,7 @@ struct warming {
 
 /* Parts of a mount that loaders use by commands; set once. */
 struct loaders {
+	uint32_t magic;
 	struct manifest *manifest;
 	struct tree *tree;
 	struct scan *scan; /* NULL: all names are known */
@@ -81,6 +84,7 @@ struct loaders {
 
 /* The epochs of a mount, and the parts they read; set once. */
 struct mount_epochs {
+	uint32_t magic;
 	struct epochs *epochs;
 	struct store *store;
 	struct counters *counters;
@@ -93,6 +97,7 @@ struct mount_epochs {
  * members but `life` are set once, while the mount is built.
  */
 struct mount {
+	uint32_t magic;
 	struct mount_options options; /* strings owned by the caller */
 	char *mountpoint;	      /* absolute, no links */
 	struct session_fds given;     /* by the daemon before; -1: none */

@@ -17,6 +17,7 @@
 #include "common/base/cond.h"
 #include "common/format/key.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 #define LOOK_NS NS_PER_S
 /* The time that the start waits for peers to answer: reads before that go to
@@ -24,6 +25,7 @@
 #define SETTLE_PEERS_NS NS_PER_S
 
 struct peering {
+	uint32_t magic;
 	struct peers *peers; /* set once, these five */
 	struct compare *compare;
 	size_t npeers;
@@ -94,7 +96,7 @@ static bool peering_wait(struct peering *p)
 
 static void *peering_main(void *arg)
 {
-	struct peering *p = arg;
+	struct peering *p = OBJECT(peering, arg);
 
 	do {
 		bool listed = scan_state(p->scan) == SCAN_COMPLETE;
@@ -135,6 +137,7 @@ int peering_new(struct peering **out, const struct peering_config *config,
 		free(p);
 		return rc;
 	}
+	MAGIC_BEGIN(p, peering);
 	p->npeers = config->peers.nhosts;
 	p->manifest = config->manifest;
 	p->tree = config->tree;
@@ -180,6 +183,7 @@ void peering_free(struct peering *p)
 	compare_free(p->compare);
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&p->lock);
+	MAGIC_END(p);
 	free(p);
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
 /* Names that were left out and are named in an answer. */
@@ -22,6 +23,7 @@
 
 /* A connection's plan. */
 struct course {
+	uint32_t magic;
 	const struct loaders *of;
 	struct plan *plan;
 	uint64_t epoch; /* of the last names */
@@ -29,9 +31,10 @@ struct course {
 
 static void course_free(void *arg)
 {
-	struct course *k = arg;
+	struct course *k = OBJECT(course, arg);
 
 	plan_close(k->plan);
+	MAGIC_END(k);
 	free(k);
 }
 
@@ -40,10 +43,11 @@ static struct course *course_of(struct ctl_conn *conn)
 {
 	struct course *k = ctl_owned(conn);
 
-	if (!k)
-		(void)ctl_fail(conn,
-			"this connection has no plan: begin with \"plan\"");
-	return k;
+	if (k)
+		return OBJECT(course, k);
+	(void)ctl_fail(
+		conn, "this connection has no plan: begin with \"plan\"");
+	return NULL;
 }
 
 /* -- Members of a request -------------------------------------------------- */
@@ -132,7 +136,7 @@ static int get_params(
 
 void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	const struct loaders *of = arg;
+	const struct loaders *of = OBJECT(loaders, arg);
 	CLEANUP_FREE struct course *k = calloc(1, sizeof(*k));
 	struct plan_params params = {.batch = 0};
 	struct error err = {""};
@@ -150,6 +154,7 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 		(void)ctl_fail(conn, "%s", k ? err.msg : "out of memory");
 		return;
 	}
+	MAGIC_BEGIN(k, course);
 	k->of = of;
 	if (json_is_true(json_object_get(request, "again")))
 		COUNT(of->counters, plans_again);

@@ -17,12 +17,14 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
 /* A file of more items is huge. */
 #define LOOK_UP_ITEMS 65536u
 
 struct scan {
+	uint32_t magic;
 	struct scan_config config; /* set once */
 	pthread_t thread;
 	bool started;
@@ -267,7 +269,7 @@ static void report_unlisted(
 
 static void *scan_main(void *arg)
 {
-	struct scan *s = arg;
+	struct scan *s = OBJECT(scan, arg);
 	const struct scan_config *c = &s->config;
 	struct tree_walk_result result;
 
@@ -297,6 +299,7 @@ int scan_new(struct scan **out, const struct scan_config *config)
 
 	if (!s)
 		return -ENOMEM;
+	MAGIC_BEGIN(s, scan);
 	s->config = *config;
 	s->unsaved = config->recovered;
 	lock_init(&s->sweep_lock, RANK_SWEEP);
@@ -313,13 +316,14 @@ void scan_free(struct scan *s)
 	(void)pthread_cond_destroy(&s->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&s->lock);
 	(void)pthread_mutex_destroy(&s->sweep_lock);
+	MAGIC_END(s);
 	free(s);
 }
 
 /* With the manifest's lock held. */
 static void names_full(void *arg)
 {
-	struct scan *s = arg;
+	struct scan *s = OBJECT(scan, arg);
 	LOCK_SCOPE(&s->lock);
 
 	s->full = true;
@@ -329,7 +333,7 @@ static void names_full(void *arg)
 /* A save shortens the record, which is in memory. */
 static void *keeper_main(void *arg)
 {
-	struct scan *s = arg;
+	struct scan *s = OBJECT(scan, arg);
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/magic.h"
 #include "common/base/size.h"
 #include "mount/daemon/command_words.h"
 
@@ -287,7 +288,7 @@ static int exchange_sizes(struct upgrade *u, struct error *err)
 
 void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct mount *m = arg;
+	struct mount *m = OBJECT(mount, arg);
 	struct upgrade u = {.m = m};
 	const char *program =
 		json_string_value(json_object_get(request, "program"));

@@ -335,7 +335,7 @@ static int warm_run(struct warm *k, const json_t *paths, struct error *err)
 void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct warm k = {
-		.of = arg,
+		.of = OBJECT(warming, arg),
 		.conn = conn,
 		.lock = LOCK_INIT(RANK_WARM),
 	};

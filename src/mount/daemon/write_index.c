@@ -18,12 +18,14 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/escape.h"
+#include "common/base/magic.h"
 
 #define PROGRESS_NS (200 * NS_PER_MS)
 
 /* The parts of a mount that a listing needs; one thread builds and frees them.
  */
 struct index_job {
+	uint32_t magic;
 	struct stack *stack;
 	struct timers *timers;
 	struct counters counters;
@@ -88,7 +90,7 @@ static int open_tree(struct index_job *l, struct error *err)
 
 static void *walk_main(void *arg)
 {
-	struct index_job *l = arg;
+	struct index_job *l = OBJECT(index_job, arg);
 
 	l->status = tree_walk(l->tree, NODE_ROOT, false, &l->result);
 	return NULL;
@@ -260,6 +262,7 @@ static void index_job_free(struct index_job *l)
 	if (l->timers)
 		timers_free(l->timers);
 	stack_free(l->stack);
+	MAGIC_END(l);
 	free(l);
 }
 
@@ -271,6 +274,7 @@ int daemon_index(const struct stack_config *source, FILE *out,
 
 	if (!l)
 		return error_set(err, -ENOMEM, "%m");
+	MAGIC_BEGIN(l, index_job);
 	rc = stack_new(&l->stack, source, false, err);
 	if (rc == 0)
 		rc = open_tree(l, err);

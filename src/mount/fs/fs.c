@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /* Wakes a worker from read(2); nothing else in the daemon uses it. */
 #define WAKE_SIGNAL SIGUSR1
@@ -47,7 +48,7 @@ static void wait_for_all(struct fs *fs)
 
 static void *worker_main(void *arg)
 {
-	struct fs *fs = arg;
+	struct fs *fs = OBJECT(fs, arg);
 	struct fuse_buf buf = {0};
 	struct fs_poll poll;
 
@@ -348,7 +349,7 @@ void fs_free(struct fs *fs)
 
 	if (!fs)
 		return;
-	w = pthread_getspecific(fs->worker_key);
+	w = pthread_getspecific(fs->worker_key); /* NULL: it was none */
 	if (w) {
 		(void)pthread_setspecific(fs->worker_key, NULL);
 		fs_worker_free(w);
@@ -358,6 +359,7 @@ void fs_free(struct fs *fs)
 	(void)pthread_cond_destroy(&fs->cond);
 	(void)pthread_mutex_destroy(&fs->lock);
 	gathers_release(&fs->gathers);
+	MAGIC_END(fs);
 	free(fs);
 }
 
@@ -372,6 +374,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 	fs = calloc(1, sizeof(*fs));
 	if (!fs)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
+	MAGIC_BEGIN(fs, fs);
 	fs->config = *config;
 	rc = -pthread_key_create(&fs->worker_key, fs_worker_free);
 	if (rc < 0) {

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 #include "mount/fs/fs.h"
 #include "mount/fs/fs_session_impl.h"
 
@@ -38,6 +39,7 @@ struct gathers {
 };
 
 struct fs {
+	uint32_t magic;
 	struct fs_config config; /* set once; strings owned */
 	struct fuse_session *se; /* set once */
 	struct gathers gathers;
@@ -69,6 +71,7 @@ struct fs_reader {
 
 /* The data of a thread that answers requests. */
 struct fs_worker {
+	uint32_t magic;
 	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
 	struct store_scratch *scratch;
 	struct fs_read *spare; /* so that a hit allocates nothing */
@@ -80,6 +83,7 @@ struct fs_worker {
  * the request answers it, once; its memory stays until then.
  */
 struct parked {
+	uint32_t magic;
 	fuse_req_t req;
 	atomic_bool answered;
 	atomic_bool armed; /* an interrupt may answer it */

@@ -45,7 +45,7 @@ static bool is_dying(pid_t pid)
 
 static void on_interrupt(fuse_req_t req, void *data)
 {
-	struct parked *p = data;
+	struct parked *p = OBJECT(parked, data);
 
 	if (!atomic_load(&p->armed) || !is_dying(fuse_req_ctx(req)->pid))
 		return;
@@ -55,6 +55,7 @@ static void on_interrupt(fuse_req_t req, void *data)
 
 void parked_init(struct parked *p, fuse_req_t req)
 {
+	MAGIC_BEGIN(p, parked);
 	p->req = req;
 	atomic_init(&p->answered, false);
 	atomic_init(&p->armed, false);

@@ -23,17 +23,25 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define SLOTS 8192u
+#define SLOTS 8191u
 #define SLOT_BYTES ((size_t)512)
-#define JOURNAL_BYTES (SLOTS * SLOT_BYTES)
+#define JOURNAL_BYTES ((SLOTS + 1) * SLOT_BYTES)
+#define JOURNAL_MAGIC "refrjrnl"
+#define JOURNAL_VERSION 1
 #define JOURNAL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* Uniques grow, so that those of requests that are near in time are apart. */
 #define PLACES 65536u
 #define PLACES_PROBED 64u
 
+/* Behind the slots. */
+struct journal_tail {
+	char magic[8];
+	uint32_t version;
+};
+
 struct journal {
-	unsigned char *map; /* SLOTS of SLOT_BYTES, each a request */
+	unsigned char *map; /* SLOTS of SLOT_BYTES, each a request; the tail */
 	int fd;
 	atomic_uint rotor;
 	atomic_bool taken[SLOTS];	 /* by a worker, or in use */
@@ -44,6 +52,11 @@ struct journal {
 static struct fuse_in_header *slot_head(const struct journal *j, unsigned slot)
 {
 	return (struct fuse_in_header *)(j->map + slot * SLOT_BYTES);
+}
+
+static struct journal_tail *journal_tail(const struct journal *j)
+{
+	return (struct journal_tail *)(j->map + SLOTS * SLOT_BYTES);
 }
 
 /* -- Slots ---------------------------------------------------------------- */
@@ -143,7 +156,7 @@ ssize_t journal_receive(struct journal *j, int fd, void *buffer)
 static ssize_t journal_writev(
 	int fd, struct iovec *iov, int count, void *userdata)
 {
-	const struct fs *fs = userdata;
+	const struct fs *fs = OBJECT(fs, userdata);
 	const struct fuse_out_header *out = iov[0].iov_base;
 	uint64_t unique = out->unique;
 	ssize_t n = writev(fd, iov, count);
@@ -239,6 +252,7 @@ static struct journal *journal_of(int fd)
 
 struct journal *journal_new(void)
 {
+	struct journal *j;
 	int fd = memfd_create(
 		"refrain-requests", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -249,11 +263,17 @@ struct journal *journal_new(void)
 		(void)close(fd);
 		return NULL;
 	}
-	return journal_of(fd);
+	j = journal_of(fd);
+	if (j) {
+		memcpy(journal_tail(j)->magic, JOURNAL_MAGIC, 8);
+		journal_tail(j)->version = JOURNAL_VERSION;
+	}
+	return j;
 }
 
 struct journal *journal_open(int fd)
 {
+	struct journal *j;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
@@ -262,7 +282,13 @@ struct journal *journal_open(int fd)
 		(void)close(fd);
 		return NULL;
 	}
-	return journal_of(fd);
+	j = journal_of(fd);
+	if (!j ||
+		(memcmp(journal_tail(j)->magic, JOURNAL_MAGIC, 8) == 0 &&
+			journal_tail(j)->version == JOURNAL_VERSION))
+		return j;
+	journal_free(j);
+	return NULL;
 }
 
 int journal_fd(const struct journal *j)

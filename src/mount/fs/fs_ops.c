@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/feature.h"
+#include "common/base/magic.h"
 #include "common/control/talk.h"
 #include "mount/names/tree.h"
 
@@ -71,7 +72,7 @@ static void name_done(
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	struct name_read *n = malloc(sizeof(*n));
 	struct node_info info;
 	int rc;
@@ -91,7 +92,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 
 	manifest_unref(fs->config.manifest, fs_node(&fs->config, ino), nlookup);
 	fuse_reply_none(req);
@@ -100,7 +101,7 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 static void op_forget_multi(
 	fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 
 	for (size_t i = 0; i < count; i++)
 		manifest_unref(fs->config.manifest,
@@ -114,7 +115,7 @@ static void op_forget_multi(
 static void op_getattr(
 	fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	struct node_info info;
 	struct stat st;
 
@@ -132,7 +133,7 @@ static void op_getattr(
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	char target[MANIFEST_PATH_MAX];
 	int rc = manifest_target(fs->config.manifest, fs_node(&fs->config, ino),
 		target, sizeof(target));
@@ -145,7 +146,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	struct manifest_totals t;
 	struct statvfs st;
 
@@ -174,7 +175,7 @@ static void reply_xattr(
 static void op_getxattr(
 	fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	const char *control = fs->config.control;
 
 	if (ino != FUSE_ROOT_ID || strcmp(name, TALK_XATTR) != 0)
@@ -195,7 +196,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 static void reply_open(fuse_req_t req, struct fuse_file_info *fi)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 
 	if (fs->stateless) {
 		(void)fuse_reply_err(req, ENOSYS);
@@ -333,7 +334,7 @@ static void init_repeat(struct fs *fs, struct fuse_conn_info *conn)
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct fs *fs = userdata;
+	struct fs *fs = OBJECT(fs, userdata);
 
 	if (session_connection(fs->config.session) >= 0) {
 		init_repeat(fs, conn);

@@ -286,8 +286,10 @@ void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
 {
 	struct fs_worker *w = calloc(1, sizeof(*w));
 
-	if (w)
+	if (w) {
+		MAGIC_BEGIN(w, fs_worker);
 		w->scratch = store_scratch_new();
+	}
 	if (w && w->scratch) {
 		fs_read_run(ask, w, req);
 	} else {
@@ -316,7 +318,7 @@ static bool hook_answers(const struct asked *ask, fuse_req_t req)
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	const struct fs_config *c = &fs->config;
 	struct fs_worker *w = fs_worker(fs);
 	struct asked ask = {.fs = fs,

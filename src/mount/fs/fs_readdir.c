@@ -127,7 +127,7 @@ static void listed(struct tree_wait *w, int status)
 static void op_readdir(
 	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 	struct dir_read *d = malloc(sizeof(*d) + size);
 	struct node_info info;
 	int rc;

@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 #include "common/base/proc.h"
 #include "mount/store/store.h"
 
@@ -19,10 +20,11 @@ struct fs_worker *fs_worker(struct fs *fs)
 	struct fs_worker *w = pthread_getspecific(fs->worker_key);
 
 	if (w)
-		return w;
+		return OBJECT(fs_worker, w);
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
+	MAGIC_BEGIN(w, fs_worker);
 	w->scratch = store_scratch_new();
 	if (!w->scratch || pthread_setspecific(fs->worker_key, w) != 0) {
 		fs_worker_free(w);
@@ -33,11 +35,12 @@ struct fs_worker *fs_worker(struct fs *fs)
 
 void fs_worker_free(void *worker)
 {
-	struct fs_worker *w = worker;
+	struct fs_worker *w = OBJECT(fs_worker, worker);
 
 	store_scratch_free(w->scratch);
 	free(w->spare);
 	free(w->gather);
+	MAGIC_END(w);
 	free(w);
 }
 
@@ -62,7 +65,7 @@ pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 
 void fs_reply_error(fuse_req_t req, int status)
 {
-	const struct fs *fs = fuse_req_userdata(req);
+	const struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 
 	COUNT(fs->config.counters, reader_errors);
 	(void)fuse_reply_err(req, -status); /* nobody else to tell */

@@ -30,6 +30,7 @@
 #include "common/base/cond.h"
 #include "common/base/list.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /* Pages stay at least this long, unless this many bytes above the bound are
  * waiting. */
@@ -76,6 +77,7 @@ struct passed {
 };
 
 struct pages {
+	uint32_t magic;
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
 	uint64_t keep_bytes;	    /* the thread: these may stay for KEEP_NS */
@@ -230,7 +232,7 @@ static void drop_oldest(struct pages *p)
 static void drop_next(void *arg, const struct cache_item *item)
 {
 	struct passed *i = calloc(1, sizeof(*i));
-	struct pages *p = arg;
+	struct pages *p = OBJECT(pages, arg);
 
 	if (!i)
 		return;
@@ -264,7 +266,7 @@ static void pages_look(struct pages *p)
 
 static void *pages_main(void *arg)
 {
-	struct pages *p = arg;
+	struct pages *p = OBJECT(pages, arg);
 	const struct pages_keeper *k = p->config.keeper;
 
 	/*
@@ -360,6 +362,7 @@ int pages_new(struct pages **out, const struct pages_config *config,
 
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
+	MAGIC_BEGIN(p, pages);
 	p->config = *config;
 	lock_init(&p->lock, RANK_PAGES);
 	cond_init(&p->cond);
@@ -392,5 +395,6 @@ void pages_free(struct pages *p)
 		free(CONTAINER_OF(l, struct passed, link));
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&p->lock);
+	MAGIC_END(p);
 	free(p);
 }

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 #define PATIENCE_NS (2 * NS_PER_S)
 
@@ -38,7 +39,7 @@ static void act(struct tree *t, const struct tree_event *e)
 
 static void *tree_main(void *arg)
 {
-	struct tree *t = arg;
+	struct tree *t = OBJECT(tree, arg);
 
 	pthread_mutex_lock(&t->lock);
 	for (;;) {
@@ -106,6 +107,7 @@ int tree_new(
 
 	if (!t)
 		return error_set(err, -ENOMEM, "cannot make the tree: %m");
+	MAGIC_BEGIN(t, tree);
 	t->config = *config;
 	if (t->config.patience_ns == 0)
 		t->config.patience_ns = PATIENCE_NS;
@@ -153,5 +155,6 @@ void tree_free(struct tree *t)
 	(void)pthread_cond_destroy(&t->event_cond); /* nobody is left */
 	(void)pthread_cond_destroy(&t->done_cond);
 	(void)pthread_mutex_destroy(&t->lock);
+	MAGIC_END(t);
 	free(t);
 }

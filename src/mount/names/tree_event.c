@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 
 uint64_t tree_now_s(void)
 {
@@ -48,7 +49,7 @@ static void count_event(struct tree *t, const struct manifest_event *ev)
 
 void tree_on_event(void *arg, const struct manifest_event *ev)
 {
-	struct tree *t = arg;
+	struct tree *t = OBJECT(tree, arg);
 	size_t len = strlen(ev->name) + 1;
 	struct tree_event *e;
 

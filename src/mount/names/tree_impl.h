@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/base/magic.h"
 #include "mount/names/tree.h"
 
 /* A consequence of a change, to be acted on by the tree's thread. */
@@ -20,6 +21,7 @@ struct tree_event {
 };
 
 struct tree {
+	uint32_t magic;
 	struct tree_config config; /* set once */
 	pthread_t thread;	   /* set once */
 	pthread_mutex_t lock;	   /* guards all below */

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "mount/plan/plan_impl.h"
 
 #define SLACK_MIN 256u
@@ -22,6 +23,7 @@ int plans_new(struct plans **out, const struct plans_config *config)
 
 	if (!ps)
 		return -ENOMEM;
+	MAGIC_BEGIN(ps, plans);
 	ps->config = *config;
 	ps->window_bytes = cache_ahead_bytes(config->cache);
 	lock_init(&ps->lock, RANK_PLANS);
@@ -48,6 +50,7 @@ void plans_free(struct plans *ps)
 	(void)pthread_cond_destroy(&ps->work_cond);  /* nobody is left */
 	(void)pthread_cond_destroy(&ps->done_cond);
 	(void)pthread_mutex_destroy(&ps->lock);
+	MAGIC_END(ps);
 	free(ps);
 }
 

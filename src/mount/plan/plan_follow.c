@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "mount/plan/plan_impl.h"
 
 /* Positions that are looked at before others get the lock. */
@@ -402,7 +403,7 @@ static void plan_wait_for_work(struct plans *ps, bool full)
 
 void *follow_main(void *arg)
 {
-	struct plans *ps = arg;
+	struct plans *ps = OBJECT(plans, arg);
 	enum issue_step step;
 
 	pthread_mutex_lock(&ps->lock);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "common/base/list.h"
+#include "common/base/magic.h"
 #include "mount/plan/plan_order_impl.h"
 #include "mount/plan/plan.h"
 
@@ -76,6 +77,7 @@ struct plan {
 #define HELD_BUCKETS 4096u
 
 struct plans {
+	uint32_t magic;
 	struct plans_config config; /* set once */
 	uint64_t window_bytes;	    /* set once; of planned items in memory */
 	pthread_mutex_t lock;

@@ -18,6 +18,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/format/entry.h"
 #include "mount/store/store_impl.h"
 
@@ -99,6 +100,7 @@ static void free_store(struct store *s, bool undo)
 	entries_free(s->entries);
 	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
 	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */
+	MAGIC_END(s);
 	free(s);
 }
 
@@ -109,6 +111,7 @@ static struct store *new_store(
 
 	if (!s)
 		return NULL;
+	MAGIC_BEGIN(s, store);
 	s->counters = counters;
 	s->events = config->events;
 	s->verify = config->verify;
@@ -176,7 +179,7 @@ void store_wait_ready(struct store *s)
 
 static void charge_ref(void *arg, const struct entry_ref *ref)
 {
-	struct store *s = arg;
+	struct store *s = OBJECT(store, arg);
 
 	tier_charge(&s->tiers[ref->tier], ref->item_bytes);
 }

@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "common/base/magic.h"
 #include "mount/store/entry_table_impl.h"
 #include "mount/store/store.h"
 #include "mount/store/tier_impl.h"
 
 struct store {
+	uint32_t magic;
 	/* Set once, by store_open(). */
 	struct counters *counters;
 	const struct event_sink *events; /* or NULL */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/magic.h"
 #include "common/format/entry.h"
 #include "mount/store/tier_identity_impl.h"
 #include "mount/store/store_impl.h"
@@ -81,6 +82,7 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 
 /* The scan of one tier; shared by the threads that read it. */
 struct tier_scan {
+	uint32_t magic;
 	struct store *s;	   /* set once */
 	size_t tier;		   /* set once */
 	_Atomic unsigned int next; /* relaxed: the sub-directory to read next */
@@ -88,7 +90,7 @@ struct tier_scan {
 
 static void *scan_subdirs(void *arg)
 {
-	struct tier_scan *scan = arg;
+	struct tier_scan *scan = OBJECT(tier_scan, arg);
 	struct store *s = scan->s;
 	int rc;
 
@@ -110,7 +112,8 @@ static void *scan_subdirs(void *arg)
 /* Tiers are read in order, so the copy in the faster tier stays. */
 static void scan_tier(struct store *s, size_t tier)
 {
-	struct tier_scan scan = {.s = s, .tier = tier};
+	struct tier_scan scan = {
+		.magic = MAGIC_tier_scan, .s = s, .tier = tier};
 	pthread_t helpers[SCAN_HELPERS];
 	unsigned int n = 0;
 
@@ -125,7 +128,7 @@ static void scan_tier(struct store *s, size_t tier)
 
 void *store_scan(void *arg)
 {
-	struct store *s = arg;
+	struct store *s = OBJECT(store, arg);
 
 	for (size_t i = 0; i < s->ntiers; i++) {
 		empty_tmp(s, &s->tiers[i]);

@@ -78,7 +78,7 @@ struct fault_request {
 
 static struct fault *fault_of(struct origin *o)
 {
-	return (struct fault *)(void *)o;
+	return (struct fault *)(void *)layer_of(o);
 }
 
 static int fault_spec_parse(

@@ -16,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
+#include "common/base/magic.h"
 #ifdef HAVE_REMOTE
 #include "origin/object/object.h"
 #endif
@@ -61,7 +62,7 @@ static int given_read(int fd, char **text, size_t *bytes)
 
 static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
 {
-	struct stack *s = arg;
+	struct stack *s = OBJECT(stack, arg);
 	CLEANUP_FD int fd = -1;
 	int rc;
 
@@ -84,7 +85,7 @@ static int given_fits(void *arg, const char *path, uint64_t size_bytes,
 	uint64_t until_ns, struct error *err)
 {
 #ifdef HAVE_REMOTE
-	const struct stack *s = arg;
+	const struct stack *s = OBJECT(stack, arg);
 	uint64_t found;
 	int rc = object_size(s->remote, path, until_ns, &found, err);
 
@@ -101,14 +102,14 @@ static int given_fits(void *arg, const char *path, uint64_t size_bytes,
 
 static bool given_known(void *arg, const char *path, struct file_attr *attr)
 {
-	const struct stack *s = arg;
+	const struct stack *s = OBJECT(stack, arg);
 
 	return s->names.known(s->names.arg, path, attr);
 }
 
 static void given_failed(void *arg, const struct error *why)
 {
-	const struct stack *s = arg;
+	const struct stack *s = OBJECT(stack, arg);
 	struct event e = {.kind = EVENT_INDEX_UNUSABLE, .text = why->msg};
 
 	event_report(s->events, &e);

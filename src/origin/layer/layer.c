@@ -47,6 +47,7 @@ int layer_init(struct layer *l, const struct origin_ops *ops,
 
 	if (rc < 0)
 		return rc;
+	MAGIC_BEGIN(l, layer);
 	l->inner = inner;
 	l->ops = (struct origin_ops){
 		.file_new = ops->file_new ? ops->file_new : pass_file_new,
@@ -76,6 +77,7 @@ bool layer_release(struct layer *l)
 	l->late = NULL;
 	if (!origin_free(l->inner))
 		return false;
+	MAGIC_END(l);
 	pthread_cond_destroy(&l->quiet);
 	pthread_mutex_destroy(&l->lock);
 	return true;

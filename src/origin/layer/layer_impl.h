@@ -12,11 +12,13 @@
 #include <stdbool.h>
 
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "origin/local/late_answers.h"
 #include "origin/origin.h"
 
 struct layer {
 	struct origin base; /* the first member of a layer's struct, too */
+	uint32_t magic;
 	/* Set once. */
 	struct origin_ops ops;
 	struct origin *inner;
@@ -30,7 +32,7 @@ struct layer {
 
 static inline struct layer *layer_of(struct origin *o)
 {
-	return (struct layer *)(void *)o;
+	return OBJECT(layer, o);
 }
 
 /*

@@ -57,7 +57,7 @@ struct named_job {
 
 static struct named *named_of(struct origin *o)
 {
-	return (struct named *)(void *)o;
+	return (struct named *)(void *)layer_of(o);
 }
 
 static struct file_attr named_attr(

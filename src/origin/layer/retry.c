@@ -35,7 +35,7 @@
 
 static struct retry *retry_of(struct origin *o)
 {
-	return (struct retry *)(void *)o;
+	return (struct retry *)(void *)layer_of(o);
 }
 
 /* -- Requests -------------------------------------------------------------- */

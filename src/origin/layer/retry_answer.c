@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /* An attempt's time is extended by at least one part in so many. */
 #define EXTENDED_SHARE 16u
@@ -66,7 +67,8 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 
 void retry_done(struct origin_request *in, int status)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.req);
+	struct attempt *a =
+		OBJECT(attempt, CONTAINER_OF(in, struct attempt, in.req));
 	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = NULL;
@@ -146,7 +148,8 @@ static void call_end(struct retry_request *q)
 void retry_read_data(
 	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
+	struct attempt *a =
+		OBJECT(attempt, CONTAINER_OF(in, struct attempt, in.read));
 	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
@@ -169,7 +172,8 @@ void retry_read_data(
 void retry_list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
+	struct attempt *a =
+		OBJECT(attempt, CONTAINER_OF(in, struct attempt, in.list));
 	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
@@ -188,7 +192,8 @@ void retry_list_batch(
 
 void retry_list_restart(struct origin_list *in)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
+	struct attempt *a =
+		OBJECT(attempt, CONTAINER_OF(in, struct attempt, in.list));
 	struct retry_request *q = a->q;
 	struct origin_request *outer = call_begin(a);
 

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /* Delay before checking again an attempt that was due during a callback. */
 #define BUSY_NS (5 * NS_PER_MS)
@@ -77,6 +78,7 @@ static struct attempt *attempt_new(struct retry_request *q)
 	ASSERT_HELD(&q->o->layer.lock);
 	if (!a)
 		return NULL;
+	MAGIC_BEGIN(a, attempt);
 	a->q = q;
 	a->refs = 1;
 	any_copy(&a->in, q->outer);
@@ -103,6 +105,7 @@ void retry_attempt_put(struct attempt *a)
 	ASSERT_HELD(&q->o->layer.lock);
 	if (--a->refs > 0)
 		return;
+	MAGIC_END(a);
 	free(a);
 	retry_put(q);
 }

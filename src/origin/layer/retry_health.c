@@ -106,7 +106,7 @@ void retry_given_up(const struct retry_request *q, int cause)
 
 void origin_retry_health(struct origin *base, struct origin_health *health)
 {
-	struct retry *o = (struct retry *)(void *)base;
+	struct retry *o = (struct retry *)(void *)layer_of(base);
 	uint64_t now_ns = clock_now_ns(), since_ns;
 
 	LOCK_SCOPE(&o->layer.lock);

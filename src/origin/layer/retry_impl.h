@@ -55,6 +55,7 @@ struct retry_request {
 
 /* One try. The inner origin is called without the lock. */
 struct attempt {
+	uint32_t magic;
 	struct retry_request *q; /* holds a reference */
 	unsigned refs; /* lock: until it is answered, and during each call */
 	bool started;  /* lock */

@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/base/mountinfo.h"
 #include "common/base/path.h"
 #ifdef HAVE_REMOTE
@@ -192,6 +193,7 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 
 	if (!s)
 		return error_set(err, -ENOMEM, "%m");
+	MAGIC_BEGIN(s, stack);
 	s->config = *config;
 	s->kept = kept;
 	lock_init(&s->lock, RANK_STACK);
@@ -216,6 +218,7 @@ void stack_free(struct stack *s)
 	free(s->index);
 	free(s->dataset);
 	free(s->name);
+	MAGIC_END(s);
 	free(s);
 }
 

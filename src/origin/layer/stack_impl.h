@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "common/base/magic.h"
 #include "origin/layer/stack.h"
 
 struct stack {
+	uint32_t magic;
 	struct stack_config config; /* set once */
 	char *name;		    /* set once */
 	char *dataset;		    /* set once */

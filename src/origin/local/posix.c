@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/feature.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/base/timer.h"
 
 #define RING_DEPTH 512
@@ -36,12 +37,13 @@ static void release(struct posix *p)
 	posix_free_buffers(p);
 	posix_root_close(p);
 	pthread_mutex_destroy(&p->lock);
+	MAGIC_END(p);
 	free(p);
 }
 
 static bool posix_free(struct origin *o)
 {
-	struct posix *p = (struct posix *)(void *)o;
+	struct posix *p = OBJECT(posix, o);
 	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
 	uint64_t now_ns;
 	bool ended;
@@ -69,7 +71,7 @@ static bool posix_free(struct origin *o)
 
 static void posix_start(struct origin *o, struct origin_request *q)
 {
-	struct posix *p = (struct posix *)(void *)o;
+	struct posix *p = OBJECT(posix, o);
 
 	if (q->op == ORIGIN_READ)
 		posix_read(p, origin_read_of(q));
@@ -122,6 +124,7 @@ static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
 
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot open '%s': %m", dir);
+	MAGIC_BEGIN(p, posix);
 	origin_init(&p->base, &posix_ops, &traits);
 	p->root_fd = -1;
 	p->direct = feature_enabled("direct_io");

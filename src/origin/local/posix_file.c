@@ -25,6 +25,7 @@
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 static void close_now(struct thread_job *job)
 {
@@ -74,7 +75,7 @@ struct origin_file *posix_file_new(struct origin *o, const char *path)
 
 	if (!f)
 		return NULL;
-	f->p = (struct posix *)(void *)o;
+	f->p = OBJECT(posix, o);
 	f->refs = 1;
 	f->bad = beneath_check(path);
 	list_init(&f->waiting);
@@ -84,7 +85,7 @@ struct origin_file *posix_file_new(struct origin *o, const char *path)
 
 void posix_file_free(struct origin *o, struct origin_file *f)
 {
-	struct posix *p = (struct posix *)(void *)o;
+	struct posix *p = OBJECT(posix, o);
 	LOCK_SCOPE(&p->lock);
 
 	posix_file_put(f);

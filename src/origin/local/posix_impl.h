@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "common/base/magic.h"
 #include "common/base/thread_pool.h"
 #include "common/base/uring.h"
 #include "origin/local/late_answers.h"
@@ -24,6 +25,7 @@ struct posix_root {
 
 struct posix {
 	struct origin base;
+	uint32_t magic;
 	char *dir;	    /* set once: absolute */
 	int root_fd;	    /* set once, O_PATH; its target: see posix_root.c */
 	struct uring *ring; /* reads */

@@ -22,6 +22,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /*
  * No read begins while the version that it wants is younger than this. write(2)
@@ -345,7 +346,7 @@ static struct uring_op *detach(struct posix_read *pr, bool *waited)
 
 void posix_abandon(struct origin *o, struct origin_read *r)
 {
-	struct posix *p = (struct posix *)(void *)o;
+	struct posix *p = OBJECT(posix, o);
 	struct posix_read *pr;
 	struct uring_op *op;
 	bool waited;

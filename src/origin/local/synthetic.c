@@ -17,6 +17,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/hash.h"
+#include "common/base/magic.h"
 #include "common/base/thread_pool.h"
 #include "common/base/words.h"
 #include "origin/local/late_answers.h"
@@ -34,6 +35,7 @@
 
 struct synthetic {
 	struct origin base;
+	uint32_t magic;
 	/* All set once. */
 	struct thread_pool *pool;
 	struct late *late;
@@ -57,7 +59,7 @@ struct job {
 
 static struct synthetic *synthetic_of(struct origin *o)
 {
-	return (struct synthetic *)(void *)o;
+	return OBJECT(synthetic, o);
 }
 
 /* -- Bytes ----------------------------------------------------------------- */
@@ -303,6 +305,7 @@ static bool synthetic_free(struct origin *o)
 	late_free(s->late);
 	if (!thread_pool_free(s->pool, UINT64_MAX / 4))
 		return false;
+	MAGIC_END(s);
 	free(s);
 	return true;
 }
@@ -379,6 +382,7 @@ int origin_synthetic_new(
 
 	if (!s)
 		return error_set(err, -ENOMEM, "synthetic: %m");
+	MAGIC_BEGIN(s, synthetic);
 	origin_init(&s->base, &synthetic_ops, &traits);
 	rc = parse_spec(s, spec, err);
 	if (!rc) {

@@ -13,6 +13,7 @@
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "origin/object/s3_list_impl.h"
 #include "origin/object/http_names_impl.h"
 #include "origin/object/site_impl.h"
@@ -86,6 +87,7 @@ static bool object_free(struct origin *o)
 	site_release(r);
 	free(r->witness);
 	pthread_mutex_destroy(&r->lock);
+	MAGIC_END(r);
 	free(r);
 	return true;
 }
@@ -128,7 +130,7 @@ static const char *ca_file(void)
 
 static void renewal_ended(void *arg, const char *why)
 {
-	struct object_origin *r = arg;
+	struct object_origin *r = OBJECT(object_origin, arg);
 	struct event e = {.kind = why ? EVENT_CREDENTIALS_FAILED
 				      : EVENT_CREDENTIALS_RENEWED,
 		.text = why,
@@ -190,6 +192,7 @@ int object_new(struct origin **out, const char *source,
 		.memory_share = MEMORY_SHARE,
 		.asks_whole = true,
 	};
+	MAGIC_BEGIN(r, object_origin);
 	r->counters = config->counters;
 	r->events = config->events;
 	r->payer = config->requester_pays;

@@ -15,6 +15,7 @@
 
 #include "common/base/err.h"
 #include "common/base/events.h"
+#include "common/base/magic.h"
 #include "origin/origin.h"
 #include "origin/web/web.h"
 #include "origin/object/object.h"
@@ -24,6 +25,7 @@
 
 struct object_origin {
 	struct origin base;
+	uint32_t magic;
 	/* Set once. */
 	struct loops *loops;
 	struct counters *counters;
@@ -244,7 +246,7 @@ void object_abandon(struct origin *o, struct origin_read *r);
 
 static inline struct object_origin *object_of(struct origin *o)
 {
-	return (struct object_origin *)(void *)o;
+	return OBJECT(object_origin, o);
 }
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "origin/peer/peer.h"
 
 #define ADDRESS_PORT_TEXT 6
@@ -20,6 +21,7 @@
 enum address_state { ADDRESS_UNKNOWN, ADDRESS_SOUGHT, ADDRESS_THERE };
 
 struct address {
+	uint32_t magic;
 	char node[PEER_NAME_MAX + 1]; /* set once, these two */
 	char port[ADDRESS_PORT_TEXT];
 	pthread_mutex_t lock; /* guards the rest */
@@ -117,6 +119,7 @@ static void address_unref(struct address *a)
 	if (!last)
 		return;
 	(void)pthread_mutex_destroy(&a->lock);
+	MAGIC_END(a);
 	free(a);
 }
 
@@ -127,6 +130,7 @@ int address_new(struct address **out, const char *host)
 
 	if (!a)
 		return -ENOMEM;
+	MAGIC_BEGIN(a, address);
 	lock_init(&a->lock, RANK_ADDRESS);
 	a->refs = 1;
 	if (host[0] == '/') {
@@ -149,7 +153,7 @@ void address_free(struct address *a)
 
 static void *address_main(void *arg)
 {
-	struct address *a = arg;
+	struct address *a = OBJECT(address, arg);
 	int rc = address_look(a, 0);
 
 	pthread_mutex_lock(&a->lock);

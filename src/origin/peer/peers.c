@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "common/format/key.h"
 #include "origin/peer/peer_address_impl.h"
 #include "origin/peer/peer_push_impl.h"
@@ -35,7 +36,8 @@ struct peers_end {
 
 struct peers {
 	struct provider provider; /* first */
-	size_t n;		  /* set once, as those to seed */
+	uint32_t magic;
+	size_t n; /* set once, as those to seed */
 	struct peer_host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
@@ -88,7 +90,8 @@ static void peers_begin_read(struct post *post)
 
 static void peers_read(struct provider *s, struct provider_read *r)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, provider);
+	struct peers *p =
+		OBJECT(peers, CONTAINER_OF(s, struct peers, provider));
 	struct reading *g = calloc(1, sizeof(*g));
 
 	if (!g) {
@@ -114,7 +117,8 @@ static void peers_read(struct provider *s, struct provider_read *r)
  */
 static void peers_abandon(struct provider *s, struct provider_read *r)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, provider);
+	struct peers *p =
+		OBJECT(peers, CONTAINER_OF(s, struct peers, provider));
 
 	pthread_mutex_lock(&p->lock);
 	LIST_FOREACH(l, &p->active) {
@@ -136,7 +140,8 @@ static void peers_begin_push(struct post *post)
 
 static void peers_push(struct provider *s, struct provider_push *push)
 {
-	struct peers *p = CONTAINER_OF(s, struct peers, provider);
+	struct peers *p =
+		OBJECT(peers, CONTAINER_OF(s, struct peers, provider));
 	struct push_job *j = calloc(1, sizeof(*j));
 
 	if (!j) {
@@ -280,7 +285,7 @@ static void peers_on_event(struct loop *l, uint64_t data, uint32_t events)
 
 static void *peers_main(void *arg)
 {
-	struct peers *p = arg;
+	struct peers *p = OBJECT(peers, arg);
 	struct list ended;
 
 	list_init(&ended);
@@ -364,6 +369,7 @@ static void peers_free(struct peers *p)
 	trusts_free(p->trusts);
 	loop_release(&p->loop);
 	(void)pthread_mutex_destroy(&p->lock);
+	MAGIC_END(p);
 	free(p);
 }
 
@@ -373,6 +379,7 @@ static struct peers *peers_new(const struct peers_config *config)
 
 	if (!p)
 		return NULL;
+	MAGIC_BEGIN(p, peers);
 	p->provider.ops = &peers_ops;
 	p->provider.traits = (struct provider_traits){
 		.request_bytes = READ_UNITS * UNIT_BYTES,

@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 #include "origin/web/creds_fetch_impl.h"
 
 /* Renew this long before the end, or after 3/4 of a shorter life. */
@@ -30,6 +31,7 @@
 enum creds_kind { ENVIRONMENT, WEB_IDENTITY, PROFILE, CONTAINER, INSTANCE };
 
 struct creds {
+	uint32_t magic;
 	/* Set once. */
 	char *profile, *ca_file, *region;
 	_Atomic uint64_t *renewed;
@@ -262,7 +264,7 @@ static bool must_renew(const struct creds *c)
 
 static void *renew_main(void *arg)
 {
-	struct creds *c = arg;
+	struct creds *c = OBJECT(creds, arg);
 	LOCK_SCOPE(&c->lock);
 
 	while (!c->stop) {
@@ -338,6 +340,7 @@ int creds_new(struct creds **out, const struct creds_config *config,
 
 	if (!c)
 		return error_set(err, -ENOMEM, "%m");
+	MAGIC_BEGIN(c, creds);
 	c->profile = copy_of(config->profile);
 	c->ca_file = copy_of(config->ca_file);
 	c->region = copy_of(config->region);
@@ -384,5 +387,6 @@ void creds_free(struct creds *c)
 	free(c->ca_file);
 	free(c->region);
 	OPENSSL_cleanse(c, sizeof(*c));
+	MAGIC_END(c);
 	free(c);
 }

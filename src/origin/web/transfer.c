@@ -13,6 +13,7 @@
 #include <openssl/x509_vfy.h>
 
 #include "common/base/clock.h"
+#include "common/base/magic.h"
 
 #define AGAIN_NS (20 * NS_PER_MS)
 /* An object of an ordinary size comes in one piece. */
@@ -29,7 +30,7 @@
 
 static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 {
-	struct transfer *t = arg;
+	struct transfer *t = OBJECT(transfer, arg);
 	struct web_loop *l = web_loop_of(t->loop);
 
 	n *= size;
@@ -51,7 +52,7 @@ static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 
 static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 {
-	struct transfer *t = arg;
+	struct transfer *t = OBJECT(transfer, arg);
 
 	n *= size;
 	if (t->state == SENT) /* no headers at all: HTTP/0.9 */
@@ -111,7 +112,7 @@ static bool is_resolved(const struct transfer *t)
  */
 static int look_up(void *state, void *reserved, void *arg)
 {
-	struct transfer *t = arg;
+	struct transfer *t = OBJECT(transfer, arg);
 	struct web_loop *l = web_loop_of(t->loop);
 	uint64_t now = clock_now_ns();
 
@@ -277,6 +278,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
 		(long)(t->stall_s ? t->stall_s
 				  : web_loop_of(t->loop)->e->config.stall_s));
+	MAGIC_BEGIN(t, transfer);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -305,6 +307,7 @@ void transfer_drop(struct transfer *t)
 	}
 	curl_slist_free_all(t->lines);
 	t->lines = NULL;
+	MAGIC_END(t);
 }
 
 static int send_now(struct web_loop *l, struct transfer *t)
@@ -367,7 +370,7 @@ static void reap_one(CURL *easy, CURLcode code)
 	int status;
 
 	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
-	t = (struct transfer *)(void *)private;
+	t = OBJECT(transfer, private);
 	status = status_of(t, code);
 	/* Complete, but its headers were none. */
 	if (status == 0 && t->state != ARRIVING)

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/magic.h"
 
 /* -- libcurl's wishes ------------------------------------------------------ */
 
@@ -35,7 +36,7 @@ static void acknowledge_at_once(curl_socket_t fd)
 static int on_socket(
 	CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
-	struct web_loop *l = arg;
+	struct web_loop *l = OBJECT(web_loop, arg);
 	uint32_t events = 0;
 
 	(void)easy;
@@ -55,7 +56,7 @@ static int on_socket(
 
 static int on_curl_timer(CURLM *multi, long ms, void *arg)
 {
-	struct web_loop *l = arg;
+	struct web_loop *l = OBJECT(web_loop, arg);
 
 	(void)multi;
 	l->curl_due_ns =
@@ -227,7 +228,7 @@ static void end_all(struct list *head)
 
 void *web_loop_main(void *arg)
 {
-	struct web_loop *l = arg;
+	struct web_loop *l = OBJECT(web_loop, arg);
 
 	open_multi(l);
 	while (loop_run_posts(&l->loop))

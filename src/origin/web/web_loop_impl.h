@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/base/magic.h"
 #include "origin/web/web_loops.h"
 #include "origin/web/throttle.h"
 
@@ -15,6 +16,7 @@
 #define TIMES_BUCKETS 256u
 
 struct web_loop {
+	uint32_t magic;
 	struct loop loop;
 	/* Set once. */
 	struct loops *e;

@@ -59,6 +59,7 @@ static int web_loop_begin(struct web_loop *l, struct loops *e)
 {
 	int rc = loop_init(&l->loop);
 
+	MAGIC_BEGIN(l, web_loop);
 	l->e = e;
 	list_init(&l->queue);
 	list_init(&l->paused);
@@ -82,6 +83,7 @@ static void web_loop_end(struct web_loop *l)
 	sign_key_wipe(&l->key);
 	bytes_release(&l->text.url);
 	bytes_release(&l->text.headers);
+	MAGIC_END(l);
 }
 
 void loops_free(struct loops *e)

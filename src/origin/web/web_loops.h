@@ -95,6 +95,7 @@ struct transfer_ops {
 };
 
 struct transfer {
+	uint32_t magic;
 	const struct transfer_ops *ops; /* set by the owner */
 	bool fresh;	  /* set by the owner: on a new connection */
 	unsigned stall_s; /* set by the owner: 0: that of the loops */
