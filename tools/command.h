@@ -54,4 +54,7 @@ int command_parse(const struct option_usage *usage, int argc, char **argv,
 /* Print "refrain: what: why" and return EXIT_FAILED. */
 int command_fail(const char *what, const struct error *err);
 
+/* share.c: print the shares of this user. */
+void shares_print(void);
+
 #endif

@@ -49,6 +49,7 @@ refrain_SOURCES = \
 	tools/serve.c \
 	tools/share.c \
 	tools/status.c \
+	tools/status_debug.c \
 	tools/status_prom.c \
 	tools/status_view.c tools/status_view.h \
 	tools/umount.c \

@@ -240,6 +240,13 @@ static int share_show(struct share_query *q)
 	return q->failed ? EXIT_FAILED : EXIT_OK;
 }
 
+void shares_print(void)
+{
+	struct share_query q = {.name = NULL};
+
+	(void)share_show(&q); /* it has said why it failed */
+}
+
 static int share_watch(struct share_query *q)
 {
 	const struct timespec second = {.tv_sec = 1};

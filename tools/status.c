@@ -13,7 +13,7 @@
 #include "status_view.h"
 
 struct status_args {
-	bool json, prometheus, watch;
+	bool json, prometheus, watch, debug;
 };
 
 #define FIELD(f) offsetof(struct status_args, f)
@@ -30,6 +30,15 @@ static const struct option_def status_table[] = {
 		.help = "Print everything in the Prometheus text format.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(prometheus),
+	},
+	{
+		.name = "debug",
+		.help = "Show what the mount is doing now: the oldest fills "
+			"and requests with their ages, the readers that wait, "
+			"plans, and this user's shares. With --json, one JSON "
+			"object.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(debug),
 	},
 	{
 		.name = "watch",
@@ -60,6 +69,25 @@ static void print(const struct status_args *args, const json_t *status)
 	} else {
 		status_print(status, NULL, 0);
 	}
+}
+
+static int show_debug(const struct status_args *args, struct ctl_client *client,
+	struct error *err)
+{
+	const json_t *debug;
+	json_t *reply = NULL;
+	int rc = ctl_request(client, json_pack("{s:s}", "cmd", "debug"),
+		STATUS_TIMEOUT_S, NULL, NULL, &reply, err);
+
+	if (rc < 0)
+		return rc;
+	debug = json_object_get(reply, "debug");
+	if (args->json)
+		ask_print_json(debug);
+	else
+		status_print_debug(debug);
+	json_decref(reply);
+	return 0;
 }
 
 static void redraw(const json_t *now, const json_t *before, double elapsed_s)
@@ -101,6 +129,8 @@ static int status_show(const struct status_args *args, const char *mountpoint,
 		return rc;
 	if (args->watch) {
 		rc = watch(client, err);
+	} else if (args->debug) {
+		rc = show_debug(args, client, err);
 	} else {
 		rc = ask_status(client, &status, err);
 		if (rc == 0)
@@ -119,9 +149,11 @@ int cmd_status(int argc, char **argv)
 
 	if (command_parse(&status_usage, argc, argv, &args, &status) < 0)
 		return status;
-	if (args.json + args.prometheus + args.watch > 1) {
+	if (args.json + args.prometheus + args.watch > 1 ||
+		(args.debug && (args.prometheus || args.watch))) {
 		(void)error_set(&err, -EINVAL,
-			"give only one of --json, --prometheus and --watch");
+			"give only one of --json, --prometheus and --watch, "
+			"and --debug alone or with --json");
 		(void)command_fail("status", &err);
 		return EXIT_USAGE;
 	}

@@ -15,4 +15,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s);
 /* Print the Prometheus text format. */
 void status_print_prometheus(const json_t *status);
 
+/* Print the answer to "debug", and the shares of the user. */
+void status_print_debug(const json_t *debug);
+
 #endif

@@ -51,6 +51,7 @@ offers 'some dir' refrain mount --cache so
 offers other refrain warm ot
 offers root refrain mount --group roo
 offers '--json' refrain status --j
+offers '--debug' refrain status --d
 offers 'before|after|batch' refrain load --echo-point ''
 offers a-list refrain load a
 offers a-list refrain load --state a

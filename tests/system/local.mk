@@ -36,6 +36,7 @@ mount_tests = \
 	tests/system/read-semantics.sh \
 	tests/system/s3-stalled.sh \
 	tests/system/status-data.sh \
+	tests/system/status-debug.sh \
 	tests/system/status-epochs.sh \
 	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-kills.sh \

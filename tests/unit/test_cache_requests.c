@@ -4,6 +4,7 @@
  * how neighbours share one, how many go out, how much of a chunk each asks for.
  */
 #include "cache_fixture.h"
+#include "mount/cache/cache_view.h"
 #include "suite.h"
 
 START_TEST(test_a_reader_gets_its_bytes_before_its_request_has_ended)
@@ -30,6 +31,46 @@ START_TEST(test_a_reader_gets_its_bytes_before_its_request_has_ended)
 	ck_assert(p[1].done && p[1].right);
 	ck_assert(p[2].done && p[2].right);
 	ck_assert_uint_eq(g.fix.counters.origin_reads, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+/* More fills than it shows, some of which the origin is asked for. */
+START_TEST(test_the_view_shows_the_oldest_fills_and_requests)
+{
+	enum { N = CACHE_VIEW_MAX + 4 };
+	struct cache_view *v = malloc(sizeof(*v));
+	struct probe p[N + 1];
+	struct rig g;
+
+	rig_start(&g, "64M");
+	for (uint64_t i = 0; i < N; i++)
+		probe_read(&g, &p[i], file_item(&g, i + 1, 10000, 0), 4096, 10);
+	probe_read(&g, &p[N], file_item(&g, 1, 10000, 0), 8000, 10);
+	cache_view(g.cache, v);
+	ck_assert_uint_eq(v->nfills, N);
+	ck_assert_uint_eq(v->nfill, CACHE_VIEW_MAX);
+	for (unsigned i = 0; i < v->nfill; i++) {
+		ck_assert(i == 0 || v->fill[i].age_ns <= v->fill[i - 1].age_ns);
+		ck_assert_uint_eq(v->fill[i].waiters, i == 0 ? 2 : 1);
+		ck_assert_uint_le(v->fill[i].waits_ns, v->fill[i].age_ns);
+	}
+	ck_assert_str_eq(v->fill[0].path, "file1");
+	ck_assert_str_eq(v->fill[0].phase, "fetching");
+	ck_assert_uint_eq(v->fill[0].inflight, 3);
+	ck_assert_uint_eq(v->fill[0].wants_off, 4096);
+	ck_assert_uint_eq(v->nrequests, g.hand.n);
+	ck_assert_str_eq(v->request[0].path, "file1");
+	ck_assert_uint_eq(v->request[0].off, 4096);
+	ck_assert_uint_eq(v->request[0].len, 10000 - 4096);
+	ck_assert(v->request[0].origin);
+	answer_all(&g.hand);
+	for (unsigned i = 0; i <= N; i++)
+		probe_wait(&p[i]);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	cache_view(g.cache, v);
+	ck_assert_uint_eq(v->nfills + v->nrequests, 0);
+	free(v);
 	rig_stop(&g);
 }
 END_TEST
@@ -361,6 +402,7 @@ int main(void)
 
 	tcase_add_loop_test(
 		t, test_the_origin_says_with_how_many_requests_to_begin, 0, 3);
+	tcase_add_test(t, test_the_view_shows_the_oldest_fills_and_requests);
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_its_request_has_ended);
 	tcase_add_test(

@@ -9,9 +9,6 @@
 
 #include "common/base/escape.h"
 
-/* All requests but "status" may take as long as the origin does. */
-#define STATUS_TIMEOUT_S 5
-
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err)
 {

@@ -15,6 +15,9 @@
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err);
 
+/* The daemon answers questions that ask no origin within this time. */
+#define STATUS_TIMEOUT_S 5
+
 /* The same for the "status" of the daemon, from a connection. */
 int ask_status(struct ctl_client *client, json_t **status, struct error *err);
 

@@ -96,4 +96,13 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 	list_init(from);
 }
 
+static inline unsigned list_count(const struct list *head)
+{
+	unsigned n = 0;
+
+	LIST_FOREACH(l, head)
+		n++;
+	return n;
+}
+
 #endif

@@ -133,6 +133,7 @@ struct cache_read {
 	const void *data;  /* after an answer at once: until cache_read_end() */
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */
+	uint64_t parked_ns; /* private: lock of the cache */
 	int status;	   /* private */
 };
 

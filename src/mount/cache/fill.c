@@ -87,6 +87,7 @@ static int fill_new(struct cache *c, const struct cache_item *item,
 	f->move.fill = f;
 	f->key = key;
 	f->item = *item;
+	f->made_ns = clock_now_ns();
 	f->prio = prio;
 	f->npages = npages;
 	f->whole = item->size == item->version.size_bytes;

@@ -169,6 +169,7 @@ struct fill {
 	 * PUBLISHING, if a provider refuses the item later. */
 	bool turned;
 	unsigned sharers; /* readers with plans that are still to come */
+	uint64_t made_ns; /* set once */
 	uint64_t last_read_ns;
 	uint8_t *memory; /* owned */
 	/* In it, from a page on: in whole pages the kernel copies in half as

@@ -164,6 +164,7 @@ ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
 		return (ssize_t)r->len;
 	}
+	r->parked_ns = clock_now_ns();
 	list_add_tail(&f->waiters, &r->link);
 	readers_count(c, 1);
 	if (read_asks_again(c, f, r))

@@ -8,6 +8,7 @@ libcache_la_SOURCES = \
 	src/mount/cache/cache_plan.c \
 	src/mount/cache/cache_planned.c \
 	src/mount/cache/cache_read.c \
+	src/mount/cache/cache_view.c src/mount/cache/cache_view.h \
 	src/mount/cache/depth.c src/mount/cache/depth.h \
 	src/mount/cache/dispatch.c \
 	src/mount/cache/fetch.c src/mount/cache/fetch_impl.h \

@@ -21,6 +21,15 @@ static void command_status(
 			mount_status(OBJECT(mount, arg))));
 }
 
+static void command_debug(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)request; /* no arguments */
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:o}", "ok", 1, "debug",
+			mount_debug(OBJECT(mount, arg))));
+}
+
 static void add_result(
 	struct tree_walk_result *sum, const struct tree_walk_result *one)
 {
@@ -158,6 +167,7 @@ static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 {
 	const struct ctl_command commands[] = {
 		{"status", command_status, m},
+		{"debug", command_debug, m},
 		{"warm", command_warm, &m->warming},
 		{"refresh", command_refresh, m},
 		{"fault", command_fault, m},

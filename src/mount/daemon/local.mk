@@ -8,6 +8,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/daemon.c src/mount/daemon/daemon.h \
 	src/mount/daemon/daemon_memory.c \
 	src/mount/daemon/daemon_process.c \
+	src/mount/daemon/debug_status.c \
 	src/mount/daemon/epoch_status.c \
 	src/mount/daemon/epochs.c src/mount/daemon/epochs.h \
 	src/mount/daemon/gauges.c src/mount/daemon/gauges.h \

@@ -332,6 +332,9 @@ void status_add_errors(json_t *o, struct stack *stack, struct log *log);
 /* mount_status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
+/* debug_status.c: that of `refrain status --debug`; NULL: no memory. */
+json_t *mount_debug(struct mount *m);
+
 /* control_commands.c: fill in m->commands, the commands of the control socket,
  * and the parts that they use. Call it when all these parts exist. */
 void commands_build(struct mount *m);

@@ -89,6 +89,9 @@ int fs_connection(const struct fs *fs);
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
 void fs_forget_attr(struct fs *fs, node_id id);
 
+/* Reads over several items that wait for memory. */
+unsigned fs_reads_waiting(const struct fs *fs);
+
 /* The kernel's read-ahead in KiB (0: not known yet). */
 unsigned fs_read_ahead_kib(struct fs *fs);
 

@@ -126,3 +126,8 @@ void gathers_give(struct gathers *g, uint64_t bytes)
 	if (atomic_load(&g->waits) > 0)
 		begin_waiting(g);
 }
+
+unsigned fs_reads_waiting(const struct fs *fs)
+{
+	return atomic_load(&fs->gathers.waits);
+}

@@ -87,6 +87,13 @@ void tree_flush(struct tree *t)
 		pthread_cond_wait(&t->done_cond, &t->lock);
 }
 
+void tree_waits(struct tree *t, struct tree_waits *out)
+{
+	LOCK_SCOPE(&t->lock);
+	*out = (struct tree_waits){
+		list_count(&t->asks), list_count(&t->listings)};
+}
+
 uint64_t tree_changes(struct tree *t)
 {
 	LOCK_SCOPE(&t->lock);

@@ -153,6 +153,12 @@ void tree_note_told(struct tree *t);
 /* A manifest_event_fn: act on the consequences of a change; arg is the tree. */
 void tree_on_event(void *arg, const struct manifest_event *ev);
 
+/* Questions that the origin has not answered yet. */
+struct tree_waits {
+	unsigned lookups, listings;
+};
+void tree_waits(struct tree *t, struct tree_waits *out);
+
 /* Names that were added, removed or replaced since the start. */
 uint64_t tree_changes(struct tree *t);
 

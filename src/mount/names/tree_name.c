@@ -245,12 +245,10 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 static bool is_silent(struct tree *t, bool *probe)
 {
 	uint64_t now_s = tree_now_s();
-	unsigned n = 0;
 
 	LOCK_SCOPE(&t->lock);
-	LIST_FOREACH(l, &t->asks)
-		n++;
-	*probe = t->silent && n < PROBES_MAX && now_s != t->probed_s;
+	*probe = t->silent && list_count(&t->asks) < PROBES_MAX &&
+		now_s != t->probed_s;
 	if (*probe)
 		t->probed_s = now_s;
 	return t->silent;

@@ -359,9 +359,9 @@ int plan_echo_from(struct plan *plan, uint64_t fresh, struct schedule_echo echo)
 	return change_echo(plan, step, echo);
 }
 
-void plan_status(struct plan *plan, struct plan_status *status)
+static void get_status(struct plan *plan, struct plan_status *status)
 {
-	LOCK_SCOPE(&plan->plans->lock);
+	ASSERT_HELD(&plan->plans->lock);
 	*status = plan->s;
 	status->positions = plan->order.end;
 	status->done = plan->base;
@@ -369,6 +369,28 @@ void plan_status(struct plan *plan, struct plan_status *status)
 	status->cursor = plan->cursor;
 	status->step = pace_step(plan);
 	status->step_ns = plan->step_ns;
+}
+
+void plan_status(struct plan *plan, struct plan_status *status)
+{
+	LOCK_SCOPE(&plan->plans->lock);
+	get_status(plan, status);
+}
+
+unsigned plans_view(struct plans *ps, struct plan_view out[PLANS_MAX])
+{
+	unsigned n = 0;
+
+	LOCK_SCOPE(&ps->lock);
+	LIST_FOREACH(l, &ps->plans) {
+		struct plan *plan = CONTAINER_OF(l, struct plan, link);
+
+		if (n == PLANS_MAX)
+			break;
+		out[n].reader = plan->params.reader;
+		get_status(plan, &out[n++].status);
+	}
+	return n;
 }
 
 bool plan_wait(struct plan *plan, uint64_t timeout_ns)

@@ -169,6 +169,14 @@ struct plan_status {
 };
 void plan_status(struct plan *plan, struct plan_status *status);
 
+/* All open plans, oldest first, for a person who looks for a cause. Returns
+ * their number. */
+struct plan_view {
+	pid_t reader; /* 0: any process */
+	struct plan_status status;
+};
+unsigned plans_view(struct plans *ps, struct plan_view out[PLANS_MAX]);
+
 /* Sums that only grow. */
 struct plan_rates {
 	/*

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Shows what the cache is doing: its fills by phase, and the oldest fills and
+ * requests in detail. Any thread; for a person who looks for a cause. */
+#ifndef CACHE_VIEW_H
+#define CACHE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cache;
+
+#define CACHE_VIEW_MAX 16u /* fills, and requests */
+#define CACHE_VIEW_PATH 256u
+#define CACHE_VIEW_PHASES 6u
+
+/* A fill, other than one that is only kept in memory. */
+struct fill_view {
+	char path[CACHE_VIEW_PATH]; /* of its file; the end, if it is longer */
+	uint64_t base, size;	    /* where in the file */
+	const char *phase, *priority;
+	uint64_t age_ns;
+	unsigned pages, present, wanted, inflight;
+	unsigned waiters, warms, plans;
+	uint64_t waits_ns; /* of the reader that has waited longest */
+	uint64_t wants_off, wants_len; /* of the file; what that one reads */
+	bool tier; /* there is room for it in a tier, or it passes through */
+};
+
+/* A request to the origin, or to a provider beside it. */
+struct request_view {
+	char path[CACHE_VIEW_PATH];
+	uint64_t off, len, got_bytes;
+	uint64_t age_ns, quiet_ns; /* since its start, since bytes came */
+	bool origin;
+	bool slow; /* it hangs, and no longer counts against the depth */
+};
+
+struct cache_view {
+	struct {
+		const char *name;
+		unsigned fills;
+	} phase[CACHE_VIEW_PHASES];
+	unsigned nfills, nrequests; /* all, those that are not shown, too */
+	unsigned nfill, nrequest;   /* shown: the oldest, oldest first */
+	struct fill_view fill[CACHE_VIEW_MAX];
+	struct request_view request[CACHE_VIEW_MAX];
+};
+
+/*
+ * Holds the cache's lock while it looks at each fill and request once and
+ * copies the oldest; `out` is large, so it belongs on the heap.
+ */
+void cache_view(struct cache *c, struct cache_view *out);
+
+#endif
