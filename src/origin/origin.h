@@ -291,7 +291,8 @@ void origin_synthetic_fill(
  * read resumes where the last attempt stopped; progress gives it a new time
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
  * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK (of
- * directories without an end), -EFBIG (a listing that is too long),
+ * directories without an end), -EFBIG (an index that is too long), -E2BIG (more
+ * names than names_memory_bytes() has room for),
  * -EPROTONOSUPPORT (one without sizes or without an end), -ENAMETOOLONG and
  * -EINVAL (a name that cannot be beneath the source) are answers, not
  * failures. A listing that delivers entries gets more time.

@@ -51,18 +51,26 @@ kills() {
 		awk '$1 == "oom_kill" { print $2 }'
 }
 
-# start_in DIR OPTION ...: a mount whose daemon is in that group from the start.
-start_in() {
+# begin_in DIR SOURCE OPTION ...: a mount whose daemon is in that group from the
+# start.
+begin_in() {
 	daemons=$((daemons + 1))
 	daemon_err=$work/daemon.$daemons.err
 	in=$1
 	shift
 	sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$in" \
-		"$refrain" mount --foreground "$data" "$mnt" "$@" \
-		2>"$daemon_err" &
+		"$refrain" mount --foreground "$@" 2>"$daemon_err" &
 	daemon=$!
 	wait_for 20 mount_answers || fail "no mount after 20 s: $*"
 	daemon_gone && fail "the daemon did not start: $*"
+	return 0
+}
+
+# start_in DIR OPTION ...: the same for $data, which is then listed.
+start_in() {
+	below=$1
+	shift
+	begin_in "$below" "$data" "$mnt" "$@"
 	scan_through
 }
 
@@ -147,6 +155,30 @@ grep -q "refrain: warning: $says" "$daemon_err" || fail 'the log does not'
 stop_mount
 rm -rf "$work/tier"
 end_group
+
+# -- A server that lists without an end: names may take a quarter of the group
+
+if [ -x tests/system/far ]; then
+	make_group 128 || fail 'no group'
+	mkfifo "$work/odd.in"
+	python3 "$here/odd_server.py" <"$work/odd.in" >"$work/odd.out" \
+		2>/dev/null &
+	ends_with_test $!
+	exec 8>"$work/odd.in"
+	wait_for 10 test -s "$work/odd.out" || fail 'the server does not start'
+	begin_in "$group" s3://endless-keys "$mnt" --cache "$work/tier:2G" \
+		--no-sign-request \
+		--endpoint-url "http://127.0.0.1:$(cat "$work/odd.out")"
+	says='names than fit in their share of memory, 32.0 MiB; mount a prefix'
+	wait_for 60 grep -q "$says" "$daemon_err" ||
+		fail 'a listing without an end goes on, or nobody says why'
+	! daemon_gone || fail 'an endless listing: the daemon was killed'
+	expect 'kills by an endless listing' "$(kills)" 0
+	"$refrain" status "$mnt" | grep -q "$says" || fail 'status lacks it'
+	stop_mount
+	rm -rf "$work/tier"
+	end_group
+fi
 
 # -- A group without a limit below one with a limit ---------------------------
 

@@ -120,6 +120,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 '</ListBucketResult>')
         self.answer(200, text.encode(), [('Content-Type', 'application/xml')])
 
+    def give_endless_keys(self):
+        query = urllib.parse.parse_qs(self.path.partition('?')[2])
+        n = int(query.get('continuation-token', ['0'])[0])
+        text = ('<ListBucketResult><IsTruncated>true</IsTruncated>'
+                '<NextContinuationToken>%d</NextContinuationToken>' % (n + 1))
+        for i in range(1000):
+            text += ('<Contents><Key>%09d/%04d%s</Key><Size>1</Size>'
+                     '</Contents>' % (n, i, 'x' * 240))
+        text += '</ListBucketResult>'
+        self.answer(200, text.encode(), [('Content-Type', 'application/xml')])
+
     def give_without_end(self, data, headers):
         self.send_response_only(206)
         for name, value in headers:
@@ -205,6 +216,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.give_same_key('t%d' % time.monotonic_ns())
         elif habit == 'bucket':
             self.give_keys()
+        elif habit == 'endless-keys':
+            self.give_endless_keys()
         elif habit == 'flaky' and len(flaked) == 1:
             self.answer(502, b'')
         elif habit == 'flaky' and len(flaked) < 4:  # libcurl repeats one

@@ -27,6 +27,7 @@ libbase_la_SOURCES = \
 	src/common/base/mountinfo.c src/common/base/mountinfo.h \
 	src/common/base/option.c src/common/base/option.h \
 	src/common/base/option_print.c \
+	src/common/base/names_memory.c src/common/base/names_memory.h \
 	src/common/base/near.c src/common/base/near.h \
 	src/common/base/owned.c src/common/base/owned.h \
 	src/common/base/path.c src/common/base/path.h \

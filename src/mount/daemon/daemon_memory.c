@@ -8,13 +8,13 @@
 #include <stdio.h>
 
 #include "common/base/cgroup.h"
+#include "common/base/names_memory.h"
 #include "common/base/size.h"
 
 /* The daemon without any data, and the kernel's pages that it cannot do
  * without. Measured: 14 MiB, see doc/operations.md. */
 #define BASE_BYTES ((uint64_t)24 << 20)
-/* Each known file; in a tier in memory also the kernel's inode and name. */
-#define FILE_BYTES 122u
+/* Each entry of a tier in memory: the kernel's inode and name, too. */
 #define MEMORY_ENTRY_BYTES 1024u
 #define SENTENCE_MAX 512
 
@@ -74,7 +74,8 @@ bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 {
 	uint64_t limit = memory_limit(), entries;
 	uint64_t tiers = tiers_in_memory(store, &entries);
-	uint64_t names = files * FILE_BYTES + entries * MEMORY_ENTRY_BYTES;
+	uint64_t names =
+		files * NAME_MEMORY_BYTES + entries * MEMORY_ENTRY_BYTES;
 	uint64_t buffers = BASE_BYTES + memory_gather_bytes(staging_bytes) +
 		staging_bytes / 4;
 	uint64_t needed = tiers + staging_bytes + names + buffers;

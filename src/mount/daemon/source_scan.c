@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
@@ -20,6 +21,8 @@
 #include "common/base/magic.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
+/* After a listing with too many names, as the next one is as long. */
+#define SCAN_FULL_AGAIN_NS (3600 * NS_PER_S)
 /* A file of more items is huge. */
 #define LOOK_UP_ITEMS 65536u
 
@@ -133,9 +136,9 @@ void scan_sweep(struct scan *s)
 	(void)store_sweep(c->saved.store); /* counted as invalidated */
 }
 
-static void wait_for_next(struct scan *s)
+static void wait_for_next(struct scan *s, uint64_t time_ns)
 {
-	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
+	uint64_t until = clock_now_ns() + time_ns;
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->stopping && cond_wait_until(&s->cond, &s->lock, until))
@@ -260,10 +263,14 @@ static void report_unlisted(
 	const struct scan_config *c, const struct tree_walk_result *result)
 {
 	struct event e = {.kind = EVENT_SCAN_INCOMPLETE};
+	char text[sizeof(struct error) + 64];
 	struct error why;
 
 	(void)tree_walk_error(c->tree, result, &why);
-	e.text = why.msg;
+	(void)snprintf(text, sizeof(text), "%s; %s", why.msg,
+		result->status == -E2BIG ? "trying again in an hour"
+					 : "trying again in a minute");
+	e.text = text;
 	event_report(log_sink(c->log), &e);
 }
 
@@ -286,7 +293,9 @@ static void *scan_main(void *arg)
 		}
 		report_unlisted(c, &result);
 		atomic_store(&s->state, SCAN_INCOMPLETE);
-		wait_for_next(s);
+		wait_for_next(s,
+			result.status == -E2BIG ? SCAN_FULL_AGAIN_NS
+						: SCAN_AGAIN_NS);
 	}
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/lock.h"
+#include "common/base/names_memory.h"
 #include "common/format/key.h"
 
 static int make_root(struct manifest *m)
@@ -41,6 +42,7 @@ int manifest_new(struct manifest **out, const char *dataset)
 	m->names = calloc(NAMES_BLOCKS_MAX, sizeof(*m->names));
 	m->end = NODE_ROOT;
 	m->dataset = key_digest(dataset);
+	m->bytes_max = names_memory_bytes();
 	lock_init(&m->save_lock, RANK_SAVE);
 	lock_init_rw(&m->lock, RANK_MANIFEST);
 	if (!m->segment || !m->names) {

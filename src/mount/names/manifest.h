@@ -162,10 +162,12 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 
 /*
  * Put the origin's answer about one name: create, keep or replace its node.
- * now_s is the time of the answer. Returns 0, -ENOMEM, -ESTALE (no such
- * directory), -ENAMETOOLONG for a path over MANIFEST_PATH_MAX, -EINVAL for a
- * name that no directory can hold ("", ".", "..", with '/', over 255 bytes).
- * With `ref` the node gets a reference. info and fn may be NULL.
+ * now_s is the time of the answer. Returns 0, -ENOMEM, -E2BIG (more names than
+ * names_memory_bytes() has room for), -ESTALE (no such directory),
+ * -ENAMETOOLONG for a path over MANIFEST_PATH_MAX, -EINVAL for a name that no
+ * directory can hold ("", ".",
+ * "..", with '/', over 255 bytes). With `ref` the node gets a reference. info
+ * and fn may be NULL.
  */
 int manifest_put(struct manifest *m, node_id dir,
 	const struct file_entry *entry, uint64_t now_s, bool ref,

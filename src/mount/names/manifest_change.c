@@ -253,6 +253,17 @@ static bool name_is_valid(const char *name)
 		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
+/* A node and its place in the table and in its directory. */
+#define NODE_MEMORY_BYTES 104u
+
+static bool is_full(const struct manifest *m)
+{
+	const struct manifest_totals *t = &m->totals;
+	uint64_t names = t->files + t->directories + t->links;
+
+	return names * NODE_MEMORY_BYTES + m->names_end >= m->bytes_max;
+}
+
 int manifest_put_locked(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
 	manifest_event_fn *fn, void *arg)
@@ -271,6 +282,8 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 		return -EISDIR;
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
+	} else if (is_full(m)) {
+		return -E2BIG;
 	} else {
 		rc = change_add(m, dir, e, 0, NULL, id);
 		if (rc == 0)

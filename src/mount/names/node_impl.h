@@ -103,6 +103,7 @@ struct manifest {
 	pthread_mutex_t save_lock; /* one save at a time; above `lock` */
 	pthread_rwlock_t lock;
 	struct hash128 dataset; /* set once */
+	uint64_t bytes_max;	/* of nodes and names; set once */
 	/* Segments are never moved or freed, so nodes can be read unlocked. */
 	_Atomic(struct node *) *segment;
 	node_id end;	    /* first number never used */

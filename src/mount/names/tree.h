@@ -110,8 +110,9 @@ struct tree_walk_result {
 	int status;	 /* why, as -errno; */
 	/* and in words, "" if the status says it. */
 	char why[TREE_WHY_MAX];
-	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT)
-	 * or its directories have no end (-EMLINK). 0: it was. */
+	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT),
+	 * its directories have no end (-EMLINK), or it has more names than
+	 * memory has room for (-E2BIG). 0: it was. */
 	int unasked;
 };
 

@@ -16,6 +16,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/names_memory.h"
+#include "common/base/size.h"
 
 /* Listings that a walk keeps going. */
 #define WALK_PARALLEL 8u
@@ -307,7 +309,7 @@ static bool push_subdir(void *arg, const char *name,
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	ASSERT_HELD(&k->lock);
-	if (status == -EMLINK ||
+	if (status == -EMLINK || status == -E2BIG ||
 		(status == -ETIMEDOUT && k->again && k->listed_ns < begun_ns))
 		k->result.unasked = status;
 	else if (status >= 0)
@@ -462,7 +464,7 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 {
 	const char *why =
 		result->why[0] ? result->why : strerror(-result->status);
-	char path[TREE_SHOWN_MAX];
+	char path[TREE_SHOWN_MAX], size[SIZE_TEXT_MAX];
 
 	tree_show_path(t, result->first, path);
 	if (result->unasked == -EMLINK)
@@ -470,6 +472,12 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 			"the source's directories seem to have no end, so that "
 			"the listing was given up in '%s'",
 			path);
+	if (result->status == -E2BIG)
+		return error_set(err, result->status,
+			"the source has more names than fit in their share of "
+			"memory, %s; mount a prefix of it, give the names with "
+			"--manifest, or raise the limit on memory",
+			size_format(names_memory_bytes(), size));
 	if (result->failed == 1)
 		return error_set(err, result->status,
 			"1 directory could not be listed: '%s': %s", path, why);

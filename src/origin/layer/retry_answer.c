@@ -25,7 +25,8 @@ static bool is_answer(int status)
 	case -ENOTDIR:
 	case -ELOOP:
 	case -EMLINK:
-	case -EFBIG:	       /* a listing that is too long */
+	case -EFBIG:	       /* an index that is too long */
+	case -E2BIG:	       /* too many names */
 	case -EPROTONOSUPPORT: /* a listing that cannot be used */
 	case -ENAMETOOLONG:
 	case -EINVAL: /* a name that escapes */

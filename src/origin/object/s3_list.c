@@ -18,6 +18,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "common/base/names_memory.h"
 
 #define RANGES_MAX 32u
 #define PAGE_KEYS "1000"
@@ -317,6 +318,7 @@ static void listing_begin(
 		g->r = r;
 		g->l = l;
 		g->probe = probe;
+		g->keys_max = names_memory_bytes() / NAME_MEMORY_BYTES;
 		g->unordered = object_lists_unordered(r);
 		lock_init(&g->lock, RANK_LISTING);
 		pthread_mutex_lock(&g->lock);

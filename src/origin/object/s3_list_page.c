@@ -15,8 +15,6 @@
  * greater one. */
 #define EMPTY_PAGES 1000u
 #define REPEATED_PAGES 8u
-/* More names than a manifest can number. */
-#define KEYS_MAX (UINT64_C(1) << 31)
 
 /* Listing's lock held. */
 static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
@@ -115,7 +113,7 @@ int range_take_page(struct s3_range *x, struct page_progress *p)
 	/* An empty one, too: it shows that the server is alive. */
 	if (!g->probe)
 		g->l->batch(g->l, x->entries, p->n);
-	return g->keys > KEYS_MAX ? -EFBIG : 0;
+	return g->keys > g->keys_max ? -E2BIG : 0;
 }
 
 bool range_stands_still(struct s3_range *x, const struct page_progress *p)

@@ -16,6 +16,7 @@ struct s3_listing {
 	pthread_mutex_t lock; /* guards the rest; over the loops' locks */
 	unsigned ranges;      /* that are running */
 	uint64_t pages, keys;
+	uint64_t keys_max;  /* set once */
 	uint64_t page_keys; /* in the fullest page */
 	bool sizeless;	    /* there was a key without a size */
 	int status;
@@ -52,8 +53,8 @@ struct page_progress {
 	char since[S3_KEY_MAX + 1]; /* where the last page ended */
 };
 
-/* Lock held: take in the page that has come, and hand its names up. -EFBIG: no
- * manifest can number all keys. */
+/* Lock held: take in the page that has come, and hand its names up. -E2BIG:
+ * there are more keys than memory has room for. */
 int range_take_page(struct s3_range *x, struct page_progress *p);
 
 /*
