@@ -63,6 +63,22 @@ START_TEST(test_readers_that_wait_mostly_show_that_compute_limits)
 }
 END_TEST
 
+START_TEST(test_a_noisy_rate_makes_no_bound_exact)
+{
+	struct profile p = noisy;
+
+	p.readers = 16;
+	p.warm = times(0.5);
+	p.delay = (struct profile_rate){11, 1};
+	p.r1.ci = 190;
+	profile_use_readers(&p);
+	ck_assert(p.g_bound);
+	p.r1.ci = 5;
+	profile_use_readers(&p);
+	ck_assert(!p.g_bound);
+}
+END_TEST
+
 START_TEST(test_readers_that_contradict_the_rates_are_undecided)
 {
 	struct profile p = noisy;
@@ -287,6 +303,7 @@ int main(void)
 	tcase_add_test(
 		t, test_readers_that_wait_mostly_show_that_compute_limits);
 	tcase_add_test(t, test_readers_that_contradict_the_rates_are_undecided);
+	tcase_add_test(t, test_a_noisy_rate_makes_no_bound_exact);
 	tcase_add_test(
 		t, test_busy_readers_show_preparation_if_delays_cost_time);
 	tcase_add_test(

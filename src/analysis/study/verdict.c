@@ -130,6 +130,9 @@ void profile_use_readers(struct profile *p)
 {
 	double waits = waits_share(&p->warm);
 
+	/* On a noisy machine nothing follows from R1. */
+	if (p->r1.ci > SOME * p->r1.value)
+		return;
 	/* Computing takes the time in which they wait. */
 	if (delay_shows(p) && waits > WAITS_LEAST &&
 		p->r1.value / waits > p->g.value) {
