@@ -178,7 +178,7 @@ refused() {
 	grep -q "$want" "$work/said" ||
 		fail "says $(cat "$work/said"), not $want"
 }
-refused 'in a loop' "http://127.0.0.1:$plain/loop"
+refused 'redirect loop at' "http://127.0.0.1:$plain/loop"
 refused 'HTTP status 404' "http://127.0.0.1:$plain/none"
 refused 'self.signed.*AWS_CA_BUNDLE' "https://localhost:$tls/json"
 AWS_CA_BUNDLE=$work/cert refused 'is for another host' \

@@ -94,6 +94,9 @@ took=$(($(date +%s) - begun))
 [ $took -le $((10 * patience)) ] || fail "a miss fails after $took s"
 kill -CONT $far
 expect 'the miss' "$(cat "$mnt/top2/d8/f")" 8
+# Nothing of the daemon may wait in the kernel when the source stops: no signal
+# ends that.
+scan_through
 stop_process "$far"
 "$refrain" umount "$mnt" || fail 'cannot unmount'
 daemon_ended
