@@ -155,13 +155,14 @@ START_TEST(test_a_host_without_descriptors_does_not_spin)
 }
 END_TEST
 
-static int hanging_pipe[2];
+static int begun_pipe[2], hanging_pipe[2];
 
 static int begin_hanging(
 	void *arg, uint64_t step, struct share_stream *out, struct error *err)
 {
-	char byte;
+	char byte = 'b';
 
+	ck_assert_int_eq(write(begun_pipe[1], &byte, 1), 1);
 	ck_assert_int_eq(read(hanging_pipe[0], &byte, 1), 1);
 	return begin_made_up(arg, step, out, err);
 }
@@ -179,7 +180,9 @@ START_TEST(test_a_host_that_hangs_is_left_behind_within_a_second)
 	struct joined j;
 	struct scene s;
 	uint64_t began_ns;
+	char byte;
 
+	ck_assert_int_eq(pipe(begun_pipe), 0);
 	ck_assert_int_eq(pipe(hanging_pipe), 0);
 	scene_begin(&s, 20, 1);
 	ck_assert_int_eq(share_host_stop(s.host), 0);
@@ -187,6 +190,7 @@ START_TEST(test_a_host_that_hangs_is_left_behind_within_a_second)
 	config.ops.arg = &s.m;
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
 	join_at(&s, &j, 1);
+	ck_assert_int_eq(read(begun_pipe[0], &byte, 1), 1);
 	/* 0.95 s; more on a busy machine, but not for ever. */
 	began_ns = clock_now_ns();
 	ck_assert_int_eq(share_host_stop(s.host), 1);
@@ -197,6 +201,8 @@ START_TEST(test_a_host_that_hangs_is_left_behind_within_a_second)
 	ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
 	part(&j);
 	scene_end(&s);
+	(void)close(begun_pipe[0]);
+	(void)close(begun_pipe[1]);
 	(void)close(hanging_pipe[0]);
 	(void)close(hanging_pipe[1]);
 }
