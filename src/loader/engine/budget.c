@@ -68,20 +68,26 @@ uint32_t budget_ahead(const struct budget *budget)
 }
 
 /*
- * The memory that decoding may take in addition to what it has: half of the
- * memory if all workers need that much, and up to three quarters for one large
- * image, or while images are unknown.
+ * The memory that decoding may take in addition to what it has, if images take
+ * `image_bytes` each (0: unknown): half of the memory if all workers need that
+ * much, and up to three quarters for one large image, or while images are
+ * unknown.
  */
-static uint64_t decode_bytes(const struct budget *budget)
+static uint64_t decode_images(const struct budget *budget, uint64_t image_bytes)
 {
-	uint64_t bytes = budget->parts->c->threads * budget->image_bytes;
+	uint64_t bytes = budget->parts->c->threads * image_bytes;
 	uint64_t half = budget->share / 2, most = half + budget->share / 4;
 
 	if (bytes > half)
-		bytes = budget->image_bytes > half ? budget->image_bytes : half;
-	if (!budget->image_bytes || bytes > most)
+		bytes = image_bytes > half ? image_bytes : half;
+	if (!image_bytes || bytes > most)
 		bytes = most;
 	return bytes > budget->desks_bytes ? bytes - budget->desks_bytes : 0;
+}
+
+static uint64_t decode_bytes(const struct budget *budget)
+{
+	return decode_images(budget, budget->image_bytes);
 }
 
 /* The memory that they may take before other uses give way. */
@@ -119,7 +125,10 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = meter_file_mean(budget->parts->meter);
-	uint64_t desks = budget->desks_bytes + decode_bytes(budget);
+	/* The first image is known by itself. */
+	uint64_t desks = budget->desks_bytes +
+		decode_images(budget,
+			budget->image_bytes ? budget->image_bytes : cost);
 	uint64_t reserve = ahead_bytes(budget);
 	struct buffer *b;
 
