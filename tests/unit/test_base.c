@@ -655,8 +655,8 @@ static void take_both(enum lock_name first, enum lock_name second)
 
 START_TEST(test_locks_are_taken_in_the_order_of_their_ranks)
 {
-	take_both(RANK_CACHE, RANK_INDEX);
-	take_both(RANK_INDEX, RANK_TIER); /* the first two are left again */
+	take_both(RANK_CACHE, RANK_ENTRIES);
+	take_both(RANK_ENTRIES, RANK_TIER); /* the first two are left again */
 	take_both(RANK_CACHE, RANK_NONE);
 	take_both(RANK_NONE, RANK_CACHE);
 }
@@ -664,13 +664,13 @@ END_TEST
 
 START_TEST(test_lock_out_of_order_aborts)
 {
-	take_both(RANK_INDEX, RANK_CACHE);
+	take_both(RANK_ENTRIES, RANK_CACHE);
 }
 END_TEST
 
 START_TEST(test_lock_of_the_same_rank_aborts)
 {
-	take_both(RANK_INDEX, RANK_INDEX);
+	take_both(RANK_ENTRIES, RANK_ENTRIES);
 }
 END_TEST
 
