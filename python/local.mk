@@ -11,6 +11,7 @@ python_package = python/refrain/__init__.py python/refrain/__init__.pyi \
 	python/refrain/py.typed python/refrain/torch.py \
 	python/refrain/torch.pyi
 EXTRA_DIST += $(python_ext) $(python_package) python/MANIFEST.in \
+	python/archive.c \
 	python/pyproject.toml python/setup.py
 
 if HAVE_PYTHON
@@ -36,7 +37,23 @@ python/pkg.stamp: python/_refrain.la $(python_package)
 CLEANFILES += python/pkg.stamp
 
 clean-local:
-	rm -rf python/pkg python/asan
+	rm -rf python/pkg python/asan python/wheel
+endif
+
+# A wheel for any Linux with glibc 2.36 or later, which needs no other library:
+# python/wheel/*.whl. tests/system/package-wheel.sh checks that.
+if ENABLE_STATIC
+if HAVE_PYTHON
+wheel: librefrain.a
+	rm -rf python/wheel && $(MKDIR_P) python/wheel && \
+	cp -R '$(srcdir)/python' python/wheel/tree && \
+	chmod -R u+w python/wheel/tree && cd python/wheel/tree && \
+	REFRAIN_ARCHIVE='$(abs_builddir)/librefrain.a' \
+	CFLAGS='-O2 -I$(abs_srcdir)/include' \
+	'$(PYTHON)' setup.py -q bdist_wheel -d .. \
+		--plat-name "manylinux_2_36_$$(uname -m)" && \
+	cd .. && rm -r tree
+endif
 endif
 
 # The extension alone under AddressSanitizer, with the library as it is, and its
@@ -56,4 +73,4 @@ check-python-asan: python/pkg.stamp
 		$(SHELL) '$(srcdir)/tests/system/python-package.sh'
 endif
 
-.PHONY: check-python-asan
+.PHONY: check-python-asan wheel

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Builds the extension against the installed library, which pkg-config
-finds."""
+"""Builds the extension against the installed library, which pkg-config finds,
+or, with REFRAIN_ARCHIVE, around that librefrain.a, see `make wheel`."""
 
 import glob
+import os
 import subprocess
 import sys
 
@@ -25,19 +26,32 @@ def pkg_config(what):
                  'of refrain.pc')
 
 
+archive = os.environ.get('REFRAIN_ARCHIVE')
+
+
+def library():
+    """The words for the compiler, and for the linker. The archives that a
+    wheel has inside must not offer their names to other modules."""
+    if archive:
+        return [], [archive, '-l:libturbojpeg.a', '-l:libjpeg.a',
+                    '-l:liburing.a', '-l:libxxhash.a', '-pthread', '-lm',
+                    '-Wl,--exclude-libs,ALL', '-Wl,--wrap=stderr']
+    libs = pkg_config('--libs')
+    return pkg_config('--cflags'), libs + [
+        '-Wl,-rpath,' + word[2:] for word in libs if word.startswith('-L')]
+
+
 # The buffer protocol is in the stable ABI from 3.11 on.
 stable = sys.version_info >= (3, 11)
-libs = pkg_config('--libs')
+cflags, libs = library()
 extension = Extension(
     'refrain._refrain',
-    sources=sorted(glob.glob('ext/*.c')),
+    sources=sorted(glob.glob('ext/*.c')) + ['archive.c'] * bool(archive),
     depends=['ext/ext_impl.h'],
     define_macros=[('_GNU_SOURCE', None)] +
     ([('REFRAIN_LIMITED_API', None)] if stable else []),
-    extra_compile_args=['-std=c11', '-fvisibility=hidden'] +
-    pkg_config('--cflags'),
-    extra_link_args=libs + ['-Wl,-rpath,' + word[2:] for word in libs
-                            if word.startswith('-L')],
+    extra_compile_args=['-std=c11', '-fvisibility=hidden'] + cflags,
+    extra_link_args=libs,
     py_limited_api=stable)
 
 commands = {}

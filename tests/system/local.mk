@@ -223,7 +223,17 @@ check-containers: all $(check_PROGRAMS)
 		$(SHELL) '$(srcdir)'/tests/system/$$t.sh || test $$? -eq 77; \
 	done
 
-.PHONY: check-containers check-faults check-readme soak check-survive
+# Packages, as their users build and install them.
+package_tests = tests/system/package-wheel.sh
+EXTRA_DIST += $(package_tests)
+check-packages: all
+	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
+		echo "== $$t"; \
+		$(SHELL) '$(srcdir)'/$$t || test $$? -eq 77 || exit 1; \
+	done
+
+.PHONY: check-containers check-faults check-packages check-readme \
+	check-survive soak
 
 # Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE

@@ -184,3 +184,9 @@ tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_hedge_LDADD = libobject.la $(LDADD)
 tests_unit_test_remote_LDADD = libobject.la $(LDADD)
 endif
+
+# For builds of packages: nothing here needs a mount.
+check-unit:
+	$(MAKE) check TESTS='$(unit_tests)'
+
+.PHONY: check-unit
