@@ -353,7 +353,8 @@ static int check_open(
 {
 	int rc = reader_check_file(r->fd, reader->local, bytes);
 
-	if (!r->original->example.whole)
+	/* The original itself may be gone, with the loader. */
+	if (!r->whole)
 		*bytes = 0;
 	if (rc == 0 && *bytes > reader->parts->s->encoded_max)
 		return -E2BIG;

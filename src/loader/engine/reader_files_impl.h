@@ -27,6 +27,7 @@ struct read_op {
 	struct buffer *buffer;
 	bool busy;
 	int fd;
+	bool whole;	/* set when it starts: the example is a whole file */
 	bool unsized;	/* set when it starts: ask how large the file is */
 	bool waits;	/* the file is opened without O_NONBLOCK */
 	bool shared_fd; /* that of a shard, which stays open */

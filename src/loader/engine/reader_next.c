@@ -32,7 +32,8 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	r->want = o->example.bytes;
 	if (o->example.whole && o->size_hint)
 		r->want = o->size_hint - 1;
-	r->offset = o->example.whole ? 0 : o->example.offset;
+	r->whole = o->example.whole;
+	r->offset = r->whole ? 0 : o->example.offset;
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->unsized = r->waits = false;
