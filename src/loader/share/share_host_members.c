@@ -20,13 +20,22 @@
 
 #define ACCEPT_NS (100 * NS_PER_MS)
 
+/* A child that the host's process has forked may have a copy of it, so that
+ * closing it alone would not end its events. */
+static void host_close_fd(struct share_host *h, int *fd)
+{
+	if (*fd < 0)
+		return;
+	loop_unwatch(&h->loop, *fd);
+	wire_close(*fd);
+	*fd = -1;
+}
+
 /* -- Jobs of the host before ----------------------------------------------- */
 
 void expected_drop(struct share_host *h, uint32_t n)
 {
-	if (h->expected[n].pidfd >= 0)
-		(void)close(h->expected[n].pidfd); /* not watched any more */
-	h->expected[n].pidfd = -1;
+	host_close_fd(h, &h->expected[n].pidfd);
 }
 
 static void expected_came(struct share_host *h, uint64_t id)
@@ -115,10 +124,8 @@ void host_member_leave(struct share_host *h, uint32_t n)
 	struct host_member *m = &h->members[n];
 	bool joined = member_has_joined(m);
 
-	wire_close(m->fd); /* not watched any more */
-	if (m->pidfd >= 0)
-		(void)close(m->pidfd);
-	m->fd = m->pidfd = -1;
+	host_close_fd(h, &m->fd);
+	host_close_fd(h, &m->pidfd);
 	m->state = MEMBER_FREE;
 	h->joined -= joined;
 	h->solos -= joined && m->grace_s;
