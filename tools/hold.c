@@ -66,7 +66,6 @@ struct holder {
 	int link;		  /* of a daemon that joined; -1: none has */
 	bool ready;		  /* the daemon serves */
 	bool served;		  /* one did */
-	bool stop;		  /* asked to end while there was no child */
 	long down_ms;		  /* since when nobody serves */
 	long next_ms;		  /* when to start the next one */
 	long ended_ms[ENDS_KEPT]; /* the last ends that count */
@@ -209,7 +208,8 @@ static void daemon_left(struct holder *h)
 {
 	(void)close(h->link);
 	h->link = -1;
-	if (connection(h) < 0 || hold_unmounted(h)) {
+	/* Nobody waits for a mount that was never served. */
+	if (connection(h) < 0 || hold_unmounted(h) || !h->served) {
 		hold_drop_all(h);
 		return;
 	}
@@ -493,7 +493,9 @@ static int hold_run(struct holder *h)
 			hear_all(h);
 		if (p[0].revents)
 			end = hold_on_signal(h);
-		if (end < 0 && h->link >= 0 && (p[3].revents & POLLHUP))
+		/* Not if another daemon has joined meanwhile. */
+		if (end < 0 && h->link >= 0 && h->link == p[3].fd &&
+			(p[3].revents & POLLHUP))
 			daemon_left(h);
 		if (end < 0 && (p[2].revents & POLLERR))
 			end = hold_ended(h);

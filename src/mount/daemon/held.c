@@ -152,6 +152,8 @@ void held_take(struct mount *m)
 	(void)unsetenv("LISTEN_PID"); /* programs that we start must not */
 	(void)unsetenv("LISTEN_FDS"); /* take them for theirs */
 	(void)unsetenv("LISTEN_FDNAMES");
+	/* Its end is the daemon's, whose children may live longer. */
+	(void)fcntl(held_link(), F_SETFD, FD_CLOEXEC);
 	if (m->options.check)
 		return;
 	if (all_given(fds) && connection_ended(fds->fuse))
@@ -235,11 +237,16 @@ bool held_again(void)
 	return how && strcmp(how, "again") == 0;
 }
 
+int held_link(void)
+{
+	return (int)env_number("REFRAIN_LINK");
+}
+
 const char *held_state(const struct mount *m)
 {
 	bool ours = getenv("REFRAIN_HELD");
 	pid_t holder = getppid();
-	struct pollfd link = {.fd = (int)env_number("REFRAIN_LINK")};
+	struct pollfd link = {.fd = held_link()};
 
 	if (!somebody_keeps())
 		return "no";

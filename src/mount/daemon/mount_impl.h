@@ -165,6 +165,9 @@ void held_refuse(struct mount *m, const char *why);
 bool held_again(void);
 /* The session that is passed to a daemon that follows another one; -1. */
 int held_session(void);
+/* The socket whose end tells a holder that this daemon has joined of its own;
+ * -1: it has joined none. */
+int held_link(void);
 /* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
 /* All parts are there: does somebody keep the mount, and start the next daemon?

@@ -249,6 +249,7 @@ static void upgrade_exec(struct upgrade *u)
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		inherit(fds[i]);
+	inherit(held_link());
 	(void)snprintf(text, sizeof(text), "%d:%d,%d,%d,%d", (int)getpid(),
 		fds[0], fds[1], fds[2], fds[3]);
 	(void)setenv("REFRAIN_TAKEOVER", text, 1);
