@@ -158,31 +158,39 @@ wait_for 30 is_active data || gives_up 'no daemon after the program is back'
 readers_saw_nothing 'a program that was away'
 expect 'recoveries' "$(field recoveries)" $((before + 6))
 
-# It is away for longer: who waits gets an error, in time.
-inside /bin/sh -c 'exec 9</mnt/data/shard && touch /srv/opened &&
-	until [ -e /srv/killed ]; do sleep 0.1; done &&
-	timeout 60 dd iflag=direct bs=64k of=/dev/null <&9' \
-	>"$work/dd" 2>&1 &
-waiting=$!
-wait_for 30 test -e "$root/srv/opened" || gives_up 'cannot open a file'
-break_program
-begun=$(date +%s)
-ctl kill --kill-whom=main --signal=KILL refrain@data
-touch "$root/srv/killed"
-status=0
-wait $waiting || status=$?
-took=$(($(date +%s) - begun))
-[ $status -eq 1 ] || gives_up "a reader ended with $status: $(cat "$work/dd")"
-if [ $took -lt $((recover_s - 1)) ] ||
-	[ $took -gt $(((recover_s + 8) * patience)) ]; then
-	gives_up "readers waited $took s, not $recover_s"
-fi
-note "without a program readers waited $took s"
-! mounted || gives_up 'the ended mount is still there'
-mend_program
-wait_for 30 is_active data || gives_up 'the unit did not go on'
-expect 'recoveries of a new mount' "$(field recoveries)" 0
-inside /usr/bin/cmp /srv/data/shard /mnt/data/shard || gives_up 'wrong bytes'
+# If it stays away, waiting readers get an error in time, however the daemon has
+# ended.
+stays_away() {
+	rm -f "$root/srv/opened" "$root/srv/killed"
+	inside /bin/sh -c 'exec 9</mnt/data/shard && touch /srv/opened &&
+		until [ -e /srv/killed ]; do sleep 0.1; done &&
+		timeout 60 dd iflag=direct bs=64k of=/dev/null <&9' \
+		>"$work/dd" 2>&1 &
+	waiting=$!
+	wait_for 30 test -e "$root/srv/opened" || gives_up 'cannot open a file'
+	break_program
+	begun=$(date +%s)
+	ctl "$@" refrain@data
+	touch "$root/srv/killed"
+	status=0
+	wait $waiting || status=$?
+	took=$(($(date +%s) - begun))
+	[ $status -eq 1 ] ||
+		gives_up "$1: a reader ended with $status: $(cat "$work/dd")"
+	if [ $took -lt $((recover_s - 1)) ] ||
+		[ $took -gt $(((recover_s + 8) * patience)) ]; then
+		gives_up "$1: readers waited $took s, not $recover_s"
+	fi
+	note "$1, without a program readers waited $took s"
+	! mounted || gives_up "$1: the ended mount is still there"
+	mend_program
+	wait_for 30 is_active data || gives_up "$1: the unit did not go on"
+	expect 'recoveries of a new mount' "$(field recoveries)" 0
+	inside /usr/bin/cmp /srv/data/shard /mnt/data/shard ||
+		gives_up 'wrong bytes'
+}
+stays_away kill --kill-whom=main --signal=KILL
+stays_away restart --no-block
 inside /bin/journalctl --no-pager -u refrain@data |
 	grep -q 'cannot go on with the mount.*its connection has ended' ||
 	gives_up 'the log lacks why the mount is new'
