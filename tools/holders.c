@@ -216,9 +216,10 @@ pid_t holders_daemon(struct holders_device device)
 		if (pid == getpid() || !has_connection(pid, device.minor))
 			continue;
 		command_of(pid, name);
-		if (strcmp(name, HOLDER_PROGRAM) != 0)
-			return pid;
-		holder = pid;
+		if (strcmp(name, HOLDER_PROGRAM) == 0)
+			holder = pid;
+		else if (strncmp(name, "refrain", strlen("refrain")) == 0)
+			return pid; /* systemd keeps connections, too */
 	}
 	return holder;
 }

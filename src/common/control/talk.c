@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connecting, sending and waiting: the only client of the control socket, for
- * the tools (src/ctl) and for the loader (src/loader/mount_help). What the
- * daemon sends is bounded. No threads; nothing waits longer than it was told
- * to.
+ * src/analysis/fleet and src/loader/mount_help. What the daemon sends is
+ * bounded. No threads; nothing waits longer than it was told to.
  */
 #include "common/control/talk.h"
 

@@ -21,7 +21,8 @@
  *	  -> STAGED      fill_published(): the tier failed
  *	STAGED
  *	  -> PUBLISHING  fill_offered(): the provider that was to keep it
- *instead of the tiers has no room, and a tier has all of these
+ *	                 instead of the tiers has no room, and a tier has
+ *	all of these
  *	  -> GONE        fill_drop(): it is idle, and was served or must go
  *	  -> GONE        cache_unplan(): only the plan wanted it
  *	  -> GONE        fill_fail(): the fetch failed, or the mount ends

@@ -410,6 +410,9 @@ bool epochs_delivered(
 	/* Items miss again, but too few to tell epochs apart. */
 	if (e->epoch == 1 && e->nagain > 0)
 		return false;
-	*bytes = now->origin_bytes - e->begun.origin_bytes;
+	/* An epoch may have begun since the caller looked. */
+	*bytes = now->origin_bytes > e->begun.origin_bytes
+		? now->origin_bytes - e->begun.origin_bytes
+		: 0;
 	return true;
 }
