@@ -63,9 +63,10 @@ make_root() {
 	tar -xf "$debian" -C "$root" --exclude='./dev/*' || fail 'tar'
 	make -s install DESTDIR="$root" >"$work/said" 2>&1 ||
 		fail "make install: $(tail -n 5 "$work/said")"
-	cp "$helpers/status_field" "$here/survive.py" "$root/usr/local/bin"
+	cp "$helpers/status_field" "$helpers/read_ways" "$here/survive.py" \
+		"$root/usr/local/bin"
 	# Libraries of the host's release, as its packages have them.
-	ldd "$refrain" "$helpers/status_field" |
+	ldd "$refrain" "$helpers/status_field" "$helpers/read_ways" |
 		awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |
 		while read -r lib; do
 			[ -e "$root$lib" ] || install -D "$lib" "$root$lib"

@@ -220,6 +220,8 @@ def watch(beat, errors):
 
 
 programs = os.path.join(os.getcwd(), 'tests/system')
+if not os.path.isdir(programs):  # in a container they are beside this
+    programs = os.path.dirname(os.path.abspath(__file__))
 helper = os.path.join(programs, 'status_field')
 ways_program = os.path.join(programs, 'read_ways')
 files = names()
