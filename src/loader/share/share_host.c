@@ -125,11 +125,8 @@ static void host_close_members(struct share_host *h)
 {
 	host_close_listener(h);
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++) {
-		if (h->members[i].fd >= 0)
-			wire_close(h->members[i].fd);
-		if (h->members[i].pidfd >= 0)
-			(void)close(h->members[i].pidfd);
-		h->members[i].fd = h->members[i].pidfd = -1;
+		host_close_fd(h, &h->members[i].fd);
+		host_close_fd(h, &h->members[i].pidfd);
 		expected_drop(h, i);
 	}
 }

@@ -214,6 +214,10 @@ void host_accept(struct share_host *h);
 void host_member_read(struct share_host *h, uint32_t n);
 void host_member_leave(struct share_host *h, uint32_t n);
 void expected_drop(struct share_host *h, uint32_t n);
+/* Close and forget a descriptor of a member; -1: there is none. A child that
+ * the host's process has forked may have a copy of it, so closing alone would
+ * not end its events. */
+void host_close_fd(struct share_host *h, int *fd);
 
 /* -- share_host_solo.c -- */
 

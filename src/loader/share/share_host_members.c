@@ -20,9 +20,7 @@
 
 #define ACCEPT_NS (100 * NS_PER_MS)
 
-/* A child that the host's process has forked may have a copy of it, so that
- * closing it alone would not end its events. */
-static void host_close_fd(struct share_host *h, int *fd)
+void host_close_fd(struct share_host *h, int *fd)
 {
 	if (*fd < 0)
 		return;
