@@ -11,7 +11,7 @@
  * then on. This holder ends the mount in the same time, and then waits for the
  * next one.
  *
- * One thread, few pages: it shall not die of what the daemon dies of.
+ * One thread, few pages: it must not be killed for what the daemon takes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -140,7 +140,7 @@ static bool hold_unmounted(const struct holder *h)
 
 /* -- Messages of the daemon ----------------------------------------------- */
 
-/* systemd, perhaps: it knows us, and not our daemon. */
+/* Forward a state to systemd, which accepts messages of this process only. */
 static void tell_above(const struct holder *h, const char *state)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -321,7 +321,7 @@ static void hold_start(struct holder *h)
 		h->next_ms = now_ms() + PAUSE_MAX_MS;
 }
 
-/* Was this end one too many in a short time? */
+/* Has the daemon ended too often in a short time? */
 static bool too_many(struct holder *h, long now)
 {
 	long *at = &h->ended_ms[h->ends % ENDS_KEPT];
@@ -358,8 +358,8 @@ static int as_exit(int status)
 				   : WEXITSTATUS(status);
 }
 
-/* The last copies of the connection go: whoever waits for it gets an error.
- * Returns the status to end with, or -1 to wait for the next daemon. */
+/* Close the last copies of the connection, so that waiting programs get an
+ * error. Returns the status to end with, or -1 to wait for the next daemon. */
 static int hold_give_up(struct holder *h, const char *why)
 {
 	struct error err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lets a thread wait in one place for descriptors that become ready, posts of
- * other threads, and a time. The thread is its owner's, as is what it
+ * other threads, and a time. The owner provides the thread, and decides what it
  * does between two waits:
  *
  *	while (loop_run_posts(l)) {

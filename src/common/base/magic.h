@@ -42,8 +42,9 @@ static inline void *magic_check(void *object, size_t at, uint32_t want)
 	((struct name *)magic_check(                                           \
 		(pointer), offsetof(struct name, magic), MAGIC_##name))
 
-/* To be called where an object is initialised, and before it is freed. The
- * compiler would leave out an ordinary store to memory that is freed next. */
+/* Call MAGIC_BEGIN() where an object is initialised, and MAGIC_END() before it
+ * is freed. The compiler would leave out an ordinary store to memory that is
+ * freed next. */
 #define MAGIC_BEGIN(object, name) ((void)((object)->magic = MAGIC_##name))
 #define MAGIC_END(object)                                                      \
 	((void)(*(volatile uint32_t *)&(object)->magic = MAGIC_ENDED))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cache is doing, for `refrain status --debug`. Runs on the thread of
- * a control connection. The lock is held while all fills and requests are
- * looked at once; only the oldest are copied.
+ * Shows the fills and requests of a cache, for `refrain status --debug`. Runs
+ * on the thread of a control connection. The lock is held while it goes
+ * through all of them once; only the oldest are copied.
  */
 #include "mount/cache/cache_view.h"
 
