@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 #include "common/base/mountinfo.h"
+#include "common/base/proc.h"
 #include "holder.h"
 
 #define SHOWN_MAX 3u
@@ -209,19 +210,24 @@ static bool has_connection(pid_t pid, unsigned minor)
 pid_t holders_daemon(struct holders_device device)
 {
 	CLEANUP_DIR DIR *proc = opendir("/proc");
-	pid_t pid, holder = 0;
+	pid_t pid, holder = 0, daemon = 0;
+	uint64_t born, newest = 0;
 	char name[64];
 
 	while ((pid = next_process(proc)) > 0) {
 		if (pid == getpid() || !has_connection(pid, device.minor))
 			continue;
 		command_of(pid, name);
-		if (strcmp(name, HOLDER_PROGRAM) == 0)
+		born = proc_born(pid);
+		if (strcmp(name, HOLDER_PROGRAM) == 0) {
 			holder = pid;
-		else if (strncmp(name, "refrain", strlen("refrain")) == 0)
-			return pid; /* systemd keeps connections, too */
+		} else if (strncmp(name, "refrain", strlen("refrain")) == 0 &&
+			born >= newest) { /* systemd keeps connections, too */
+			daemon = pid;
+			newest = born;
+		}
 	}
-	return holder;
+	return daemon ? daemon : holder;
 }
 
 /* -- Other mounts ---------------------------------------------------------- */

@@ -28,7 +28,9 @@ struct holders_device holders_device_of(const char *path);
 
 /*
  * The process that serves the mount, found by its connection to the kernel; its
- * refrain-hold only if nobody else has that. 0: none is seen. Kernels before
+ * refrain-hold only if nobody else has that. A daemon that takes long to end
+ * keeps the number of a connection that the kernel has given to a later mount;
+ * the newest process with the number is meant. 0: none is seen. Kernels before
  * Linux 6.16 do not show connections.
  */
 pid_t holders_daemon(struct holders_device device);

@@ -136,6 +136,7 @@ slow_umount() {
 	what=$1
 	shift
 	note "slow: $what"
+	rm -f "$work/held.out" "$work/err"
 	python3 "$work/hold.py" "$pid" <"$work/release" >"$work/held.out" \
 		2>&1 &
 	tracer=$!
