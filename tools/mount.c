@@ -14,6 +14,7 @@
 #include "analysis/subject/subject.h"
 #include "mount/daemon/command_words.h"
 #include "mount/daemon/daemon.h"
+#include "mount/fs/fs.h"
 #include "far_options.h"
 #include "holder.h"
 #include "peer_options.h"
@@ -320,7 +321,8 @@ const struct option_usage mount_usage = {
 	.name = "mount",
 	.operands = "SOURCE MOUNTPOINT",
 	.summary = "Mount the dataset SOURCE at MOUNTPOINT, read-only, behind "
-		   "a cache that never evicts.",
+		   "a cache that never evicts. MOUNTPOINT /dev/fd/N is an open "
+		   "/dev/fuse that another program has mounted.",
 	.options = mount_table,
 	.min_operands = 2,
 	.max_operands = 2,
@@ -366,6 +368,9 @@ static int mount_run(
 
 	o->source.name = argv[1];
 	o->mountpoint = argv[2];
+	/* Who started this process with a descriptor waits for its end. */
+	if (fs_given_connection(o->mountpoint) >= 0)
+		o->foreground = true;
 	if (!mount_take_peers(args))
 		return EXIT_USAGE;
 	if (o->peers.nhosts > 0 && !o->peers.name)

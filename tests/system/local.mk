@@ -91,6 +91,7 @@ other_tests = \
 	tests/system/lock-held-wakes.sh \
 	tests/system/memory-failing.sh \
 	tests/system/memory-group.sh \
+	tests/system/mount-given.sh \
 	tests/system/mount-stop-waiting.sh \
 	tests/system/names-given.sh \
 	tests/system/names-index.sh \
@@ -122,7 +123,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/container-lib.sh tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
-	tests/system/change_live.py tests/system/loader.py \
+	tests/system/change_live.py tests/system/given_mount.py \
+	tests/system/loader.py \
 	tests/system/doc-readme.sh tests/system/doc_readme.py \
 	tests/system/doc_readme_train.py tests/system/read_semantics.py \
 	tests/system/peer_hosts.py tests/system/peer_proxy.py \

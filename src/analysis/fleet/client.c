@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -160,6 +161,18 @@ static pid_t silent_pid(const char *root, uid_t owner)
 	return pid;
 }
 
+/* A mount that another program made may have no directory here. */
+static bool is_socket(const char *path, uid_t *owner)
+{
+	struct stat st;
+
+	if (!strstr(path, ".sock") || lstat(path, &st) < 0 ||
+		!S_ISSOCK(st.st_mode))
+		return false;
+	*owner = st.st_uid;
+	return true;
+}
+
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err)
 {
@@ -169,6 +182,8 @@ int ctl_connect(
 	int rc = fd < 0 ? -errno : 0;
 
 	*out = NULL;
+	if (is_socket(mountpoint, &owner))
+		return connect_owned(out, mountpoint, owner, mountpoint, err);
 	if (rc == -ENOTDIR)
 		rc = -ENODATA;
 	if (rc == 0)

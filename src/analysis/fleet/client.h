@@ -18,7 +18,8 @@ struct ctl_client;
 int ctl_name_check(const char *mountpoint, struct error *err);
 
 /*
- * Connect to the daemon of the mount with this root. Errors say what to do:
+ * Connect to the daemon of the mount with this root, or of the mount whose
+ * control socket has this path. Errors say what to do:
  * -ENODATA if it is not a refrain mount, -ENOTCONN if its daemon is dead,
  * -EACCES if it belongs to another user, -ETIMEDOUT if it does not answer
  * (because it is stopped, for example), or another -errno.

@@ -197,7 +197,7 @@ void held_refuse(struct mount *m, const char *why)
 	close_fd(&m->given.session);
 	close_fd(&m->given.names);
 	close_fd(&m->given.requests);
-	if (m->mountpoint)
+	if (m->mountpoint && fs_given_connection(m->mountpoint) < 0)
 		(void)unmount(m->mountpoint, true, &ignored);
 }
 

@@ -27,6 +27,10 @@ void events_mounted(struct mount *m)
 		.path = stack_name(m->stack),
 		.dir = m->mountpoint};
 
+	if (fs_given_connection(m->mountpoint) >= 0) {
+		e.kind = EVENT_GIVEN;
+		e.text = ctl_server_path(m->ctl);
+	}
 	if (session_connection(m->session) >= 0) {
 		e.kind = session_was_upgraded(m->session) ? EVENT_UPGRADED
 							  : EVENT_TAKEN_OVER;

@@ -195,13 +195,48 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 	return 0;
 }
 
+/* -- A connection that is given ------------------------------------------- */
+
+/* What needs the place of the mount, or is agreed on when it is made. */
+static int check_given_options(
+	const struct mount_options *o, struct error *err)
+{
+	const char *what = NULL;
+
+	if (o->allow_other)
+		what = "--allow-other is for the program that mounts";
+	else if (o->pages_bytes > 0)
+		what = "--pages needs the directory of the mount";
+	else if (o->hooks)
+		what = "an analysis needs the directory of the mount";
+	return what ? error_set(err, -EINVAL, "cannot serve '%s': %s",
+			      o->mountpoint, what)
+		    : 0;
+}
+
+static int find_given(struct mount *m, int fd, bool held, struct error *err)
+{
+	int rc = check_given_options(&m->options, err);
+
+	if (rc == 0 && !held)
+		rc = fs_check_connection(fd, err);
+	if (rc < 0)
+		return rc;
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it is open */
+	m->mountpoint = strdup(m->options.mountpoint);
+	return m->mountpoint ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
+}
+
 int mount_resolve(struct mount *m, struct error *err)
 {
+	int given = fs_given_connection(m->options.mountpoint);
 	bool held = m->given.fuse >= 0 || m->options.check;
 	int rc = stack_new(
 		&m->stack, &m->options.source, held || has_manifest(m), err);
 
-	if (rc == 0)
+	if (rc == 0 && given >= 0)
+		rc = find_given(m, given, held, err);
+	else if (rc == 0)
 		rc = held ? find_held(m, err) : check_mountpoint(m, err);
 	for (size_t i = 0; rc == 0 && i < m->options.ntiers; i++)
 		rc = resolve_tier(m, i, err);

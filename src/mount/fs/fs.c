@@ -129,6 +129,9 @@ static void greet_once(struct fs *fs, void *buffer)
 	buf.size = (size_t)n;
 	session_keep_init(fs->config.session, buffer, buf.size);
 	fuse_session_process_buf(fs->se, &buf);
+	/* Of a connection that was given: it is no new one. */
+	if (!fs->greeted)
+		atomic_store(&fs->exiting, true);
 }
 
 /*
@@ -194,7 +197,14 @@ int fs_run(
 	stop_workers(fs, worker, n);
 	while (n > 0)
 		pthread_join(worker[--n], NULL);
-	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	if (!fs->greeted && fs_given_connection(fs->config.mountpoint) >= 0)
+		return error_set(err, -EIO,
+			"cannot serve '%s': it is not mounted, or another "
+			"process has served it before; mount again",
+			fs->config.mountpoint);
+	return 0;
 }
 
 void fs_exit(struct fs *fs)
@@ -365,9 +375,10 @@ void fs_free(struct fs *fs)
 
 int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 {
+	bool open = session_connection(config->session) >= 0 ||
+		fs_given_connection(config->mountpoint) >= 0;
+	int rc = open ? 0 : check_device(err);
 	struct fs *fs;
-	int rc = session_connection(config->session) >= 0 ? 0
-							  : check_device(err);
 
 	if (rc < 0)
 		return rc;

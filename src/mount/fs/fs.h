@@ -40,7 +40,7 @@ struct fs_config {
 	struct session *session;
 	int journal; /* if it goes on: that of the process before, or -1 */
 	const char *source; /* shown by mount(8) */
-	const char *mountpoint;
+	const char *mountpoint; /* a directory, or a given connection */
 	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
 	uint64_t gather_bytes; /* of memory for reads over several items */
@@ -100,6 +100,17 @@ unsigned fs_read_ahead_kib(struct fs *fs);
  * Returns their number, at most max. They live as long as the fs.
  */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
+
+/*
+ * The descriptor that "/dev/fd/N" names; -1: it is another path. A connection
+ * that is given so was opened by another program, which has mounted it and will
+ * unmount it: the fs does neither.
+ */
+int fs_given_connection(const char *mountpoint);
+
+/* Is this descriptor a connection to the kernel? -EBADF: it is not open;
+ * -ENODEV: it is something else; err says which. */
+int fs_check_connection(int fd, struct error *err);
 
 /*
  * Find out what is mounted at a path: 0 nothing, 1 a live refrain mount,

@@ -72,6 +72,8 @@ void takeover_unmount(struct fs *fs)
 	struct pollfd p = {.fd = fuse_session_fd(fs->se)};
 	struct error ignored;
 
+	if (fs_given_connection(fs->config.mountpoint) >= 0)
+		return;
 	/* Somebody else has unmounted it, and the place may be another's. */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
 		return;

@@ -5,9 +5,14 @@
  */
 #include "mount/fs/fs_impl.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -16,6 +21,9 @@
 
 /* A good read-ahead for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
+
+/* The number of /dev/fuse in every Linux. */
+#define FUSE_DEVICE makedev(10, 229)
 
 int fs_probe(const char *mountpoint)
 {
@@ -31,14 +39,73 @@ int fs_probe(const char *mountpoint)
 	return m.refrain ? 1 : -EBUSY;
 }
 
+/* -- A connection that is given ------------------------------------------- */
+
+#define GIVEN_PREFIX "/dev/fd/"
+
+int fs_given_connection(const char *mountpoint)
+{
+	const char *digits = mountpoint + strlen(GIVEN_PREFIX);
+	char *end;
+	long n;
+
+	if (strncmp(mountpoint, GIVEN_PREFIX, strlen(GIVEN_PREFIX)) != 0 ||
+		!isdigit((unsigned char)*digits))
+		return -1;
+	errno = 0;
+	n = strtol(digits, &end, 10);
+	return *end || errno || n > INT_MAX ? -1 : (int)n;
+}
+
+int fs_check_connection(int fd, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -EBADF,
+			"descriptor %d is not open; the program that mounts "
+			"must pass it on",
+			fd);
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != FUSE_DEVICE)
+		return error_set(err, -ENODEV,
+			"descriptor %d is no open /dev/fuse", fd);
+	return 0;
+}
+
 /* -- Read-ahead ---------------------------------------------------------- */
+
+/* The kernel says which device a connection belongs to since Linux 6.16. */
+static int device_of_connection(int fd, struct mountinfo_device *out)
+{
+	char path[64], line[128];
+	int found = -ENOENT;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && found < 0 && fgets(line, sizeof(line), f))
+		if (sscanf(line, "fuse_connection: %u", &out->minor) == 1)
+			found = 0;
+	if (f)
+		(void)fclose(f); /* was only read */
+	out->major = 0;
+	return found;
+}
+
+static int find_own_device(const struct fs *fs, struct mountinfo_device *out)
+{
+	int fd = fs_given_connection(fs->config.mountpoint);
+
+	return fd >= 0 ? device_of_connection(fd, out)
+		       : mountinfo_find(fs->config.mountpoint, out);
+}
 
 static int open_read_ahead(const struct fs *fs, int flags)
 {
 	struct mountinfo_device m;
 	char path[64];
 
-	if (mountinfo_find(fs->config.mountpoint, &m) < 0)
+	if (find_own_device(fs, &m) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
 		m.major, m.minor);
@@ -85,9 +152,11 @@ unsigned fs_read_ahead_kib(struct fs *fs)
 
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max)
 {
+	unsigned kib = fs_read_ahead_kib(fs);
 	size_t n = 0;
 
-	if (n < max && fs_read_ahead_kib(fs) < GOOD_READ_AHEAD_KIB)
+	if (n < max && kib < GOOD_READ_AHEAD_KIB &&
+		(kib > 0 || fs_given_connection(fs->config.mountpoint) < 0))
 		sentence[n++] = "read-ahead of the mount is below 1024 KiB: "
 				"root can raise it in "
 				"/sys/class/bdi/<device>/read_ahead_kb";
