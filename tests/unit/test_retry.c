@@ -3,6 +3,7 @@
  * Tests of the retry origin over a faulty synthetic one: what is counted,
  * what is given up and when. Time-outs come from small limits, not sleeps.
  */
+#include "origin/layer/layer_impl.h"
 #include "origin/local/late_answers.h"
 #include "origin_fixture.h"
 #include "suite.h"
@@ -31,6 +32,36 @@ static void close_stack(void)
 	ck_assert(origin_free(o));
 	timers_free(timers);
 }
+
+static void start_below(struct origin *base, struct origin_request *q)
+{
+	origin_start(layer_of(base)->inner, q);
+}
+
+static bool explain_here(struct origin *base, int status, struct error *why)
+{
+	(void)base;
+	if (status == -EIO)
+		(void)error_set(why, status, "the layer knows");
+	return status == -EIO;
+}
+
+START_TEST(test_a_layer_explains_what_it_knows)
+{
+	static const struct origin_ops ops = {
+		.start = start_below, .explain = explain_here};
+	struct layer *l = calloc(1, sizeof(*l));
+	struct origin *inner;
+	struct error why;
+
+	ck_assert_int_eq(origin_synthetic_new(&inner, SPEC, NULL), 0);
+	ck_assert_int_eq(layer_init(l, &ops, inner, RANK_RETRY), 0);
+	ck_assert(origin_explain(&l->base, -EIO, &why));
+	ck_assert_str_eq(why.msg, "the layer knows");
+	ck_assert(!origin_explain(&l->base, -ENOENT, &why));
+	ck_assert(origin_free(&l->base));
+}
+END_TEST
 
 START_TEST(test_retry_counts_nothing_when_all_is_well)
 {
@@ -488,6 +519,7 @@ int main(void)
 	Suite *suite = suite_create("retry");
 	TCase *tc = case_of(suite, "retry");
 
+	tcase_add_test(tc, test_a_layer_explains_what_it_knows);
 	tcase_add_test(tc, test_retry_counts_nothing_when_all_is_well);
 	tcase_add_test(tc, test_retry_reports_io_error_after_all_tries);
 	tcase_add_test(tc, test_retry_goes_on_where_a_read_was_cut);

@@ -55,7 +55,7 @@ int layer_init(struct layer *l, const struct origin_ops *ops,
 		.start = ops->start,
 		.abandon = ops->abandon ? ops->abandon : pass_abandon,
 		.free = ops->free ? ops->free : layer_free,
-		.explain = pass_explain,
+		.explain = ops->explain ? ops->explain : pass_explain,
 	};
 	origin_init(&l->base, &l->ops, origin_traits(inner));
 	lock_init(&l->lock, lock);
