@@ -81,6 +81,20 @@ static inline void stand_in_ended(
 	__atomic_add_fetch(&t->ended, 1, __ATOMIC_RELEASE);
 }
 
+/* It answers when the test says so, although it was given up. */
+static inline void stubborn_abandon(struct provider *s, struct provider_read *r)
+{
+	struct stand_in *t = (struct stand_in *)s;
+
+	(void)r;
+	__atomic_add_fetch(&t->abandoned, 1, __ATOMIC_RELEASE);
+}
+
+static const struct provider_ops stubborn_ops = {
+	.read = stand_in_read,
+	.abandon = stubborn_abandon,
+};
+
 static const struct provider_ops deaf_ops = {
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "mount/cache/cache_view.h"
 #include "providers_fixture.h"
 
 START_TEST(test_what_a_provider_has_is_not_asked_of_the_origin)
@@ -95,6 +96,35 @@ START_TEST(test_a_late_provider_is_given_up_and_the_origin_asked)
 	take_push();
 	ck_assert_uint_eq(counts(0).late, SIZE / UNIT);
 	ck_assert_uint_eq(stand_in[0].abandoned, SIZE / UNIT);
+	rig_stop(&g);
+}
+END_TEST
+
+/* `refrain status --debug` is for such a provider above all. */
+START_TEST(test_the_view_shows_requests_that_were_given_up)
+{
+	struct cache_view *v = malloc(sizeof(*v));
+	struct probe p;
+
+	start(1, 8, NS_PER_MS);
+	stand_in[0].s.ops = &stubborn_ops;
+	read_whole(&p, 1);
+	while (__atomic_load_n(&stand_in[0].abandoned, __ATOMIC_ACQUIRE) <
+		SIZE / UNIT)
+		sched_yield();
+	cache_view(g.cache, v);
+	ck_assert_uint_eq(v->nrequests, SIZE / UNIT);
+	ck_assert_uint_eq(v->nrequest, SIZE / UNIT);
+	for (unsigned i = 0; i < v->nrequest; i++) {
+		ck_assert(v->request[i].slow && !v->request[i].origin);
+		ck_assert_str_eq(v->request[i].path, "file1");
+	}
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ECANCELED);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&p);
+	free(v);
 	rig_stop(&g);
 }
 END_TEST
@@ -512,6 +542,7 @@ int main(void)
 	tcase_add_test(t, test_what_came_of_a_provider_that_fails_is_kept);
 	tcase_add_test(
 		t, test_a_late_provider_is_given_up_and_the_origin_asked);
+	tcase_add_test(t, test_the_view_shows_requests_that_were_given_up);
 	tcase_add_test(t, test_providers_are_asked_in_order);
 	tcase_add_test(t, test_a_provider_has_a_depth_of_its_own);
 	tcase_add_test(t, test_providers_do_not_share_their_depth);

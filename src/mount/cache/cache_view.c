@@ -150,11 +150,21 @@ static void view_request(
 		.quiet_ns = now -
 			(x->out.alive_ns ? x->out.alive_ns : x->out.started_ns),
 		.origin = origin,
-		.slow = x->out.slow,
+		.slow = x->out.slow || x->late,
 	};
 	for (unsigned i = 0; i < x->nspans; i++)
 		v->got_bytes += span_present_bytes(&x->span[i]);
 	copy_path(v->path, f->path);
+}
+
+static void note_asked(struct cache_view *out, const struct list *asked,
+	struct oldest *oldest)
+{
+	LIST_FOREACH(l, asked) {
+		note_request(
+			CONTAINER_OF(l, struct flight_request, link), oldest);
+		out->nrequests++;
+	}
 }
 
 static void view_requests(struct cache *c, struct cache_view *out, uint64_t now)
@@ -163,13 +173,12 @@ static void view_requests(struct cache *c, struct cache_view *out, uint64_t now)
 
 	out->nrequests = flight_out(cache_flight(c));
 	flight_each(cache_flight(c), note_request, &oldest);
-	for (unsigned i = 0; i < origin_level(c); i++)
-		LIST_FOREACH(l, &cache_asked(c)->provider[i].inflight) {
-			note_request(
-				CONTAINER_OF(l, struct flight_request, link),
-				&oldest);
-			out->nrequests++;
-		}
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		const struct cache_provider *cs = &cache_asked(c)->provider[i];
+
+		note_asked(out, &cs->inflight, &oldest);
+		note_asked(out, &cs->late, &oldest);
+	}
 	for (unsigned i = 0; i < oldest.n; i++)
 		view_request(&out->request[i], oldest.top[i].object, now);
 	out->nrequest = oldest.n;

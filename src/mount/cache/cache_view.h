@@ -32,7 +32,8 @@ struct request_view {
 	uint64_t off, len, got_bytes;
 	uint64_t age_ns, quiet_ns; /* since its start, since bytes came */
 	bool origin;
-	bool slow; /* it hangs, and no longer counts against the depth */
+	bool slow; /* it hangs or was given up, and no longer counts against the
+		      depth */
 };
 
 struct cache_view {
