@@ -11,6 +11,7 @@
  *	  all -> OFF            the thread, when the help is over
  *	the thread
  *	  NONE -> WORKS         help_start()
+ *	  WORKS -> NONE         help_start(): there is no thread after all
  *	  WORKS -> SLEEPS       sleep_until_due()
  *	  SLEEPS -> STIRRED     help_knows(), help_moved(): it has work
  *	  STIRRED -> SLEEPS     help_take_stirred(): it is being woken

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The host of a share: one thread, which waits in one place for connections,
- * messages, deaths and batches.
- *
- *	gathering --all are there--> begun --no more batches--> over
+ * messages, deaths and batches. share_host_impl.h has the table of its states.
  *
  * While it is gathering, members join and are told to wait. The stream begins
  * at the least step that one of them wants. Each batch of the stream has a slot

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts members that make the others wait, so that they continue alone
- * (share_slow = solo). The host's thread.
- *
- *	following --others have waited for it too long--> alone
- *	alone --its next step is in a slot, or soon--> following
+ * (share_slow = solo), and lets them follow again when their next step is in a
+ * slot, or soon. share_host_impl.h has the table of a member's states. The
+ * host's thread.
  *
  * A member is charged the time in which all slots are held, another member
  * waits, and it holds the oldest slot without waiting itself. Time in which
