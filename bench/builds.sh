@@ -8,8 +8,10 @@
 # Rows: hot, an epoch from the kernel's pages of the mount; cold, the first
 # one, with nothing cached; tier, one from the tier after a new mount; loader,
 # `refrain load` on the directory; direct, the same on a mount with everything
-# cached. The two numbers of a pair are means of the middle half of ROUNDS runs
-# each, of three times as many for the cold row, whose runs are the shortest.
+# cached. If they are named, s3, a first epoch of a bucket; peers, one from a
+# memcached that has everything; share, two jobs that share. The two numbers of
+# a pair are means of the middle half of ROUNDS runs each, of three times as
+# many for the rows cold and s3, whose runs are the shortest.
 # The builds take turns and the one that begins changes from round to round, so
 # that a change of the machine's speed reaches both. Source and tier
 # are in memory, so that nothing but refrain is measured. Prints for each row
@@ -34,6 +36,26 @@ rows=${*:-hot cold tier loader direct}
 XDG_CACHE_HOME=$work/index
 export XDG_CACHE_HOME
 mkdir "$mnt"
+case " $rows " in
+*' s3 '*)
+	# shellcheck source=bench/far.sh
+	. "$bench/far.sh"
+	;;
+esac
+case " $rows " in
+*' peers '*)
+	command -v memcached >/dev/null || bench_skip 'needs memcached'
+	memcached_user=
+	[ "$(id -u)" -ne 0 ] || memcached_user='-u root'
+	;;
+esac
+builds_cleanup() {
+	for p in ${far_pid:-} ${servers:-}; do
+		kill "$p" 2>/dev/null
+	done
+	bench_cleanup
+}
+trap builds_cleanup EXIT
 files_of 112640 2000 "$work/files"
 "$refrain" make-dataset --classes 4 --images 400 --size 500x375 \
 	"$work/jpegs" >/dev/null ||
@@ -51,8 +73,11 @@ epoch_rate() {
 }
 
 load_rate() {
-	"$1" load "$2" --batch 64 --size 224 --epochs 3 --threads 2 --json \
-		2>/dev/null | number images_per_s
+	load_command=$1
+	load_data=$2
+	shift 2
+	"$load_command" load "$load_data" --batch 64 --size 224 --epochs 3 \
+		--threads 2 --json "$@" 2>/dev/null | number images_per_s
 }
 
 # filled COMMAND DIR: mounted, with everything cached.
@@ -95,6 +120,63 @@ row_direct() {
 	"$1" umount "$mnt"
 }
 
+row_s3() {
+	[ -n "${far:-}" ] || far_start files=2000 size=110000 verify=1
+	rm -rf "$work/tier.far"
+	"$1" mount s3://many "$mnt" --cache "$work/tier.far:1G" \
+		--endpoint-url "$far" 2>/dev/null ||
+		bench_fail "$1 mount of s3 failed"
+	epoch_rate 8
+	"$1" umount "$mnt"
+}
+
+# peer_of COMMAND: sets $peer, the address of a memcached of its own, and
+# $filling if that was started just now.
+peer_of() {
+	filling=
+	peer=$work/peer.$(echo "$1" | cksum | cut -d ' ' -f 1)
+	if [ ! -s "$peer" ]; then
+		filling=yes
+		nth=$(echo "${servers:-}" | wc -w)
+		port=$((20000 + $$ % 10000 * 2 + nth))
+		# shellcheck disable=SC2086 # two words or none
+		memcached -M -m 1024 -I 8m -U 0 -l 127.0.0.1 -p "$port" \
+			$memcached_user &
+		servers="${servers:-} $!"
+		echo "127.0.0.1:$port" >"$peer"
+	fi
+	peer=$(cat "$peer")
+}
+
+with_peer() {
+	rm -rf "$work/tier.peer"
+	"$1" mount "$work/files" "$mnt" --cache "$work/tier.peer:4M" \
+		--peers "$peer" 2>/dev/null ||
+		bench_fail "$1 mount with peers failed"
+}
+
+row_peers() {
+	peer_of "$1"
+	if [ -n "$filling" ]; then
+		with_peer "$1"
+		epoch_rate 8 >/dev/null
+		"$1" umount "$mnt"
+	fi
+	with_peer "$1"
+	epoch_rate 8
+	"$1" umount "$mnt"
+}
+
+row_share() {
+	for job in 1 2; do
+		load_rate "$1" "$work/jpegs" --share builds --share-jobs 2 \
+			>"$work/share.$job" &
+		eval "job_$job=\$!"
+	done
+	wait "$job_1" "$job_2"
+	cat "$work/share.1"
+}
+
 # The mean of the middle half: less noisy than the median, and without the runs
 # that something disturbed.
 middle() {
@@ -112,7 +194,9 @@ one_pair() {
 	: >"$work/theirs"
 	round=$2
 	last=$(($2 + rounds))
-	[ "$1" != cold ] || last=$(($2 + 3 * rounds))
+	case $1 in
+	cold | s3) last=$(($2 + 3 * rounds)) ;;
+	esac
 	while [ "$round" -lt $last ]; do
 		if [ $((round % 2)) -eq 0 ]; then
 			"row_$1" "$refrain" >>"$work/ours"
