@@ -29,11 +29,12 @@ unmounts() {
 		>/dev/null
 	"$refrain" mount "$src" "$work/two" --cache "$work/cache-two:1M" \
 		>/dev/null
-	rm -f "$work/began"
+	rm -f "$work/began" "$work/began.two" "$work/out"
 	"$refrain" analyze --cache "$work/fast" "$src" -- sh -c "$command" \
 		"$src" "$work/began" "$work/two" >"$work/out" 2>&1 &
 	analysis=$!
-	wait_for 30 test -e "$work/began"
+	wait_for 30 test -e "$work/began" ||
+		fail "$1: the command does not begin: $(cat "$work/out")"
 	cmp "$work/began.two" "$work/names" ||
 		fail "$1: the command does not see what it names"
 	timeout $((20 * patience)) "$refrain" umount "$work/one" ||

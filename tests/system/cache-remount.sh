@@ -64,7 +64,7 @@ stop_mount
 # kill -9 while the cache is being filled: what is there is right, within its
 # budget, and not fetched again.
 rm -rf "$work/fast" "$work/slow"
-start --fault rate=10M
+start --fault rate=4M
 (
 	trap - EXIT
 	exec "$reader" "$mnt" --threads 8 >/dev/null 2>&1

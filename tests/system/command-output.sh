@@ -132,6 +132,7 @@ awk '/^# TYPE/ { if (seen[$3]++) exit 1; next }
 	{ name = $1; sub(/[{].*/, "", name); if (!seen[name]) exit 1 }' \
 	"$work/out" || fail 'not the format of Prometheus'
 ends 2 status --json --prometheus "$mnt" && one_line
+: >"$work/out"
 "$refrain" status --watch "$mnt" >"$work/out" 2>"$work/err" &
 watch=$!
 tries=0

@@ -58,6 +58,7 @@ p = subprocess.Popen([refrain, "load", data, "--batch", "8", "--size", "32",
     "--epochs", "1000000", "--step-ms", "20", "--trace", trace, "--json"],
     stdout=subprocess.PIPE)
 while not (os.path.exists(trace) and os.path.getsize(trace)):
+    assert p.poll() is None, "it ended"
     time.sleep(0.01)
 p.send_signal(number)
 out = p.communicate(timeout=60)[0]

@@ -213,6 +213,7 @@ NOTIFY_SOCKET=$work/notify
 export NOTIFY_SOCKET
 begin
 unset NOTIFY_SOCKET
+wait_for 10 grep -q READY=1 "$work/notified" || fail 'systemd is told nothing'
 expect 'what systemd is to keep' "$(grep '^FDNAME=' "$work/notified")" \
 	"FDNAME=refrain-fuse
 FDNAME=refrain-session

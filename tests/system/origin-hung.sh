@@ -25,24 +25,31 @@ scan_through
 grep -q '^60 entries .* 0 bad' "$work/out" || fail "$(cat "$work/out")"
 stop_mount
 
-timeout_s=$((3 * patience))
-begun=$(date +%s)
-start_mount "$src" "$mnt" --cache "$cache:20M" --timeout $timeout_s \
+# A mount that waited for its source would be given up before that.
+start_mount "$src" "$mnt" --cache "$cache:20M" --timeout 600 \
 	--fault stall=1,meta=1
-took=$(($(date +%s) - begun))
-[ $took -lt $timeout_s ] || fail "the mount waits for the source: $took s"
 expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7
+stop_mount
+
+timeout_s=$((3 * patience))
+start_mount "$src" "$mnt" --cache "$cache:20M" --timeout $timeout_s --fault ''
+# How long that takes here when nothing hangs: busy machines are slow.
+begun=$(date +%s)
+"$refrain" refresh "$mnt" >"$work/out" || fail 'cannot refresh'
+usual_s=$(($(date +%s) - begun + 1))
+"$refrain" fault "$mnt" stall=1,meta=1
 begun=$(date +%s)
 "$refrain" refresh "$mnt" >"$work/out" 2>"$work/err" && fail 'it is refreshed'
 took=$(($(date +%s) - begun))
-[ $took -le $((2 * timeout_s)) ] || fail "a refresh takes $took s"
+[ $took -le $((2 * timeout_s + usual_s)) ] || fail "a refresh takes $took s"
 grep -q 'could not be listed.*timed out' "$work/err" ||
 	fail "$(cat "$work/err")"
 begun=$(date +%s)
 "$refrain" refresh "$mnt" top0/d3 top1/d1 top2/d2 top0/d6 top1/d4 top2/d5 \
 	>"$work/out" 2>"$work/err" && fail 'paths are refreshed'
 took=$(($(date +%s) - begun))
-[ $took -le $((2 * timeout_s)) ] || fail "a refresh of paths takes $took s"
+[ $took -le $((2 * timeout_s + usual_s)) ] ||
+	fail "a refresh of paths takes $took s"
 grep -q "6 directories could not be listed, first 'top0/d3'" "$work/err" ||
 	fail "$(cat "$work/err")"
 expect 'a file of the cache' "$(cat "$mnt/top2/d8/f")" 8
@@ -82,7 +89,8 @@ start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2 \
 	--log-file "$work/log"
 took=$(($(date +%s) - begun))
 [ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
-grep -q "^refrain: source '$work/link' does not answer: until it does" \
+wait_for 10 grep -q \
+	"^refrain: source '$work/link' does not answer: until it does" \
 	"$daemon_err" || fail "$(cat "$daemon_err")"
 wait_for 10 grep -q "source '$work/far' does not answer" "$work/log" ||
 	fail "$(cat "$work/log")"

@@ -10,15 +10,14 @@ name=killed-reader
 . "$(dirname "$0")/lib.sh"
 requires fuse timeout
 
-mkdir "$src/dir"
+mkdir "$src/hangs"
 for i in 1 2 3; do
-	echo "$i" >"$src/dir/f$i"
+	echo "$i" >"$src/hangs/f$i"
 done
 
-# The delay keeps the first scan away from the directory until it hangs.
+# From the beginning: the first scan does not get into the directory either.
 start_mount "$src" "$mnt" --cache "$work/cache:10M" \
-	--fault 'delay=400ms,meta=1'
-"$refrain" fault "$mnt" 'stall=1,meta=1'
+	--fault 'stall=1,meta=1,match=hangs'
 
 # ended COMMAND ...: killed after a moment, it is gone well before 120 s.
 ended() {
@@ -28,16 +27,16 @@ ended() {
 	[ $took -le $((10 * patience)) ] || fail "'$*' took $took s to die"
 }
 
-ended ls "$mnt/dir"
-ended cat "$mnt/dir/f1"
-ended stat "$mnt/dir/none"
-ended stat "$mnt/none"
+ended ls "$mnt/hangs"
+ended cat "$mnt/hangs/f1"
+ended stat "$mnt/hangs/none"
+ended stat "$mnt/none-hangs"
 [ "$(status_field parked)" = 0 ] || note 'a read is parked, too'
 
 "$refrain" fault "$mnt" ''
-[ "$(ls "$mnt/dir")" = 'f1
+[ "$(ls "$mnt/hangs")" = 'f1
 f2
 f3' ] || fail 'the listing is not right afterwards'
-[ "$(cat "$mnt/dir/f1" "$mnt/dir/f2" "$mnt/dir/f3" | tr -d '\n')" = 123 ] ||
+[ "$(cat "$mnt/hangs"/f1 "$mnt/hangs"/f[23] | tr -d '\n')" = 123 ] ||
 	fail 'the bytes are not right afterwards'
 stop_mount

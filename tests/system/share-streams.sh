@@ -80,6 +80,18 @@ def view_from(step):
     return v if v["begun"] and v["step"] >= step else None
 
 
+def stop(pid):
+    """Until its last thread has stopped, it still answers."""
+    os.kill(pid, signal.SIGSTOP)
+    def all_stopped():
+        for t in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{t}/stat") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] != "T":
+                    return False
+        return True
+    wait_for("it stops", all_stopped)
+
+
 # A command of its own hosts: nobody else decodes, and each example once.
 run = ["--batch", "16", "--epochs", "2", "--echo", "2.5"]
 alone = end(start(*run))
@@ -210,7 +222,7 @@ run += ["--step-ms", "20", "--share", "s", "--share-jobs", "2"]
 slow = start(*run)
 fast = start(*run, "--timeout", "1")
 wait_for("a step", lambda: view_from(2))
-os.kill(slow.pid, signal.SIGSTOP)
+stop(slow.pid)
 out, err = fast.communicate(timeout=30 * patience)
 assert fast.returncode == 1 and f"process {slow.pid}, stopped" in err, err
 os.kill(slow.pid, signal.SIGKILL)
@@ -224,7 +236,7 @@ wait_for("a host", lambda: view()["jobs"])
 slow = start(*run, "--share-slow", "solo", "--share-grace-s", "1")
 other = start(*run, "--step-ms", "10")
 wait_for("a step", lambda: view_from(5))
-os.kill(slow.pid, signal.SIGSTOP)
+stop(slow.pid)
 wait_for("it is parted", lambda: any(j["solo"] for j in view()["jobs"]))
 os.kill(slow.pid, signal.SIGCONT)
 runs = [end(p) for p in (slow, host, other)]

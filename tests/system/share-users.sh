@@ -27,7 +27,8 @@ setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups \
 	"$refrain" load --batch 16 --size 32 --share s --share-jobs 2 \
 	--timeout 0 "$work/data" >"$work/job" 2>&1 &
 job=$!
-wait_for 20 test -S "$short/nobody/refrain-share/s.sock"
+wait_for 20 test -S "$short/nobody/refrain-share/s.sock" ||
+	fail "no share: $(cat "$work/job")"
 
 # With a directory of its own, and with that of the other, which is not used.
 for dir in "$short/daemon" "$short/nobody"; do
@@ -67,7 +68,7 @@ python3 "$work/listen.py" "$short/daemon/refrain-share/t.sock" \
 	<"$work/hold" >"$work/said" &
 listener=$!
 exec 7>"$work/hold"
-wait_for 20 grep -q listens "$work/said"
+wait_for 20 grep -qs listens "$work/said" || fail 'nobody listens'
 user_runtime=$short/daemon
 status=0
 as daemon "$refrain" load --batch 16 --size 32 --share t "$work/data" \

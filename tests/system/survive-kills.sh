@@ -157,7 +157,8 @@ for REFRAIN_DISABLE in '' resend; do
 	expect 'recoveries' "$(status_field recoveries)" 2
 	! cat "$mnt/$bad" >/dev/null 2>&1 || fail 'it is served all at once'
 	expect 'recoveries' "$(status_field recoveries)" 2
-	grep -q "error: .*'$bad' crashed the daemon twice" "$work/log" ||
+	wait_for 10 grep -q "error: .*'$bad' crashed the daemon twice" \
+		"$work/log" ||
 		fail "the log lacks it: $(tail "$work/log")"
 	cmp "$src/$good" "$mnt/$good" || fail 'a good file after it'
 	cmp "$src/shard" "$mnt/shard" || fail 'another file after it'
@@ -217,7 +218,7 @@ for damage in 'session 17' 'session 120' 'names 33' 'names 20'; do
 	wait_for 20 has_status ready true || fail "$damage: no new mount"
 	expect "$damage: recoveries" "$(status_field recoveries)" 0
 	cmp "$src/shard" "$mnt/shard" || fail "$damage: wrong bytes"
-	grep -q 'error: cannot go on with the mount' "$work/log" ||
+	wait_for 10 grep -q 'error: cannot go on with the mount' "$work/log" ||
 		fail "$damage: $(cat "$work/log")"
 	: >"$work/log"
 	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
