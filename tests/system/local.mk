@@ -68,7 +68,8 @@ long_tests = \
 	tests/system/log-lines.sh \
 	tests/system/mount-kill.sh \
 	tests/system/origin-hung.sh \
-	tests/system/load-counts.sh \
+	tests/system/load-progress.sh \
+	tests/system/load-memory.sh \
 	tests/system/option-ranges.sh \
 	tests/system/plan-same-order.sh \
 	tests/system/access-secrets.sh \
@@ -87,6 +88,15 @@ other_tests = \
 	tests/system/command-completion.sh \
 	tests/system/command-output.sh \
 	tests/system/doc-operations.sh \
+	tests/system/load-counts.sh \
+	tests/system/load-damage.sh \
+	tests/system/load-hung-mount.sh \
+	tests/system/load-left-out.sh \
+	tests/system/load-options.sh \
+	tests/system/load-ranks.sh \
+	tests/system/load-resumed.sh \
+	tests/system/load-sources.sh \
+	tests/system/load-threads.sh \
 	tests/system/load-train.sh \
 	tests/system/lock-held-wakes.sh \
 	tests/system/memory-failing.sh \
@@ -132,7 +142,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/peers_faults.py \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
-	tests/system/far-lib.sh \
+	tests/system/far-lib.sh tests/system/load-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \

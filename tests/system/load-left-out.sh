@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Files that are no examples, and classes without any, are counted and named.
+set -eu
+name=load-left-out
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/load-lib.sh
+. "$(dirname "$0")/load-lib.sh"
+
+mkdir "$work/left" "$work/left/a" "$work/left/b"
+printf png >"$work/left/a/1.png"
+cp "$(find "$data/" -name '*.jpg' | head -n 1)" "$work/left/b/"
+"$refrain" load "$work/left" --batch 1 >"$work/out" || fail 'load with a PNG'
+grep -q "^skipped  *1 files .* the first is 'a/1.png'" "$work/out" ||
+	fail "the skipped file is not named: $(cat "$work/out")"
+grep -q "^empty  *1 of 2 classes .* the first is 'a'" "$work/out" ||
+	fail "the empty class is not named: $(cat "$work/out")"
+"$refrain" load "$work/left" --batch 1 --json >"$work/json" ||
+	fail 'load --json with a PNG'
+about='a folder with a PNG'
+is skipped_files 1
+is skipped_first a/1.png
+is empty_classes 1
+is empty_first a
+is classes 2
+note 'what is left out is counted and named'
