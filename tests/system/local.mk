@@ -45,7 +45,10 @@ mount_tests = \
 # Where time is what is looked at.
 timed_tests = \
 	tests/system/load-auto.sh \
-	tests/system/plan-throttled.sh
+	tests/system/plan-throttled.sh \
+	tests/system/plan-two-epochs.sh \
+	tests/system/plan-ranks.sh \
+	tests/system/plan-wrong-order.sh
 
 # Where little of the machine is enough, but must be at hand.
 quiet_tests = \
@@ -105,6 +108,9 @@ other_tests = \
 	tests/system/mount-stop-waiting.sh \
 	tests/system/names-given.sh \
 	tests/system/names-index.sh \
+	tests/system/plan-clients.sh \
+	tests/system/plan-lines.sh \
+	tests/system/plan-python.sh \
 	tests/system/python-install.sh \
 	tests/system/read-huge-file.sh \
 	tests/system/reader-foreign.sh \
@@ -143,6 +149,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
+	tests/system/plan-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
