@@ -222,6 +222,7 @@ static void renew(struct creds *c)
 	struct secret fresh;
 	struct error err = {""};
 	uint64_t stamp;
+	bool same, news; /* a service may extend the life of the same key */
 	int rc;
 
 	ASSERT_HELD(&c->lock);
@@ -240,17 +241,16 @@ static void renew(struct creds *c)
 	c->again_ns = clock_now_ns() + AGAIN_NS;
 	c->wanted = false; /* who asked meanwhile gets these */
 	c->refused = false;
-	if (is_same(&fresh, &c->now)) {
+	same = is_same(&fresh, &c->now);
+	if (same)
 		c->same_ns = c->again_ns;
-	} else {
-		fresh.generation = c->now.generation + 1;
-		c->now = fresh;
-		if (c->renewed)
-			atomic_fetch_add_explicit(
-				c->renewed, 1, memory_order_relaxed);
-		if (c->ended)
-			c->ended(c->arg, NULL);
-	}
+	fresh.generation = c->now.generation + (same ? 0 : 1);
+	news = !same || fresh.expires_s != c->now.expires_s;
+	c->now = fresh;
+	if (news && c->renewed)
+		atomic_fetch_add_explicit(c->renewed, 1, memory_order_relaxed);
+	if (news && c->ended)
+		c->ended(c->arg, NULL);
 	OPENSSL_cleanse(&fresh, sizeof(fresh));
 }
 
