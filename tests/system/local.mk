@@ -77,7 +77,9 @@ long_tests = \
 	tests/system/plan-same-order.sh \
 	tests/system/access-secrets.sh \
 	tests/system/mount-refused.sh \
-	tests/system/s3-creds.sh \
+	tests/system/s3-creds-service.sh \
+	tests/system/s3-creds-refused.sh \
+	tests/system/s3-creds-profiles.sh \
 	tests/system/change-unmounted.sh
 
 other_tests = \
@@ -117,6 +119,8 @@ other_tests = \
 	tests/system/reader-killed.sh \
 	tests/system/s3-answers.sh \
 	tests/system/s3-chunks.sh \
+	tests/system/s3-creds-places.sh \
+	tests/system/s3-creds-renewed.sh \
 	tests/system/s3-deep.sh \
 	tests/system/s3-keys.sh \
 	tests/system/s3-memory.sh \
@@ -149,7 +153,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
-	tests/system/plan-lib.sh \
+	tests/system/plan-lib.sh tests/system/s3-creds-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
