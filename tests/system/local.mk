@@ -86,8 +86,13 @@ other_tests = \
 	tests/system/access-closed.sh \
 	tests/system/access-trust.sh \
 	tests/system/access-unprivileged.sh \
+	tests/system/analyze-contents.sh \
+	tests/system/analyze-kept.sh \
 	tests/system/analyze-mask.sh \
 	tests/system/analyze-mounts.sh \
+	tests/system/analyze-ordinary.sh \
+	tests/system/analyze-parts.sh \
+	tests/system/analyze-stand-ins.sh \
 	tests/system/bench-epoch-reader.sh \
 	tests/system/build-install.sh \
 	tests/system/command-completion.sh \
@@ -142,6 +147,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/container-lib.sh tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
+	tests/system/analyze_mount.py \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/given_mount.py \
 	tests/system/loader.py \

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Reads that the kernel answers from the pages that it keeps for a mount with
+# --analysis are counted once a sample: of files that are opened twice, of files
+# that stay open from one epoch to the next, and of files whose readers drop
+# their pages.
+set -eu
+name=analyze-kept
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse python3
+
+"$refrain" make-dataset --classes 2 --images 60 --size 96x72 "$src" >/dev/null
+printf 'not an image' >"$src/text"
+head -c 110000 /dev/zero >"$src/long"
+start_mount "$src" "$mnt" --cache "$work/tier:64M" --analysis
+scan_through
+"$refrain" warm "$mnt" >/dev/null
+
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
+	python3 - "$mnt" "$src" "$patience" <<'PY' || fail "see above"
+import os, time
+
+from analyze_mount import (AGAIN, about, asked, count, epoch, keeps, mnt, names,
+                           read)
+
+# Programs are to read a file at once, and the kernel reads ahead.
+assert os.stat(os.path.join(mnt, "long")).st_blksize == 32768
+assert os.stat(os.path.join(mnt, "text")).st_blksize == 4096
+
+# Kept files that are opened twice a sample, that are held open from one epoch
+# to the next, and whose readers drop their pages, so that the daemon is asked.
+asked("mask", x=1)
+epoch()
+first = asked("rates")["first_reads"]
+for n in names:
+    read(mnt, n)
+    read(mnt, n)
+assert not keeps or about(asked("rates")["first_reads"], first + count)
+held = {n: open(os.path.join(mnt, n), "rb", buffering=0) for n in names}
+first = asked("rates")["first_reads"]
+began = time.monotonic()
+for f in held.values():
+    f.read()
+until = began + 1.1
+while time.monotonic() < until:
+    time.sleep(0.05)
+for f in held.values():
+    f.seek(0)
+    assert f.read()
+assert not keeps or about(asked("rates")["first_reads"], first + 2 * count)
+for f in held.values():
+    os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    f.close()
+r = epoch()
+assert about(r["first_reads"], count) and r["kept"] <= AGAIN, r
+PY
+stop_mount
