@@ -13,6 +13,7 @@ long_mount_tests = \
 	tests/system/change-live.sh \
 	tests/system/cache-damage.sh \
 	tests/system/s3-reads.sh \
+	tests/system/load-echo-reads.sh \
 	tests/system/load-direct.sh \
 	tests/system/cache-hits-spread.sh
 
@@ -25,6 +26,9 @@ mount_tests = \
 	tests/system/feature-switches.sh \
 	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
+	tests/system/load-dead-mount.sh \
+	tests/system/load-direct-damaged.sh \
+	tests/system/load-direct-told.sh \
 	tests/system/log-incidents.sh \
 	tests/system/origin-stalled.sh \
 	tests/system/peers-epochs.sh \
@@ -159,6 +163,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
+	tests/system/load-mount-lib.sh \
 	tests/system/plan-lib.sh tests/system/s3-creds-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
