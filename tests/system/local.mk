@@ -116,6 +116,7 @@ other_tests = \
 	tests/system/memory-failing.sh \
 	tests/system/memory-group.sh \
 	tests/system/mount-given.sh \
+	tests/system/mount-kill-swept.sh \
 	tests/system/mount-stop-waiting.sh \
 	tests/system/names-given.sh \
 	tests/system/names-index.sh \
@@ -163,7 +164,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
-	tests/system/load-mount-lib.sh \
+	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \
 	tests/system/plan-lib.sh tests/system/s3-creds-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \

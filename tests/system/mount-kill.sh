@@ -4,14 +4,18 @@
 # kill -9 at any moment: while it starts, while readers fill the cache, while
 # it looks for changes, while it ends. The next mount detaches the dead one,
 # gives right bytes at once, keeps to its budget, and leaves no file in its
-# caches that is not theirs.
+# caches that is not theirs. mount-kill-swept.sh has what is left of versions
+# that ceased.
 #
 # REFRAIN_KILLS is how many times (15), REFRAIN_SEED which moments.
 set -eu
-name='kill'
+name='mount-kill'
 # shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires fuse python3
+
+# shellcheck source=tests/system/mount-kill-lib.sh
+. "${srcdir:-.}/tests/system/mount-kill-lib.sh"
 
 kills=${REFRAIN_KILLS:-15}
 first_seed=${REFRAIN_SEED:-$(date +%N | sed 's/^0*//')}
@@ -27,38 +31,6 @@ draw() {
 
 ms() {
 	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
-}
-
-# Files of one item and of several, and one that is read in pieces; less room
-# than they need, and too little memory to put pieces together.
-make_tree "$src" 7 160 400000
-sums=$work/sums
-(cd "$src" && find . -type f -size +0) >"$work/files"
-head -c 3000000 /dev/urandom >"$src/shard"
-"$reader" "$src" --make-sums "$sums" >/dev/null
-# In memory where we may mount a tmpfs, else on the disk, too.
-fast=$work/fast
-mkdir "$fast"
-mount -t tmpfs -o mode=700 tmpfs "$fast" 2>/dev/null || :
-slow=$work/slow
-bytes=$(tree_bytes "$src")
-fast_size=$((bytes / 5))
-slow_size=$((bytes / 2))
-
-# mount_it OPTION ...: a daemon as all rounds have it, not waited for.
-mount_it() {
-	daemons=$((daemons + 1))
-	daemon_err=$work/daemon.$daemons.err
-	rm -f "$work/daemon.$((daemons - 6)).err"
-	"$refrain" mount --foreground "$src" "$mnt" --limit 128K --chunk 64K \
-		--staging 512K --cache "$fast:$fast_size" \
-		--cache "$slow:$slow_size" "$@" 2>"$daemon_err" &
-	daemon=$!
-}
-
-# Not the dead one, of which the kernel still knows much.
-is_mounted() {
-	daemon_gone || "$refrain" status "$mnt" --json >/dev/null 2>&1
 }
 
 # change_source: some files get other bytes and another size.
@@ -164,54 +136,7 @@ ended() {
 	done
 }
 
-# -- What must hold afterwards ------------------------------------------------
-
-# tier_number N FIELD: of the Nth tier.
-tier_number() {
-	sed 's/.*"tiers":\[//; s/\].*//; s/},{/}\n{/g' "$work/status" |
-		sed -n "$1s/.*\"$2\":\\([0-9]*\\).*/\\1/p"
-}
-
-# The charge of the entries of a tier, computed from their files.
-charges() {
-	find "$1" -mindepth 2 -type f -printf '%s\n' |
-		awk -v block="$(stat -f -c %S "$1")" '
-			{ n += int(($1 + block - 1) / block) * block }
-			END { printf("%d\n", n) }'
-}
-
-strangers() {
-	entry='([0-9a-f]{2})/\2[0-9a-f]{30}-[1-9][0-9]*'
-	(cd "$1" && find . ! -type d) |
-		grep -vE "^\./(refrain-tier|refrain-lock|manifest|$entry)\$"
-}
-
-no_strangers() {
-	! strangers "$1"
-}
-
-tier_right() {
-	used=$(tier_number "$1" used_bytes)
-	expect "used bytes of $2" "$used" "$(charges "$2")"
-	[ "$used" -le "$3" ] || fail "$2 is over its budget: $used of $3"
-	no_strangers "$2" >"$work/strangers" ||
-		fail "strangers in $2: $(cat "$work/strangers")"
-	"$refrain" verify "$2" >"$work/verify" 2>&1 ||
-		fail "verify: $(cat "$work/verify")"
-}
-
-all_right() {
-	wait_for 20 has_status ready true || fail 'never ready'
-	scan_through
-	"$refrain" status "$mnt" --json >"$work/status"
-	tier_right 1 "$fast" "$fast_size"
-	tier_right 2 "$slow" "$slow_size"
-}
-
-read_right() {
-	"$reader" "$mnt" --threads 3 --sums "$sums" >"$work/read" 2>&1 ||
-		fail "wrong after the kill: $(cat "$work/read")"
-}
+# -- The next mount -----------------------------------------------------------
 
 # remounted WHILE: the next mount, as soon as it is there.
 remounted() {
@@ -266,38 +191,5 @@ while [ $round -lt "$kills" ]; do
 	if [ "$drawn" -eq 0 ]; then stop_mount; else kill_mount; fi
 done
 [ -z "$daemon" ] || stop_mount
-
-# Nothing is left of versions that ceased, whatever was killed when: nor of one
-# that was found and cached while no manifest was written, and is no more.
-fast_size=$((bytes * 2))
-slow_size=$((bytes * 2))
-mount_it --revalidate 1
-wait_for 20 is_mounted || fail 'no mount at the end'
-scan_through
-file=$(sed -n 5p "$work/files")
-echo 'the second version' >"$work/new"
-mv "$work/new" "$src/$file"
-wait_for 20 cmp -s "$src/$file" "$mnt/$file" || fail 'a change is not seen'
-status_field ready >/dev/null # what was fetched is published by then
-kill_mount
-echo 'and a third one' >"$work/new"
-mv "$work/new" "$src/$file"
-"$reader" "$src" --make-sums "$sums" >/dev/null
-mount_it
-wait_for 20 is_mounted || fail 'no mount at the end'
-scan_through
-"$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
-"$refrain" warm "$mnt" >/dev/null || fail 'cannot warm'
-read_right
-all_right
-expect 'bytes that are cached' "$(status_field resident_bytes)" \
-	"$(tree_bytes "$src")"
-stop_mount
-
-# Killed while it wrote the manifest, with nothing to write the next time.
-: >"$slow/manifest.new"
-mount_it
-wait_for 20 is_mounted || fail 'no mount at the end'
-all_right
-stop_mount
+all_cached
 note "$round times killed; $parts parts of chunks were there then"
