@@ -42,6 +42,7 @@ mount_tests = \
 	tests/system/status-data.sh \
 	tests/system/status-debug.sh \
 	tests/system/status-epochs.sh \
+	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh
@@ -169,6 +170,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
+	tests/system/survive_changes.py \
 	tests/system/survive-long.sh \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \

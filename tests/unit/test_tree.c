@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/list.h"
@@ -105,11 +107,14 @@ static void ceased(void *arg, const struct node_info *old)
 	(void)old;
 }
 
+static atomic_uint renames;
+
 static void renamed(void *arg, node_id dir, const char *name)
 {
 	(void)arg;
 	(void)dir;
 	(void)name;
+	atomic_fetch_add(&renames, 1);
 }
 
 static void changed(void *arg, node_id id)
@@ -118,11 +123,12 @@ static void changed(void *arg, node_id id)
 	(void)id;
 }
 
-static void setup_as(unsigned revalidate_s)
+static void setup_as(unsigned revalidate_s, bool paused)
 {
 	struct tree_config config = {
 		.origin = &hand.o,
 		.revalidate_s = revalidate_s,
+		.paused = paused,
 		.patience_ns = 300 * NS_PER_MS,
 		.ceased = ceased,
 		.renamed = renamed,
@@ -142,12 +148,17 @@ static void setup_as(unsigned revalidate_s)
 
 static void setup(void)
 {
-	setup_as(0);
+	setup_as(0, false);
+}
+
+static void setup_paused(void)
+{
+	setup_as(0, true);
 }
 
 static void setup_revalidating(void)
 {
-	setup_as(1);
+	setup_as(1, false);
 }
 
 static void teardown(void)
@@ -450,6 +461,44 @@ END_TEST
 
 /* -- Attributes ---------------------------------------------------------- */
 
+static void *flush(void *arg)
+{
+	tree_flush(t);
+	atomic_store((atomic_bool *)arg, true);
+	return NULL;
+}
+
+START_TEST(test_changes_wait_until_somebody_can_be_told_of_them)
+{
+	const struct manifest_event ev = {
+		.change = MANIFEST_REMOVED, .dir = NODE_ROOT, .name = "gone"};
+	atomic_bool flushed = false;
+	pthread_t thread;
+
+	tree_on_event(t, &ev);
+	ck_assert_int_eq(pthread_create(&thread, NULL, flush, &flushed), 0);
+	/* Long enough for a thread that does not wait. */
+	usleep(50000);
+	ck_assert_uint_eq(atomic_load(&renames), 0);
+	ck_assert(!atomic_load(&flushed));
+	tree_resume(t);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(atomic_load(&renames), 1);
+	ck_assert(tree_stop(t));
+}
+END_TEST
+
+START_TEST(test_the_stop_acts_on_changes_that_wait)
+{
+	const struct manifest_event ev = {
+		.change = MANIFEST_REMOVED, .dir = NODE_ROOT, .name = "gone"};
+
+	tree_on_event(t, &ev);
+	ck_assert(tree_stop(t));
+	ck_assert_uint_eq(atomic_load(&renames), 1);
+}
+END_TEST
+
 START_TEST(test_the_longest_file_has_as_many_blocks_as_it_needs)
 {
 	struct node_info info = {
@@ -479,12 +528,18 @@ int main(void)
 		test_an_origin_that_does_not_answer_is_waited_for_once,
 		test_a_name_that_a_listed_directory_lacks_does_not_wait_either,
 	};
+	const TTest *const paused[] = {
+		test_changes_wait_until_somebody_can_be_told_of_them,
+		test_the_stop_acts_on_changes_that_wait,
+	};
 	Suite *s = suite_create("tree");
 
 	case_add(case_with(s, "tree", setup, teardown), tests,
 		sizeof(tests) / sizeof(tests[0]));
 	case_add(case_with(s, "revalidation", setup_revalidating, teardown),
 		revalidating, sizeof(revalidating) / sizeof(revalidating[0]));
+	case_add(case_with(s, "paused", setup_paused, teardown), paused,
+		sizeof(paused) / sizeof(paused[0]));
 	tcase_add_test(case_of(s, "inode"),
 		test_the_longest_file_has_as_many_blocks_as_it_needs);
 	return run_suite(s);

@@ -209,9 +209,13 @@ static int build_tree(struct mount *m, struct error *err)
 	config.origin = stack_origin(m->stack);
 	config.manifest = m->manifest;
 	config.timers = m->timers;
+	/* libfuse drops notifications before the kernel is greeted. */
+	config.paused = session_connection(m->session) >= 0;
 	rc = tree_new(&m->tree, &config, err);
 	if (rc < 0)
 		return rc;
+	if (config.paused)
+		manifest_untold(m->manifest, tree_on_event, m->tree);
 	set_asking(m, true);
 	/* Readers who wait for us must not wait for the source, too. */
 	if (session_connection(m->session) < 0) {
@@ -451,6 +455,7 @@ static void kernel_greeted(void *arg)
 {
 	struct mount *m = OBJECT(mount, arg);
 
+	tree_resume(m->tree);
 	held_store(m);
 	atomic_store(
 		&m->can_upgrade, m->names_fd >= 0 && fs_can_be_held(m->fs));
@@ -466,8 +471,6 @@ static int daemon_serve(struct mount *m, struct error *err)
 	m->life.serving = true;
 	pthread_cond_broadcast(&m->life.cond);
 	pthread_mutex_unlock(&m->life.lock);
-	if (session_connection(m->session) >= 0)
-		manifest_untold(m->manifest, tree_on_event, m->tree);
 	rc = scan_start(m->scan, err);
 	if (rc == 0 && m->peering)
 		rc = peering_start(m->peering, m->scan, err);

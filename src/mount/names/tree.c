@@ -45,7 +45,7 @@ static void *tree_main(void *arg)
 	for (;;) {
 		struct tree_event *e;
 
-		while (list_empty(&t->events) && !t->ending)
+		while ((list_empty(&t->events) || t->paused) && !t->ending)
 			pthread_cond_wait(&t->event_cond, &t->lock);
 		if (list_empty(&t->events))
 			break;
@@ -116,6 +116,7 @@ int tree_new(
 		return error_set(err, -ENOMEM, "cannot make the tree: %m");
 	MAGIC_BEGIN(t, tree);
 	t->config = *config;
+	t->paused = config->paused;
 	if (t->config.patience_ns == 0)
 		t->config.patience_ns = PATIENCE_NS;
 	lock_init(&t->lock, RANK_TREE);
@@ -131,6 +132,13 @@ int tree_new(
 	}
 	*out = t;
 	return 0;
+}
+
+void tree_resume(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	t->paused = false;
+	pthread_cond_broadcast(&t->event_cond);
 }
 
 bool tree_stop(struct tree *t)

@@ -40,11 +40,16 @@ struct tree_config {
 	void (*changed)(void *arg, node_id id);
 	void *arg;
 	const struct event_sink *events; /* may be NULL */
+	/* Changes wait for tree_resume(): nobody can be told of them yet. */
+	bool paused;
 };
 
 /* Starts one thread. -errno. */
 int tree_new(
 	struct tree **out, const struct tree_config *config, struct error *err);
+
+/* Act on changes from now on, and on those that came before. */
+void tree_resume(struct tree *t);
 
 /*
  * Stop. Calls that still wait for the origin after a second end with -ENOTCONN;

@@ -55,12 +55,13 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 
 	LOCK_SCOPE(&t->lock);
 	count_event(t, ev);
+	/* An answer after the stop: the thread has gone, or is about to. The
+	 * next process acts on it. */
+	if (t->ending)
+		return;
 	t->reported = manifest_trail(t->config.manifest);
 	/* Nobody can remember that the name was missing. */
 	if (ev->change == MANIFEST_ADDED && !ev->seen)
-		return;
-	/* An answer after the stop: the thread has gone, or is about to. */
-	if (t->ending)
 		return;
 	e = malloc(sizeof(*e) + len);
 	if (!e)

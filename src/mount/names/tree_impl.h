@@ -25,11 +25,12 @@ struct tree {
 	struct tree_config config; /* set once */
 	pthread_t thread;	   /* set once */
 	pthread_mutex_t lock;	   /* guards all below */
-	pthread_cond_t event_cond; /* an event came, or stopping */
+	pthread_cond_t event_cond; /* an event came, resumed or stopping */
 	pthread_cond_t done_cond;  /* requests or events ended */
 	struct list events;
 	uint64_t reported;    /* place in the manifest's record */
 	bool acting;	      /* the thread is at work on an event */
+	bool paused;	      /* it does not begin another one */
 	bool stopping;	      /* no request begins any more */
 	bool ending;	      /* the thread acts on what is left */
 	unsigned requests;    /* out at the origin */
