@@ -5,7 +5,9 @@
 # of every kind, and none of them sees an error, a wrong byte, another inode, or
 # hangs; by FUSE_NOTIFY_RESEND, and without it. The holder ends with the mount.
 #
-# REFRAIN_KILLS is how many times (30), REFRAIN_SEED which moments.
+# REFRAIN_KILLS is how many times (30), REFRAIN_SEED which moments,
+# REFRAIN_UPGRADES how many upgrades there are (as many), to which program
+# REFRAIN_OTHER (a copy), REFRAIN_NAMES how many names are listed (3000).
 set -eu
 name=survive
 # shellcheck source=tests/system/lib.sh
@@ -23,6 +25,10 @@ head -c 5000000 /dev/urandom >"$src/shard"
 mkdir "$src/many"
 (cd "$src/many" && seq -f 'n%05.0f' "${REFRAIN_NAMES:-3000}" | xargs touch)
 cache=$work/cache
+mkdir "$src/moving" "$src/stalled"
+for i in 0 1; do
+	head -c 60000 /dev/urandom >"$src/stalled/s$i"
+done
 bytes=$(tree_bytes "$src")
 
 # held_mount OPTION ...: in the background, which has a holder.
@@ -39,16 +45,21 @@ ends_with_mount() {
 	has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-# under_load WHAT [PROGRAM]: kills, or upgrades to the program and back.
+# under_load WHAT TIMES [PROGRAM]: kills, or upgrades to the program and back.
 under_load() {
 	what=$1
-	shift
-	held_mount
-	python3 "$here/survive.py" "$refrain" "$mnt" "$src" "$kills" "$seed" \
+	times=$2
+	shift 2
+	# What reads wait for must not be there.
+	[ ! -e "$cache" ] || "$refrain" clear "$cache" >/dev/null
+	held_mount --fault stall=1,match=stalled/
+	python3 "$here/survive.py" "$refrain" "$mnt" "$src" "$times" "$seed" \
 		"$@" >"$work/said" 2>&1 ||
 		fail "$what: $(tail -n 30 "$work/said" "$work/log")"
-	note "$what: $(tail -n 1 "$work/said")"
-	expect 'recoveries' "$(status_field recoveries)" "$kills"
+	while read -r line; do
+		note "$what: $line"
+	done <"$work/said"
+	expect 'recoveries' "$(status_field recoveries)" "$times"
 	has_status held yes || fail 'it is not held'
 	ends_with_mount
 }
@@ -64,12 +75,13 @@ refused() {
 }
 
 mkdir "$work/bin"
-cp "$refrain" "$work/bin/refrain"
+cp "${REFRAIN_OTHER:-$refrain}" "$work/bin/refrain"
 for REFRAIN_DISABLE in '' resend; do
 	export REFRAIN_DISABLE
 	how=${REFRAIN_DISABLE:+without }RESEND
-	under_load "kills, $how"
-	under_load "upgrades, $how" "$work/bin/refrain"
+	under_load "kills, $how" "$kills"
+	under_load "upgrades, $how" "${REFRAIN_UPGRADES:-$kills}" \
+		"$work/bin/refrain"
 done
 
 # The holder is small. A program that cannot go on is refused, and so is a size
@@ -207,7 +219,12 @@ os.pwrite(fd, bytes([os.pread(fd, 1, at)[0] ^ 4]), at)' "$fd" "$2" ;;
 }
 
 # Damaged state is not gone on with: the connection ends, and a new mount comes.
-for damage in 'session 17' 'session 120' 'names 33' 'names 20'; do
+# The record of requests has its head behind 8191 of 512 bytes.
+for damage in 'session 17' 'session 120' 'names 33' 'names 20' \
+	"requests $((8191 * 512))"; do
+	case $damage in
+	requests*) export REFRAIN_DISABLE=resend ;;
+	esac
 	held_mount
 	exec 9<"$mnt/shard"
 	# shellcheck disable=SC2086 # two words
@@ -224,6 +241,7 @@ for damage in 'session 17' 'session 120' 'names 33' 'names 20'; do
 	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
 	ends_with_mount
 done
+REFRAIN_DISABLE=
 
 # No daemon comes up again: the connection ends in time.
 mkdir "$work/gone"

@@ -9,8 +9,15 @@ that compares what it gets with the source. No reader may see an error, a wrong
 byte, another inode number or device, or make no progress for 10 s while a
 daemon serves. Prints the time from each kill to the first answer of a daemon
 after it.
+
+Files below SOURCE/moving are made and replaced here: a reader of an old version
+gets its bytes or ESTALE. SURVIVE_STORE is the URL of the bucket that has them
+if the source is one; SOURCE is then a copy of it. The mount has a fault that
+stalls all reads below SOURCE/stalled, if that is there: readers wait for them
+while the daemons die, and get their bytes when the fault is taken away.
 """
 
+import errno
 import mmap
 import multiprocessing
 import os
@@ -19,19 +26,23 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 refrain, mnt, src = sys.argv[1:4]
 kills, seed = int(sys.argv[4]), int(sys.argv[5])
 other = sys.argv[6] if len(sys.argv) > 6 else None
 HANG_S = 10 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 BLOCK = 4096
+# Names below many are listed; the others are read by readers of their own.
+APART = ('many', 'moving', 'stalled')
+OPEN_VERSIONS = 4
 
 
 def names():
     out = []
-    for top, _, files in os.walk(src):
-        out += [os.path.relpath(os.path.join(top, f), src) for f in files
-                if not f.startswith('many')]
+    for top, dirs, files in os.walk(src):
+        dirs[:] = [d for d in dirs if top != src or d not in APART]
+        out += [os.path.relpath(os.path.join(top, f), src) for f in files]
     return sorted(out)
 
 
@@ -118,7 +129,140 @@ def ways(rng, name):
     assert got.returncode == 0, name + ': ' + got.stdout + got.stderr
 
 
-def main_reader(job, n, beat, stop, errors):
+def timed(rng, name):
+    """How long single reads take while there is no daemon, or another one."""
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY | os.O_DIRECT)
+    buf = mmap.mmap(-1, BLOCK)
+    for _ in range(20):
+        at = rng.randrange(os.fstat(fd).st_size // BLOCK + 1) * BLOCK
+        begun, before = time.monotonic(), window.value
+        n = os.preadv(fd, [buf], at)
+        if before % 2 or window.value != before:
+            waits.append(time.monotonic() - begun)
+        same(name, buf[:n], at)
+    os.close(fd)
+
+
+# -- Files that are replaced --------------------------------------------------
+
+
+def version_of(name, version):
+    """Each has another size. Some are larger than an item."""
+    line = ('%s version %07d\n' % (name, version)).encode()
+    size = (20000 if name.endswith('0') else 200000) + 7 * version
+    return (line * (size // len(line) + 1))[:size]
+
+
+def put(name, version):
+    data = version_of(name, version)
+    if store:
+        urllib.request.urlopen(urllib.request.Request(
+            store + '/' + name, data, method='PUT'), timeout=60).close()
+        return
+    path = os.path.join(src, name)
+    with open(path + '.new', 'wb') as f:
+        f.write(data)
+    os.rename(path + '.new', path)
+
+
+def refresh(name):
+    """The daemon that is asked may die."""
+    for _ in range(1000):
+        out = subprocess.run([refrain, 'refresh', mnt, name],
+                             capture_output=True, text=True, timeout=60)
+        if out.returncode == 0:
+            return
+        time.sleep(0.01)
+    raise AssertionError('refresh: ' + out.stderr)
+
+
+def part_of(fd, rng, want):
+    """Bytes of this version; less than there are if the rest is lost."""
+    at = rng.randrange(len(want))
+    got = os.pread(fd, rng.randrange(1, 70000), at)
+    assert got and got == want[at:at + len(got)], 'a mixture of versions'
+
+
+def old_version(rng, fd, name, version, inode):
+    want, st = version_of(name, version), os.fstat(fd)
+    old_reads['tried'] += 1
+    assert (st.st_size, st.st_ino) == (len(want), inode), 'another file'
+    if rng.random() < 0.5:
+        drop(fd)
+    try:
+        part_of(fd, rng, want)
+        old_reads['had bytes'] += 1
+    except OSError as e:
+        assert e.errno == errno.ESTALE, 'an old version: %r' % e
+
+
+def replaced(rng, _):
+    """Who has an old version open gets its bytes or ESTALE; who opens the file
+    after a refresh gets the new version."""
+    name = rng.choice(sorted(versions))
+    version = versions[name]
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
+    part_of(fd, rng, version_of(name, version))
+    olds.append((fd, name, version, os.fstat(fd).st_ino))
+    versions[name] = version + 1
+    put(name, version + 1)
+    old_version(rng, *olds[-1])
+    refresh(name)
+    with open(os.path.join(mnt, name), 'rb') as f:
+        assert f.read() == version_of(name, version + 1), 'not the new version'
+        assert os.fstat(f.fileno()).st_ino != olds[-1][3], 'the old inode'
+    for old in olds:
+        old_version(rng, *old)
+    if len(olds) > OPEN_VERSIONS:
+        os.close(olds.pop(0)[0])
+
+
+# -- Reads that the source does not answer ------------------------------------
+
+
+def stalled(n, done, errors):
+    """One read, by which it hangs in the kernel or in the page cache."""
+    name = 'stalled/s%d' % n
+    try:
+        fd = os.open(os.path.join(mnt, name),
+                     os.O_RDONLY | (os.O_DIRECT if n % 2 else 0))
+        buf = mmap.mmap(-1, 64 * BLOCK)
+        got = os.preadv(fd, [buf], 0)
+        assert got and buf[:got] == wanted(name), 'wrong bytes of ' + name
+    except BaseException as e:
+        errors.put('stalled %d: %r' % (n, e))
+    done[n] = time.monotonic()
+
+
+def start_stalled(errors):
+    where = os.path.join(src, 'stalled')
+    n = len(os.listdir(where)) if os.path.isdir(where) else 0
+    done = multiprocessing.Array('d', n)
+    readers = [multiprocessing.Process(target=stalled, args=(i, done, errors))
+               for i in range(n)]
+    for r in readers:
+        r.start()
+    return readers, done
+
+
+def end_stalled(readers, done):
+    """They have waited all the time, and now they get their bytes."""
+    if any(done):
+        return 'a read that the source did not answer has ended'
+    if readers:
+        out = subprocess.run([refrain, 'fault', mnt, ''], capture_output=True,
+                             text=True, timeout=60)
+        assert out.returncode == 0, out.stderr
+    until = time.monotonic() + HANG_S
+    for r in readers:
+        r.join(max(0, until - time.monotonic()))
+    return None if all(done) else 'a read that stalled hangs'
+
+
+# -- Kills --------------------------------------------------------------------
+
+
+def main_reader(job, n, beat, stop, errors, said):
     rng = random.Random(seed * 100 + n)
     try:
         while not stop.is_set():
@@ -127,6 +271,10 @@ def main_reader(job, n, beat, stop, errors):
     except BaseException as e:  # whatever it is, it must not be
         errors.put('%s: %r' % (job.__name__, e))
     beat[n] = float('inf')
+    if job is timed:
+        said.put(('waits', waits))
+    if job is replaced:
+        said.put(('versions', (versions, old_reads)))
 
 
 def child_of(pid):
@@ -161,8 +309,8 @@ def wait_for(condition):
 
 
 def kill(holder):
-    old = child_of(holder)
-    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: child_of(holder) > 0)  # 0 would be ourselves
+    os.kill(child_of(holder), signal.SIGKILL)
     return answered()
 
 
@@ -186,9 +334,13 @@ def check_beats(beat, served):
 def rounds(holder, beat, errors):
     rng = random.Random(seed)
     times = []
+    # A store is asked again each time, so that little comes from it else.
+    pauses = (0.005, 0.05, 0.3) + ((1.5,) if store else ())
     for i in range(kills):
-        time.sleep(rng.choice((0.005, 0.05, 0.3)) * rng.random())
+        time.sleep(rng.choice(pauses) * rng.random())
+        window.value += 1
         times.append(upgrade(i) if other else kill(holder))
+        window.value += 1
         hung = check_beats(beat, time.monotonic())
         if hung or not errors.empty():
             return times, hung
@@ -232,23 +384,62 @@ for f in files:
     inodes[f] = (found.st_dev, found.st_ino)
 opened = [(os.open(os.path.join(mnt, f), os.O_RDONLY), f)
           for f in files[::10]]
-jobs = [whole, part, mapped, direct, look, listing, kept_open, ways]
+jobs = [whole, part, mapped, direct, look, listing, kept_open, ways, timed]
+# Odd while there is no daemon, or another one comes.
+window = multiprocessing.Value('q')
+# Of the process that reads so:
+waits = []
+store = os.environ.get('SURVIVE_STORE')
+versions, olds = {}, []
+old_reads = {'tried': 0, 'had bytes': 0}
+if os.path.isdir(os.path.join(src, 'moving')):
+    jobs.append(replaced)
+    for f in 'moving/m0', 'moving/m1':
+        versions[f] = 0
+        put(f, 0)
+        refresh(f)
+
+
+def percentile(times, p):
+    return 1e3 * times[min(len(times) - 1, int(len(times) * p / 100))]
+
+
+def report(name, value):
+    if name == 'versions':
+        now, reads = value
+        print('%d versions replaced, %d bytes put; of %d reads of old ones %d '
+              'had bytes' % (sum(now.values()),
+                             sum(len(version_of(f, v)) for f in now
+                                 for v in range(now[f] + 1)),
+                             reads['tried'], reads['had bytes']))
+    elif value:
+        value.sort()
+        print('%d reads meanwhile: median %.1f ms, p99 %.0f ms, p99.9 %.0f ms, '
+              'most %.0f ms' % (len(value), percentile(value, 50),
+                                percentile(value, 99), percentile(value, 99.9),
+                                percentile(value, 100)))
 
 
 def main():
     stop, errors = multiprocessing.Event(), multiprocessing.Queue()
+    said = multiprocessing.Queue()
     beat = multiprocessing.Array('d', len(jobs))
     readers = []
+    stalling, done = start_stalled(errors)
     for n, job in enumerate(jobs):
         beat[n] = time.monotonic()
         readers.append(multiprocessing.Process(
-            target=main_reader, args=(job, n, beat, stop, errors)))
+            target=main_reader, args=(job, n, beat, stop, errors, said)))
         readers[-1].start()
     times, hung = rounds(parent_of(daemon()), beat, errors) if kills \
         else watch(beat, errors)
     hung = hung or settle(beat, errors)
+    hung = hung or end_stalled(stalling, done)
     stop.set()
-    for r in readers:
+    for job in jobs:
+        if job in (timed, replaced) and not hung:
+            report(*said.get(timeout=6 * HANG_S))
+    for r in readers + stalling:
         r.join(HANG_S)
         if r.is_alive():
             hung = hung or 'a reader does not end'

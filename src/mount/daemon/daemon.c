@@ -152,8 +152,12 @@ static int recover_names(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));
 	struct saved_manifest saved = saved_in(m);
-	int rc = session_open(&m->session, &m->given, dataset, err);
+	int rc;
 
+	if (m->given.requests >= 0 && !fs_journal_valid(m->given.requests))
+		return error_set(
+			err, -EBADMSG, "its record of requests is damaged");
+	rc = session_open(&m->session, &m->given, dataset, err);
 	if (rc < 0) {
 		m->given.session = -1;
 		return rc;

@@ -82,6 +82,10 @@ void fs_free(struct fs *fs);
 bool fs_can_be_held(const struct fs *fs);
 int fs_journal(const struct fs *fs);
 
+/* Is this what fs_journal() of another process returned, and not damaged? What
+ * the requests say is not known. */
+bool fs_journal_valid(int fd);
+
 /* The descriptor of the connection, as long as the fs. */
 int fs_connection(const struct fs *fs);
 

@@ -271,23 +271,25 @@ struct journal *journal_new(void)
 	return j;
 }
 
-struct journal *journal_open(int fd)
+bool fs_journal_valid(int fd)
 {
-	struct journal *j;
+	struct journal_tail tail;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-		(size_t)st.st_size != JOURNAL_BYTES ||
-		fcntl(fd, F_GET_SEALS) != JOURNAL_SEALS) {
-		(void)close(fd);
-		return NULL;
-	}
-	j = journal_of(fd);
-	if (!j ||
-		(memcmp(journal_tail(j)->magic, JOURNAL_MAGIC, 8) == 0 &&
-			journal_tail(j)->version == JOURNAL_VERSION))
-		return j;
-	journal_free(j);
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		(size_t)st.st_size == JOURNAL_BYTES &&
+		fcntl(fd, F_GET_SEALS) == JOURNAL_SEALS &&
+		pread(fd, &tail, sizeof(tail), SLOTS * SLOT_BYTES) ==
+		(ssize_t)sizeof(tail) &&
+		memcmp(tail.magic, JOURNAL_MAGIC, sizeof(tail.magic)) == 0 &&
+		tail.version == JOURNAL_VERSION;
+}
+
+struct journal *journal_open(int fd)
+{
+	if (fs_journal_valid(fd))
+		return journal_of(fd);
+	(void)close(fd);
 	return NULL;
 }
 
