@@ -290,6 +290,8 @@ static bool conn_send(struct conn *c)
 	c->head_sent = c->head_len;
 	c->sent += (size_t)n - head;
 	far_count.bytes += (size_t)n - head;
+	if (c->answer.object)
+		far_count.object_bytes += (size_t)n - head;
 	if (far_set.rate > 0)
 		tokens -= (double)n - (double)head;
 	if (c->sent == c->answer.send)

@@ -48,6 +48,7 @@ struct far_counts {
 	uint64_t requests, /* but those of tests */
 		gets, heads, lists, puts, busy, never, cut, refused, services,
 		hosts, secrets, bytes, connections,
+		object_bytes, /* of bytes, those of objects */
 		most,	    /* requests at a time, but those of tests */
 		most_bytes, /* that these ask for */
 		authorized; /* requests that had anything secret */
@@ -120,7 +121,7 @@ struct far_answer {
 	uint64_t length; /* of the body as announced */
 	uint64_t send;	 /* bytes really sent, then the connection is cut */
 	double delay_ms;
-	bool never, head_only, unsized;
+	bool never, head_only, unsized, object;
 };
 
 void far_handle(const struct far_request *r, struct far_answer *a);

@@ -190,6 +190,7 @@ static void control(const struct far_request *r, struct far_answer *a)
 	SHOW(services);
 	SHOW(secrets);
 	SHOW(bytes);
+	SHOW(object_bytes);
 	SHOW(connections);
 	SHOW(most);
 	SHOW(most_bytes);
@@ -432,6 +433,58 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, "<StorageClass>STANDARD</StorageClass></Contents>");
 }
 
+/* How much of a key, which begins with the prefix, stands for all keys that
+ * begin so; 0: it stands for itself. */
+static size_t common_length(
+	const char *key, const char *prefix, const char *delimiter)
+{
+	const char *found;
+
+	if (!*delimiter)
+		return 0;
+	found = strstr(key + strlen(prefix), delimiter);
+	return found ? (size_t)(found - key) + strlen(delimiter) : 0;
+}
+
+static void put_common(struct text *t, const char *prefix)
+{
+	put_text(t, "<CommonPrefixes><Prefix>");
+	put_encoded(t, prefix);
+	put_text(t, "</Prefix></CommonPrefixes>");
+}
+
+/* At most so many keys and common prefixes; `last` is then the last key. True:
+ * there are more. */
+static bool put_page(struct text *t, struct lister *l, const char *delimiter,
+	int most, char last[1100])
+{
+	char date[40], common[1100] = "";
+	const char *key;
+	size_t len;
+	int n = 0;
+
+	lister_begin(l);
+	iso_date(l->many ? 1000000000 : 0, date);
+	while (lister_next(l, &key) &&
+		strncmp(key, l->prefix, strlen(l->prefix)) == 0) {
+		len = common_length(key, l->prefix, delimiter);
+		if (len == 0 || strncmp(key, common, len) != 0 || common[len]) {
+			if (n++ == most)
+				return true;
+			if (!l->many)
+				iso_date(l->now.mtime_s, date);
+			snprintf(common, sizeof(common), "%.*s", (int)len, key);
+			if (len > 0)
+				put_common(t, common);
+			else
+				put_object(t, key, &l->now, date);
+		}
+		if (!l->many || len > 0 || n == most)
+			snprintf(last, 1100, "%s", key);
+	}
+	return false;
+}
+
 /* A token is opaque: a letter and the last key in hexadecimal digits. After
  * one with a 'b' comes a page without keys. */
 static void put_token(struct text *t, const char *key, bool blank)
@@ -471,21 +524,19 @@ static bool find_start(const struct far_request *r, char after[1100])
 static void give_list(
 	const struct far_request *r, const char *bucket, struct far_answer *a)
 {
-	char prefix[1100], after[1100], max[16], date[40], last[1100] = "";
+	char prefix[1100], after[1100], delimiter[16], max[16], last[1100] = "";
 	struct lister l = {.bucket = bucket, .prefix = prefix, .after = after};
 	struct text t = {0};
-	const char *key;
-	int left, n = 0;
-	bool more = false, blank = find_start(r, after) && far_set.blank > 0;
+	bool more, blank = find_start(r, after) && far_set.blank > 0;
 
 	far_query(r, "prefix", prefix, sizeof(prefix));
+	far_query(r, "delimiter", delimiter, sizeof(delimiter));
 	far_query(r, "max-keys", max, sizeof(max));
 	if (far_set.blank > 1)
 		snprintf(last, sizeof(last), "%llu",
 			(unsigned long long)far_count.lists);
 	else if (far_set.blank > 0)
 		snprintf(last, sizeof(last), "%s", after);
-	left = blank ? 0 : *max ? atoi(max) : 1000;
 	far_count.lists++;
 	a->delay_ms = far_set.list_ms;
 	put(&t,
@@ -493,22 +544,11 @@ static void give_list(
 		"<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
 		"2006-03-01/\"><Name>%s</Name><EncodingType>url</EncodingType>",
 		bucket);
-	lister_begin(&l);
-	iso_date(l.many ? 1000000000 : 0, date);
-	while (lister_next(&l, &key)) {
-		if (strncmp(key, prefix, strlen(prefix)) != 0)
-			break;
-		if (n == left) {
-			more = true;
-			break;
-		}
-		n++;
-		if (!l.many)
-			iso_date(l.now.mtime_s, date);
-		put_object(&t, key, &l.now, date);
-		if (!l.many || n == left)
-			snprintf(last, sizeof(last), "%s", key);
-	}
+	more = put_page(&t, &l, delimiter,
+		blank	       ? 0
+			: *max ? atoi(max)
+			       : 1000,
+		last);
 	if (far_set.endless > 0 || far_set.blank > 1)
 		more = true;
 	put(&t, "<IsTruncated>%s</IsTruncated>", more ? "true" : "false");
@@ -581,6 +621,7 @@ static void give_object(const struct far_request *r, const char *key,
 		a->pattern = far_pattern;
 		a->pattern_at = (far_pattern_start(key) + first) % FAR_PATTERN;
 	}
+	a->object = true;
 	a->unsized = happens(far_set.no_length);
 	if (happens(far_set.cut)) {
 		far_count.cut++;
