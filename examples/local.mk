@@ -7,3 +7,7 @@ examples_train_LDADD = librefrain.la -lm
 
 # PyTorch, with its own loader and with ours; a search whose jobs share batches.
 EXTRA_DIST += examples/search.py examples/train.py
+
+# A cluster of Slurm.
+EXTRA_DIST += examples/slurm/README.md examples/slurm/epilog \
+	examples/slurm/prolog examples/slurm/refrain-jobs
