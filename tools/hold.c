@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,41 +36,39 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/mountinfo.h"
 #include "common/base/unmount.h"
+#include "hold_ends.h"
+#include "hold_socket.h"
 #include "hold_wire.h"
 
 #define MS_PER_S 1000
-/* Daemons that end by themselves, or before they serve: so many are started in
- * this time. */
-#define ENDS_MAX 5
-#define ENDS_KEPT (ENDS_MAX - 1)
-#define ENDS_MS (60 * MS_PER_S)
-#define PAUSE_MS 100
-#define PAUSE_MAX_MS 5000
+#define FORK_PAUSE_MS (5L * MS_PER_S)
 #define RECOVER_TIMEOUT_S 30
 
 struct holder {
 	char **argv;	    /* of the daemon; NULL: daemons join */
 	char cwd[PATH_MAX]; /* where it is started */
-	char address[64];   /* NOTIFY_SOCKET */
 	const char *path;   /* of the socket, or NULL */
 	const char *join;   /* the socket to join, or NULL */
 	const char *above;  /* NOTIFY_SOCKET of who started us, or NULL */
 	bool background;
-	int socket, signals, ready_fd;
+	struct hold_socket socket;
+	int signals, ready_fd;
 	long timeout_ms;
 	int oom_score; /* what the daemon gets */
 	struct stored kept[HOLD_FDS_MAX];
 	unsigned n; /* of kept */
 	char mountpoint[PATH_MAX];
-	pid_t child;		  /* 0: there is none */
-	int link;		  /* of a daemon that joined; -1: none has */
-	bool ready;		  /* the daemon serves */
-	bool served;		  /* one did */
-	long down_ms;		  /* since when nobody serves */
-	long next_ms;		  /* when to start the next one */
-	long ended_ms[ENDS_KEPT]; /* the last ends that count */
-	unsigned ends;
+	unsigned device; /* its minor number; 0: it is not seen from here */
+	pid_t child;	 /* 0: there is none */
+	int link;	 /* of a daemon that joined; -1: none has */
+	bool ready;	 /* the daemon serves */
+	bool served;	 /* one did */
+	long ready_ms;	 /* since when it does */
+	long down_ms;	 /* since when nobody serves */
+	long next_ms;	 /* when to start the next one */
+	struct hold_ends ends;
 };
 
 static long now_ms(void)
@@ -138,6 +137,15 @@ static bool hold_unmounted(const struct holder *h)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
+/* What is at the mountpoint; 0: no mount of refrain that is seen from here. */
+static unsigned mounted_device(const struct holder *h)
+{
+	struct mountinfo_device d;
+
+	return mountinfo_find(h->mountpoint, &d) == 0 && d.refrain ? d.minor
+								   : 0;
+}
+
 /* -- Messages of the daemon ----------------------------------------------- */
 
 /* Forward a state to systemd, which accepts messages of this process only. */
@@ -177,10 +185,13 @@ static void let_go_of_caller(void)
 
 static void hold_ready(struct holder *h)
 {
+	if (!h->ready)
+		h->ready_ms = now_ms();
 	h->ready = true;
 	if (h->served)
 		return;
 	h->served = true;
+	h->device = mounted_device(h);
 	tell_above(h, "READY=1");
 	if (h->ready_fd < 0)
 		return;
@@ -200,12 +211,71 @@ static void hold_drop_all(struct holder *h)
 	while (h->n > 0)
 		hold_drop(h, 0);
 	h->ready = h->served = false;
+	h->device = 0;
+	h->ends = (struct hold_ends){.failures = 0};
+}
+
+/* Root needs no file system for it. */
+static void hold_abort(unsigned device)
+{
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort",
+		device);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return; /* then it ends with the last copy */
+	(void)!write(fd, "1", 1);
+	(void)close(fd);
+}
+
+/*
+ * End the kernel's connection although other processes have it, and the mount:
+ * a daemon that hangs in the kernel keeps its copy, whatever signal it gets.
+ */
+static void hold_end_mount(const struct holder *h, unsigned device)
+{
+	struct error err;
+
+	if (device == 0 || mounted_device(h) != device)
+		return; /* the place is another's, or not seen from here */
+	if (umount2(h->mountpoint, UMOUNT_NOFOLLOW | MNT_FORCE | MNT_DETACH) ==
+		0)
+		return;
+	hold_abort(device);
+	if (unmount(h->mountpoint, true, &err) < 0)
+		hold_say(h, "%s", err.msg);
+}
+
+/* Close the last copies of the connection, so that waiting programs get an
+ * error. Returns the status to end with, or -1 to wait for the next daemon. */
+static int hold_give_up(struct holder *h, const char *why)
+{
+	unsigned device = h->device;
+
+	/* Nobody waits for it: it may hang. */
+	if (h->child > 0)
+		(void)kill(h->child, SIGKILL);
+	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
+	hold_drop_all(h);
+	hold_end_mount(h, device);
+	return h->argv ? 1 : -1;
+}
+
+/* How long the daemon has served; 0: it did not. */
+static long served_ms(const struct holder *h, long now)
+{
+	return h->ready ? now - h->ready_ms : 0;
 }
 
 /* The daemon has closed its link, so none of its threads can take a request any
  * more. */
 static void daemon_left(struct holder *h)
 {
+	long now = now_ms();
+	const char *over;
+
 	(void)close(h->link);
 	h->link = -1;
 	/* Nobody waits for a mount that was never served. */
@@ -213,8 +283,13 @@ static void daemon_left(struct holder *h)
 		hold_drop_all(h);
 		return;
 	}
+	over = hold_ends_note(&h->ends, false, served_ms(h, now), now);
+	if (over) {
+		(void)hold_give_up(h, over);
+		return;
+	}
 	if (h->ready)
-		h->down_ms = now_ms();
+		h->down_ms = now;
 	h->ready = false;
 	hold_say(h, "%s: the daemon has ended; waiting for another one",
 		h->mountpoint);
@@ -238,8 +313,9 @@ static bool is_daemon(const struct holder *h, pid_t pid)
 			    : h->link >= 0 && pid == hold_peer(h->link);
 }
 
-static void act_on(struct holder *h, struct said *said)
+static void act_on(void *arg, struct said *said)
 {
+	struct holder *h = arg;
 	char name[HOLD_NAME_BYTES] = "", buf[PATH_MAX];
 
 	if (!h->argv && said->fd >= 0 &&
@@ -269,10 +345,7 @@ static void act_on(struct holder *h, struct said *said)
 
 static void hear_all(struct holder *h)
 {
-	struct said said;
-
-	while (hold_hear(h->socket, &said))
-		act_on(h, &said);
+	hold_hear_queued(h->socket.fd, act_on, h);
 }
 
 /* -- The daemon ----------------------------------------------------------- */
@@ -299,7 +372,7 @@ static void hold_exec(const struct holder *h)
 	set_oom_score(h->oom_score);
 	if (h->served && chdir(h->cwd) < 0)
 		_exit(127);
-	(void)setenv("NOTIFY_SOCKET", h->address, 1);
+	(void)setenv("NOTIFY_SOCKET", h->socket.address, 1);
 	(void)setenv("REFRAIN_HELD", h->served ? "again" : "first", 1);
 	hold_pass(h->kept, h->n);
 	(void)execvp(h->argv[0], h->argv);
@@ -318,27 +391,7 @@ static void hold_start(struct holder *h)
 	if (pid > 0)
 		h->child = pid;
 	else
-		h->next_ms = now_ms() + PAUSE_MAX_MS;
-}
-
-/* Has the daemon ended too often in a short time? */
-static bool too_many(struct holder *h, long now)
-{
-	long *at = &h->ended_ms[h->ends % ENDS_KEPT];
-	bool many = h->ends++ >= ENDS_KEPT && now - *at < ENDS_MS;
-
-	*at = now;
-	return many;
-}
-
-static long pause_ms(const struct holder *h, long now)
-{
-	long pause = 0;
-
-	for (unsigned i = 0; i < ENDS_KEPT; i++)
-		if (h->ended_ms[i] != 0 && now - h->ended_ms[i] < ENDS_MS)
-			pause = pause ? pause * 2 : PAUSE_MS;
-	return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+		h->next_ms = now_ms() + FORK_PAUSE_MS;
 }
 
 static const char *how(int status, char *buf, size_t size)
@@ -358,32 +411,15 @@ static int as_exit(int status)
 				   : WEXITSTATUS(status);
 }
 
-/* Close the last copies of the connection, so that waiting programs get an
- * error. Returns the status to end with, or -1 to wait for the next daemon. */
-static int hold_give_up(struct holder *h, const char *why)
-{
-	struct error err;
-
-	if (h->child > 0) {
-		(void)kill(h->child, SIGKILL);
-		(void)waitpid(h->child, NULL, 0);
-	}
-	hold_drop_all(h);
-	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
-	/* Another container's mount need not be seen from here. */
-	if (*h->mountpoint && unmount(h->mountpoint, true, &err) < 0 && h->argv)
-		hold_say(h, "%s", err.msg);
-	return h->argv ? 1 : -1;
-}
-
 /*
  * The daemon has ended and was reaped, so that none of its threads can take a
  * request any more. Returns the status to end with, or -1 to go on.
  */
 static int child_ended(struct holder *h, int status)
 {
+	bool failed = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
 	long now = now_ms();
-	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+	const char *over;
 	char buf[64];
 
 	hear_all(h);
@@ -394,11 +430,15 @@ static int child_ended(struct holder *h, int status)
 		return 0;
 	if (h->ready)
 		h->down_ms = now;
+	/* It was told to leave the mount to the next one. */
+	if (h->ready && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		failed = false;
 	hold_say(h, "%s: the daemon %s; starting it again", h->mountpoint,
 		how(status, buf, sizeof(buf)));
-	if (!(killed && h->ready) && too_many(h, now))
-		return hold_give_up(h, "the daemon ended too often");
-	h->next_ms = now + (killed && h->ready ? 0 : pause_ms(h, now));
+	over = hold_ends_note(&h->ends, failed, served_ms(h, now), now);
+	if (over)
+		return hold_give_up(h, over);
+	h->next_ms = now + (failed ? hold_ends_pause_ms(&h->ends, now) : 0);
 	return -1;
 }
 
@@ -482,7 +522,7 @@ static int hold_run(struct holder *h)
 		 * kernel would wake us for each request. */
 		struct pollfd p[] = {
 			{.fd = h->signals, .events = POLLIN},
-			{.fd = h->socket, .events = POLLIN},
+			{.fd = h->socket.fd, .events = POLLIN},
 			{.fd = has_daemon(h) ? -1 : connection(h)},
 			{.fd = h->link},
 		};
@@ -502,45 +542,11 @@ static int hold_run(struct holder *h)
 		if (end < 0)
 			end = on_time(h);
 	}
-	if (h->path)
-		(void)unlink(h->path);
+	hold_socket_remove(&h->socket);
 	return end;
 }
 
 /* -- The start ------------------------------------------------------------ */
-
-/* A socket at a path, or in the abstract name space. */
-static int hold_listen(struct holder *h)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(sa_family_t);
-	mode_t mask;
-	int one = 1, rc;
-
-	h->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (h->socket < 0 ||
-		setsockopt(h->socket, SOL_SOCKET, SO_PASSCRED, &one,
-			sizeof(one)) < 0)
-		return -errno;
-	if (h->path) {
-		if (strlen(h->path) >= sizeof(at.sun_path))
-			return -ENAMETOOLONG;
-		(void)unlink(h->path); /* of one that was killed */
-		(void)strcpy(at.sun_path, h->path);
-		len = sizeof(at);
-	}
-	mask = umask(0177);
-	rc = bind(h->socket, (struct sockaddr *)&at, len);
-	(void)umask(mask);
-	len = sizeof(at);
-	if (rc < 0 || getsockname(h->socket, (struct sockaddr *)&at, &len) < 0)
-		return -errno;
-	if (!h->path)
-		(void)snprintf(h->address, sizeof(h->address), "@%.*s",
-			(int)(len - offsetof(struct sockaddr_un, sun_path) - 1),
-			at.sun_path + 1);
-	return 0;
-}
 
 static int hold_signals(struct holder *h)
 {
@@ -644,9 +650,13 @@ int main(int argc, char **argv)
 	if (h.ready_fd >= 0)
 		(void)fcntl(h.ready_fd, F_SETFD, FD_CLOEXEC);
 	openlog("refrain-hold", LOG_PID, LOG_DAEMON);
-	rc = hold_listen(&h);
-	if (rc == 0)
-		rc = hold_signals(&h);
+	rc = hold_socket_open(&h.socket, h.path);
+	if (rc < 0) {
+		hold_say(&h, "cannot listen at '%s': %s", h.path ? h.path : "@",
+			strerror(-rc));
+		return 1;
+	}
+	rc = hold_signals(&h);
 	if (rc < 0) {
 		hold_say(&h, "cannot start: %s", strerror(-rc));
 		return 1;

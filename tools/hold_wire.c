@@ -70,7 +70,8 @@ static ssize_t hold_receive(int socket, char *text, size_t size, int *fds,
 	return n;
 }
 
-bool hold_hear(int socket, struct said *said)
+/* False: there is none. */
+static bool hold_hear(int socket, struct said *said)
 {
 	struct ucred who = {.pid = -1, .uid = (uid_t)-1};
 	int fds[HOLD_FDS_MAX];
@@ -89,6 +90,15 @@ bool hold_hear(int socket, struct said *said)
 		said->text[0] = '\0';
 	said->pid = who.pid;
 	return true;
+}
+
+void hold_hear_queued(
+	int socket, void (*fn)(void *arg, struct said *said), void *arg)
+{
+	struct said said;
+
+	for (unsigned i = 0; i < HOLD_HEAR_MAX && hold_hear(socket, &said); i++)
+		fn(arg, &said);
 }
 
 const char *hold_value(

@@ -29,8 +29,13 @@ struct said {
 	pid_t pid;	 /* the sender; 0 if it cannot be seen from here */
 };
 
-/* Receive one; false if there is none. */
-bool hold_hear(int socket, struct said *said);
+/*
+ * Receive what is queued, but no more than a queue can have
+ * (net.unix.max_dgram_qlen, usually 512): somebody may send without end.
+ */
+#define HOLD_HEAR_MAX 1024u
+void hold_hear_queued(
+	int socket, void (*fn)(void *arg, struct said *said), void *arg);
 
 /* The value of a line NAME=VALUE of the text, in buf, or NULL. */
 const char *hold_value(

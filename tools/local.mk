@@ -11,8 +11,11 @@ libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 # Keeps a mount whose daemon dies. It is small, so it takes from libbase only
 # what it needs, and no library.
 pkglibexec_PROGRAMS += refrain-hold
-refrain_hold_SOURCES = tools/hold.c tools/hold_wire.c tools/hold_wire.h \
+refrain_hold_SOURCES = tools/hold.c tools/hold_ends.c tools/hold_ends.h \
+	tools/hold_socket.c tools/hold_socket.h \
+	tools/hold_wire.c tools/hold_wire.h \
 	src/common/base/err.c src/common/base/escape.c \
+	src/common/base/mountinfo.c src/common/base/path.c \
 	src/common/base/unmount.c
 refrain_hold_CFLAGS = $(AM_CFLAGS)
 refrain_hold_LDFLAGS = $(HOLD_LDFLAGS)

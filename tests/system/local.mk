@@ -44,6 +44,7 @@ mount_tests = \
 	tests/system/status-epochs.sh \
 	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \
+	tests/system/survive-holder.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh
 
@@ -236,8 +237,8 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 # and MINUTES=10 are asked for by name, as they take an hour.
 check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
-	for t in survive-kills survive-loaders survive-foreign-ids \
-		survive-long; do \
+	for t in survive-kills survive-holder survive-loaders \
+		survive-foreign-ids survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

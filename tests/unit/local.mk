@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/test_examples_skipped \
 	tests/unit/test_examples_tar \
 	tests/unit/test_follow \
+	tests/unit/test_hold \
 	tests/unit/test_json \
 	tests/unit/test_kept \
 	tests/unit/test_loader \
@@ -154,6 +155,12 @@ tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 	tools/command.c tools/mount.c tools/mount_helper.c tools/peer_options.c
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD) $(JANSSON_LIBS)
+
+# The files of refrain-hold that are not its loop.
+tests_unit_test_hold_SOURCES = tests/unit/test_hold.c tools/hold_ends.c \
+	tools/hold_socket.c tools/hold_wire.c
+tests_unit_test_hold_CFLAGS = $(AM_CFLAGS)
+tests_unit_test_hold_LDADD = $(unit_libs)
 
 tests_unit_test_epochs_LDADD = libdaemon.la libbase.la $(unit_libs)
 tests_unit_test_kept_LDADD = libsubject.la libfs.la libnames.la libformat.la \
