@@ -145,7 +145,7 @@ cmp -n 3000000 "$mnt/shard" "$src/shard" || fail 'the mount was not left'
 cmp - "$src/shard" <&9 || fail 'an open file of a mount that was left'
 exec 9<&-
 expect 'recoveries' "$(status_field recoveries)" 1
-expect 'the end of the first' "$(status_field last_end)" upgrade
+expect 'the end of the first' "$(status_field last_end)" restart
 holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
 ends_with_mount
 # If nobody holds it, it ends.

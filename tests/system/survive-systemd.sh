@@ -141,6 +141,7 @@ for what in restart reload restart reload restart; do
 done
 expect 'recoveries by restart and reload' "$(field recoveries)" \
 	$((before + 5))
+expect 'the last end' "$(field last_end)" restart
 readers_saw_nothing 'restart and reload'
 
 # The program is away for a while that readers wait.

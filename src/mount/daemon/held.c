@@ -226,7 +226,7 @@ bool held_leave(struct mount *m)
 {
 	if (!atomic_load(&m->kept))
 		return false;
-	session_note_upgrade(m->session, true);
+	session_note_end(m->session, SESSION_LEFT);
 	return true;
 }
 

@@ -32,7 +32,7 @@ void events_mounted(struct mount *m)
 		e.text = ctl_server_path(m->ctl);
 	}
 	if (session_connection(m->session) >= 0) {
-		e.kind = session_was_upgraded(m->session) ? EVENT_UPGRADED
+		e.kind = session_was_replaced(m->session) ? EVENT_UPGRADED
 							  : EVENT_TAKEN_OVER;
 		e.text = session_last_end(m->session);
 	}

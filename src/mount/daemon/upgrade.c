@@ -258,11 +258,11 @@ static void upgrade_exec(struct upgrade *u)
 		(void)setenv("REFRAIN_HELD", "again", 1);
 	log_flush(m->log);
 	if (keep_changes(u)) {
-		session_note_upgrade(m->session, true);
+		session_note_end(m->session, SESSION_UPGRADED);
 		if (chdir(m->cwd) == 0)
 			(void)execv(u->words.v[0], u->words.v);
 		/* Only if the program has gone since the check. */
-		session_note_upgrade(m->session, false);
+		session_note_end(m->session, SESSION_KILLED);
 		(void)keep_changes(u);
 	}
 	(void)unsetenv("REFRAIN_TAKEOVER");

@@ -27,10 +27,9 @@
 #define SESSION_BYTES 4096u
 #define SESSION_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
-enum session_end {
-	END_KILLED, /* it could not say anything */
-	END_UPGRADE,
-};
+/* Of the process before: an enum session_end, or that and a signal. */
+#define END_CRASHED SESSION_UPGRADED
+#define END_SIGNAL_MAX 64u
 
 #define SESSION_CRASHES 16u
 #define SESSION_STRIKES 2u
@@ -66,7 +65,7 @@ struct session {
 	bool crashed;	   /* set once: there are crashes to compare with */
 	bool complete;	   /* all threads: set before there are more */
 	char last_end[64]; /* set once; so is the next one */
-	bool upgraded;
+	bool on_purpose;
 };
 
 static uint64_t page_hash(const struct session_page *p)
@@ -216,11 +215,11 @@ static void count_crash(struct session_page *p)
 }
 
 /* A new program may have no such fault. */
-static void take_crashes(struct session *s, bool upgraded)
+static void take_crashes(struct session *s, bool maybe_new)
 {
 	struct session_page *p = s->page;
 
-	if (upgraded)
+	if (maybe_new)
 		for (unsigned i = 0; i < SESSION_CRASHES; i++)
 			p->before[i].count = 0;
 	else if (p->crash.unique != 0)
@@ -232,21 +231,21 @@ static void take_crashes(struct session *s, bool upgraded)
 
 static void take_last_end(struct session *s)
 {
-	uint32_t end = atomic_exchange(&s->page->end, END_KILLED);
+	uint32_t end = atomic_exchange(&s->page->end, SESSION_KILLED);
 	const char *text = "the daemon was killed";
 
-	s->upgraded = end == END_UPGRADE;
-	if (s->upgraded)
+	s->on_purpose = end == SESSION_UPGRADED || end == SESSION_LEFT;
+	if (end == SESSION_UPGRADED)
 		text = "upgrade";
-	else if (end > END_UPGRADE)
-		text = NULL;
-	if (text)
-		(void)snprintf(s->last_end, sizeof(s->last_end), "%s", text);
-	else
+	else if (end == SESSION_LEFT)
+		text = "restart";
+	if (end > END_CRASHED && end <= END_CRASHED + END_SIGNAL_MAX)
 		(void)snprintf(s->last_end, sizeof(s->last_end),
 			"the daemon crashed with signal %u",
-			(unsigned)(end - END_UPGRADE));
-	take_crashes(s, s->upgraded);
+			(unsigned)(end - END_CRASHED));
+	else
+		(void)snprintf(s->last_end, sizeof(s->last_end), "%s", text);
+	take_crashes(s, s->on_purpose);
 	(void)atomic_fetch_add(&s->page->recoveries, 1);
 }
 
@@ -374,9 +373,9 @@ unsigned session_recoveries(const struct session *s)
 	return atomic_load(&s->page->recoveries);
 }
 
-bool session_was_upgraded(const struct session *s)
+bool session_was_replaced(const struct session *s)
 {
-	return s->upgraded;
+	return s->on_purpose;
 }
 
 const char *session_last_end(const struct session *s)
@@ -384,9 +383,9 @@ const char *session_last_end(const struct session *s)
 	return s->last_end;
 }
 
-void session_note_upgrade(struct session *s, bool on)
+void session_note_end(struct session *s, enum session_end end)
 {
-	atomic_store(&s->page->end, on ? END_UPGRADE : END_KILLED);
+	atomic_store(&s->page->end, (uint32_t)end);
 }
 
 /* -- Crashes --------------------------------------------------------------- */
@@ -399,7 +398,7 @@ void session_note_crash(struct session *s, int sig, uint64_t unique,
 	p->crash.node = node;
 	p->crash.opcode = opcode;
 	p->crash.unique = unique;
-	atomic_store(&p->end, END_UPGRADE + (uint32_t)sig);
+	atomic_store(&p->end, END_CRASHED + (uint32_t)sig);
 }
 
 bool session_struck(const struct session *s, uint64_t unique, uint64_t node,

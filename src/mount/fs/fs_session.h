@@ -57,7 +57,8 @@ int session_connection(const struct session *s);
 /* How many processes this one follows, and why the last of them ended. */
 unsigned session_recoveries(const struct session *s);
 const char *session_last_end(const struct session *s);
-bool session_was_upgraded(const struct session *s);
+/* Was it upgraded or restarted on purpose? */
+bool session_was_replaced(const struct session *s);
 
 /* A text that outlives the process: what upgrades have changed. False: it is
  * too long. */
@@ -66,7 +67,13 @@ bool session_keep_changes(struct session *s, const char *text, size_t bytes);
 /* The text in a session that is not open yet; its bytes, 0 if it is damaged. */
 size_t session_changes(int fd, char *text, size_t size);
 
-/* The process is about to be replaced on purpose, or is not after all. */
-void session_note_upgrade(struct session *s, bool on);
+/* How the process is about to end. One that is killed cannot say so. The values
+ * are in shared memory; those between are of crashes. */
+enum session_end {
+	SESSION_KILLED = 0,
+	SESSION_UPGRADED = 1, /* by another program in its place */
+	SESSION_LEFT = 1000,  /* as for a restart: the mount stays */
+};
+void session_note_end(struct session *s, enum session_end end);
 
 #endif
