@@ -47,7 +47,8 @@ mount_tests = \
 	tests/system/survive-holder.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh \
-	tests/system/survive-unserved.sh
+	tests/system/survive-unserved.sh \
+	tests/system/survive-upgrade.sh
 
 # Where time is what is looked at.
 timed_tests = \
@@ -239,7 +240,8 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	for t in survive-kills survive-holder survive-loaders \
-		survive-foreign-ids survive-unserved survive-long; do \
+		survive-foreign-ids survive-unserved survive-upgrade \
+		survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

@@ -10,14 +10,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "common/base/size.h"
 #include "mount/daemon/command_words.h"
@@ -28,8 +32,13 @@ struct upgrade {
 	struct command_words words;
 	char changes[COMMAND_CHANGES_MAX]; /* for later daemons */
 	size_t changes_bytes;
-	uint64_t size[STORE_TIERS_MAX]; /* new ones; 0: as before */
+	uint64_t size[STORE_TIERS_MAX];	  /* new ones; 0: as before */
+	uint64_t before[STORE_TIERS_MAX]; /* of those that were changed; 0 */
 };
+
+/* How long the new program may check whether it can go on. */
+#define CHECK_NS (15 * NS_PER_S * TIME_LIMIT_FACTOR)
+#define CHECK_LOOK_MS 10
 
 /* -- Options --------------------------------------------------------------- */
 
@@ -157,15 +166,43 @@ static int make_command(struct upgrade *u, const char *program,
 
 /* -- The check ------------------------------------------------------------- */
 
-static void first_answer(int fd, char *line, size_t size)
+/* Something can be read, or the end has come. False: it is `until_ns`. */
+static bool check_says(int fd, uint64_t until_ns)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t now_ns;
+	int rc = 0;
+
+	while (rc <= 0 && (now_ns = clock_now_ns()) < until_ns) {
+		rc = poll(&p, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+		if (rc < 0 && errno != EINTR)
+			return false;
+	}
+	return rc > 0;
+}
+
+static void first_answer(int fd, uint64_t until_ns, char *line, size_t size)
 {
 	size_t n = 0;
 	ssize_t got;
 
-	while (n < size - 1 && (got = read(fd, line + n, size - 1 - n)) > 0)
+	while (n < size - 1 && check_says(fd, until_ns) &&
+		(got = read(fd, line + n, size - 1 - n)) > 0)
 		n += (size_t)got;
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
+}
+
+/* False: it did not end, or the kernel says why. */
+static bool check_ends(pid_t pid, uint64_t until_ns, int *status)
+{
+	struct timespec look = {.tv_nsec = CHECK_LOOK_MS * NS_PER_MS};
+	pid_t got;
+
+	while ((got = waitpid(pid, status, WNOHANG)) == 0 &&
+		clock_now_ns() < until_ns)
+		(void)nanosleep(&look, NULL);
+	return got == pid;
 }
 
 /* The child passes its copies of the state to the new program. */
@@ -190,9 +227,22 @@ static void exec_check(struct upgrade *u, int said)
 	_exit(1);
 }
 
+static int not_checked(pid_t pid, struct error *err)
+{
+	int status;
+
+	(void)kill(pid, SIGKILL);
+	/* One that hangs in the kernel is left. */
+	(void)check_ends(pid, clock_now_ns() + NS_PER_S, &status);
+	return error_set(err, -ETIMEDOUT,
+		"the program did not say within %llu s whether it can go on",
+		(unsigned long long)(CHECK_NS / NS_PER_S));
+}
+
 /* Run the new program up to the point where it would take over. */
 static int check_program(struct upgrade *u, struct error *err)
 {
+	uint64_t until_ns = clock_now_ns() + CHECK_NS;
 	int fd[2], status = 0;
 	char line[400];
 	pid_t pid;
@@ -204,13 +254,12 @@ static int check_program(struct upgrade *u, struct error *err)
 		exec_check(u, fd[1]);
 	(void)close(fd[1]);
 	if (pid > 0)
-		first_answer(fd[0], line, sizeof(line));
+		first_answer(fd[0], until_ns, line, sizeof(line));
 	(void)close(fd[0]);
 	if (pid < 0)
 		return error_set(err, -errno, "cannot check: %m");
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return error_set(err, -errno, "cannot check: %m");
+	if (!check_ends(pid, until_ns, &status))
+		return not_checked(pid, err);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == MOUNT_CAN_TAKE_OVER)
 		return 0;
 	return error_set(err, -EINVAL, "%s",
@@ -268,21 +317,31 @@ static void upgrade_exec(struct upgrade *u)
 	(void)unsetenv("REFRAIN_TAKEOVER");
 }
 
+/* Larger sizes, which never fail. */
+static void restore_sizes(struct upgrade *u)
+{
+	for (size_t i = 0; i < u->m->options.ntiers; i++)
+		if (u->before[i] > 0)
+			(void)store_resize(u->m->store, i, u->before[i]);
+}
+
 /*
- * Limit each tier to its new size from now on, although readers go on.
- * Exchanges each size with the one before.
+ * Limit tiers to smaller sizes from now on, although readers go on. Larger
+ * sizes are for the new program: they could not be taken back.
  */
-static int exchange_sizes(struct upgrade *u, struct error *err)
+static int shrink_tiers(struct upgrade *u, struct error *err)
 {
 	for (size_t i = 0; i < u->m->options.ntiers; i++) {
 		struct tier_status s;
 
-		if (u->size[i] == 0)
-			continue;
 		store_tier_status(u->m->store, i, &s);
-		if (store_resize(u->m->store, i, u->size[i]) < 0)
+		if (u->size[i] == 0 || u->size[i] >= s.capacity_bytes)
+			continue;
+		if (store_resize(u->m->store, i, u->size[i]) < 0) {
+			restore_sizes(u);
 			return size_too_small(u->m, i, u->size[i], err);
-		u->size[i] = s.capacity_bytes;
+		}
+		u->before[i] = s.capacity_bytes;
 	}
 	return 0;
 }
@@ -311,13 +370,13 @@ void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (rc == 0)
 		rc = check_program(&u, &err);
 	if (rc == 0)
-		rc = exchange_sizes(&u, &err);
+		rc = shrink_tiers(&u, &err);
 	if (rc < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 	} else {
 		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 		upgrade_exec(&u);
-		(void)exchange_sizes(&u, NULL); /* larger ones */
+		restore_sizes(&u);
 	}
 	command_words_release(&u.words);
 }

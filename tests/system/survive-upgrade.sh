@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# An upgrade that is refused late changes nothing: a tier that got a smaller
+# size has its old one again if another tier is filled meanwhile. A program that
+# never says whether it can go on is given up.
+set -eu
+name=survive-upgrade
+# shellcheck source=tests/system/lib.sh
+. "${srcdir:-.}/tests/system/lib.sh"
+requires fuse python3
+
+i=0
+while [ $i -lt 40 ]; do
+	head -c 500000 /dev/urandom >"$src/f$i"
+	i=$((i + 1))
+done
+start_mount "$src" "$mnt" --cache "$work/first:8M" --cache "$work/second:100M"
+scan_through
+
+# tier NUMBER FIELD
+tier() {
+	"$refrain" status --json "$mnt" | python3 -c "import json, sys
+print(json.load(sys.stdin)['tiers'][$1]['$2'])"
+}
+
+# A program that can go on, and says so when it is told to.
+cat >"$work/later" <<END
+#!/bin/sh
+touch "$work/checks"
+until [ -e "$work/go" ]; do sleep 0.05; done
+exec "$refrain" "\$@"
+END
+# One that hangs, and leaves a child that has its messages, too.
+cat >"$work/never" <<END
+#!/bin/sh
+sleep 600 &
+exec sleep 600
+END
+chmod +x "$work/later" "$work/never"
+
+# used_is BYTES: at least, in both tiers.
+used_is() {
+	[ $(($(tier 0 used_bytes) + $(tier 1 used_bytes))) -ge "$1" ]
+}
+
+cat "$mnt"/f1? "$mnt"/f2? >"$work/out"
+wait_for 20 used_is 10000000 || fail 'half of the files are not cached'
+# A little less than 8 MiB, and half of what the second one will have to hold.
+small=$(($(tier 0 used_bytes) + 50000))
+[ $small -lt "$(tier 0 capacity_bytes)" ] || fail 'the first tier is too full'
+"$refrain" upgrade "$mnt" "$work/later" --cache "$work/first:$small" \
+	--cache "$work/second:5M" 2>"$work/upgrade.err" &
+upgrade=$!
+wait_for 20 test -e "$work/checks" || fail 'the program is not started'
+cat "$mnt"/f? "$mnt"/f3? >"$work/out"
+wait_for 20 used_is 20000000 || fail 'not all files are cached'
+touch "$work/go"
+status=0
+wait $upgrade || status=$?
+expect 'the end of the upgrade' $status 1
+grep -q "second' holds .* bytes" "$work/upgrade.err" ||
+	fail "refused for: $(cat "$work/upgrade.err")"
+expect 'the size of the first' "$(tier 0 capacity_bytes)" 8388608
+expect 'the size of the second' "$(tier 1 capacity_bytes)" 104857600
+expect 'recoveries' "$(status_field recoveries)" 0
+
+# A larger one is for the new program, and so is one that still fits.
+"$refrain" upgrade "$mnt" --cache "$work/first:$small" \
+	--cache "$work/second:200M" || fail 'cannot change both'
+expect 'the size of the first' "$(tier 0 capacity_bytes)" $small
+expect 'the size of the second' "$(tier 1 capacity_bytes)" 209715200
+expect 'recoveries' "$(status_field recoveries)" 1
+
+status=0
+timeout $((120 * patience)) "$refrain" upgrade "$mnt" "$work/never" \
+	2>"$work/upgrade.err" || status=$?
+expect 'the end of the upgrade' $status 1
+grep -q 'did not say within .* s whether it can go on' "$work/upgrade.err" ||
+	fail "refused for: $(cat "$work/upgrade.err")"
+expect 'recoveries' "$(status_field recoveries)" 1
+cmp "$src/f1" "$mnt/f1" || fail 'it does not serve'
+stop_mount
