@@ -15,6 +15,7 @@
 #include "common/base/list.h"
 #include "suite.h"
 #include "mount/names/inode.h"
+#include "mount/names/node_impl.h"
 #include "mount/names/tree.h"
 
 /* -- An origin by hand --------------------------------------------------- */
@@ -123,6 +124,16 @@ static void changed(void *arg, node_id id)
 	(void)id;
 }
 
+static enum event_kind last_event;
+
+static void note_event(void *arg, const struct event *e)
+{
+	(void)arg;
+	last_event = e->kind;
+}
+
+static const struct event_sink reported = {.report = note_event};
+
 static void setup_as(unsigned revalidate_s, bool paused)
 {
 	struct tree_config config = {
@@ -143,6 +154,8 @@ static void setup_as(unsigned revalidate_s, bool paused)
 	config.manifest = m;
 	ck_assert_int_eq(timers_new(&timers), 0);
 	config.timers = timers;
+	config.events = &reported;
+	last_event = EVENT_KINDS;
 	ck_assert_int_eq(tree_new(&t, &config, &err), 0);
 }
 
@@ -203,6 +216,55 @@ static struct waiter waiter_new(void)
 {
 	return (struct waiter){.w.done = waiter_done};
 }
+
+/* -- Walks ----------------------------------------------------------------- */
+
+struct walker {
+	pthread_t thread;
+	struct tree_walk_result result;
+};
+
+static void *walker_main(void *arg)
+{
+	struct walker *w = arg;
+
+	ck_assert_int_eq(tree_walk(t, NODE_ROOT, true, &w->result), 0);
+	return NULL;
+}
+
+static void fail_list(int status)
+{
+	struct origin_list *l = take_list();
+
+	l->req.done(&l->req, status);
+}
+
+/* It is tried again in an hour, not in a minute. */
+START_TEST(test_want_of_room_for_names_is_not_hidden_by_another_failure)
+{
+	struct tree_walk_result sum = {.failed = 0};
+	struct tree_walk_result late = {.failed = 1, .unasked = -ETIMEDOUT};
+	struct walker w;
+	struct error why;
+
+	(void)put(NODE_ROOT, "dir", KIND_DIR);
+	ck_assert_int_eq(
+		pthread_create(&w.thread, NULL, walker_main, &w), 0);
+	fail_list(-EIO);
+	fail_list(-E2BIG);
+	pthread_join(w.thread, NULL);
+	ck_assert_uint_eq(w.result.failed, 2);
+	ck_assert_int_eq(w.result.status, -EIO);
+	ck_assert_int_eq(w.result.unasked, -E2BIG);
+	ck_assert_int_eq(tree_walk_error(t, &w.result, &why), -E2BIG);
+	ck_assert_ptr_nonnull(strstr(why.msg, "more names than fit"));
+	/* Nor in the sum of several walks. */
+	tree_walk_add_failed(&sum, &w.result);
+	tree_walk_add_failed(&sum, &late);
+	ck_assert_int_eq(tree_walk_error(t, &sum, &why), -E2BIG);
+	ck_assert(tree_stop(t));
+}
+END_TEST
 
 /* -- Listings ------------------------------------------------------------ */
 
@@ -353,6 +415,21 @@ static void fail_left(void)
 	if (s)
 		answer_stat(s, -EIO, 0);
 }
+
+START_TEST(test_a_look_up_that_finds_no_room_for_a_name_is_reported)
+{
+	struct asker x = {.l.done = asker_done};
+	struct node_info info;
+
+	m->bytes_max = 0;
+	ck_assert_int_eq(tree_lookup(t, NODE_ROOT, "name", &x.l, &info), 0);
+	answer_stat(take_stat(), 0, 1);
+	ck_assert_uint_eq(x.done, 1);
+	ck_assert_int_eq(x.status, -E2BIG);
+	ck_assert_int_eq(last_event, EVENT_NAMES_FULL);
+	ck_assert(tree_stop(t));
+}
+END_TEST
 
 static void *answer_soon(void *arg)
 {
@@ -523,6 +600,8 @@ int main(void)
 		test_an_answer_for_a_directory_that_has_gone_is_of_no_other,
 		test_a_refresh_ends_when_the_tree_is_stopped_meanwhile,
 		test_an_answer_after_the_stop_is_waited_for_by_nobody,
+		test_want_of_room_for_names_is_not_hidden_by_another_failure,
+		test_a_look_up_that_finds_no_room_for_a_name_is_reported,
 	};
 	const TTest *const revalidating[] = {
 		test_an_origin_that_does_not_answer_is_waited_for_once,

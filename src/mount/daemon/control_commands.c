@@ -37,8 +37,6 @@ static void add_result(
 	sum->changed += one->changed;
 	sum->added += one->added;
 	sum->removed += one->removed;
-	if (one->unasked < 0)
-		sum->unasked = one->unasked;
 	tree_walk_add_failed(sum, one);
 }
 

@@ -268,7 +268,7 @@ static void report_unlisted(
 
 	(void)tree_walk_error(c->tree, result, &why);
 	(void)snprintf(text, sizeof(text), "%s; %s", why.msg,
-		result->status == -E2BIG ? "trying again in an hour"
+		result->unasked == -E2BIG ? "trying again in an hour"
 					 : "trying again in a minute");
 	e.text = text;
 	event_report(log_sink(c->log), &e);
@@ -294,8 +294,8 @@ static void *scan_main(void *arg)
 		report_unlisted(c, &result);
 		atomic_store(&s->state, SCAN_INCOMPLETE);
 		wait_for_next(s,
-			result.status == -E2BIG ? SCAN_FULL_AGAIN_NS
-						: SCAN_AGAIN_NS);
+			result.unasked == -E2BIG ? SCAN_FULL_AGAIN_NS
+						 : SCAN_AGAIN_NS);
 	}
 	return NULL;
 }

@@ -100,6 +100,8 @@ static void report_listing(const struct dir_read *d, int status)
 
 	if (n <= 0)
 		(void)strcpy(path, ".");
+	if (status == -E2BIG)
+		e.kind = EVENT_NAMES_FULL;
 	if (status != -ENOMEM && status != -ENOTCONN)
 		event_report(d->fs->config.events, &e);
 }

@@ -121,7 +121,8 @@ struct tree_walk_result {
 	int unasked;
 };
 
-/* Add the directories that a second walk could not list. */
+/* Add the directories that a second walk could not list, and why it did not ask
+ * for the rest. */
 void tree_walk_add_failed(
 	struct tree_walk_result *sum, const struct tree_walk_result *one);
 

@@ -99,13 +99,15 @@ static struct tree_lookup *take_lookup(struct ask *a, int status)
 	return steal_ptr(&a->l);
 }
 
-/* Report an answer that readers get as an I/O error. */
+/* Report an answer that readers get as an error whose cause is not theirs. */
 static void report_name(const struct ask *a, int status)
 {
 	struct event e = {
 		.kind = EVENT_NAME_FAILED, .path = a->path, .status = status};
 
-	if (status == -EIO || status == -ETIMEDOUT)
+	if (status == -E2BIG)
+		e.kind = EVENT_NAMES_FULL;
+	if (status == -EIO || status == -ETIMEDOUT || status == -E2BIG)
 		event_report(a->t->config.events, &e);
 }
 

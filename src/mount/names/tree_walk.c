@@ -302,6 +302,13 @@ static bool push_subdir(void *arg, const char *name,
 	return true;
 }
 
+/* Want of room for names outranks what else comes of the other listings. */
+static void note_unasked(struct tree_walk_result *r, int status)
+{
+	if (status < 0 && r->unasked != -E2BIG)
+		r->unasked = status;
+}
+
 /*
  * Lock held. A time-out while nothing else was answered either: one more for
  * each of the rest would take hours. A first walk waits for each.
@@ -311,7 +318,7 @@ static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 	ASSERT_HELD(&k->lock);
 	if (status == -EMLINK || status == -E2BIG ||
 		(status == -ETIMEDOUT && k->again && k->listed_ns < begun_ns))
-		k->result.unasked = status;
+		note_unasked(&k->result, status);
 	else if (status >= 0)
 		k->listed_ns = clock_now_ns();
 }
@@ -399,6 +406,8 @@ static void walk_deep(struct walk *k, node_id top)
 	int status = tree_walk_deep(k->t, top, &k->result.directories);
 	LOCK_SCOPE(&k->lock);
 
+	if (status == -E2BIG)
+		note_unasked(&k->result, status);
 	if (status < 0)
 		step_failed(k, top, status);
 }
@@ -445,6 +454,7 @@ void tree_walk_add_failed(
 		strcpy(sum->why, one->why);
 	}
 	sum->failed += one->failed;
+	note_unasked(sum, one->unasked);
 }
 
 void tree_show_path(struct tree *t, node_id id, char *buf)
@@ -472,8 +482,8 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 			"the source's directories seem to have no end, so that "
 			"the listing was given up in '%s'",
 			path);
-	if (result->status == -E2BIG)
-		return error_set(err, result->status,
+	if (result->unasked == -E2BIG)
+		return error_set(err, result->unasked,
 			"the source has more names than fit in their share of "
 			"memory, %s; mount a prefix of it, give the names with "
 			"--manifest, or raise the limit on memory",
