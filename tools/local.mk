@@ -68,6 +68,10 @@ refrain_LDADD = libloader.la libstudy.la libsubject.la libdaemon.la \
 # is a link to python/refrain/plan.py.
 dist_pkgdata_DATA = tools/refrain_plan.py
 
+# For those who look inside a process.
+dist_pkgdata_DATA += \
+	tools/refrain-trace.bt tools/refrain-trace-loader.bt
+
 # mount(8) looks for helpers in sbin.
 install-exec-hook:
 	$(MKDIR_P) '$(DESTDIR)$(sbindir)'

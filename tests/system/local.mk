@@ -42,6 +42,7 @@ mount_tests = \
 	tests/system/status-data.sh \
 	tests/system/status-debug.sh \
 	tests/system/status-epochs.sh \
+	tests/system/status-probes.sh \
 	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-holder.sh \
@@ -103,6 +104,7 @@ other_tests = \
 	tests/system/analyze-stand-ins.sh \
 	tests/system/bench-epoch-reader.sh \
 	tests/system/build-install.sh \
+	tests/system/build-probes.sh \
 	tests/system/command-completion.sh \
 	tests/system/command-output.sh \
 	tests/system/doc-operations.sh \

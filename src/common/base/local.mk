@@ -39,6 +39,7 @@ libbase_la_SOURCES = \
 	src/common/base/table.c src/common/base/table.h \
 	src/common/base/thread_pool.c src/common/base/thread_pool.h \
 	src/common/base/timer.c src/common/base/timer.h \
+	src/common/base/trace.h \
 	src/common/base/unmount.c src/common/base/unmount.h \
 	src/common/base/uring.c src/common/base/uring.h \
 	src/common/base/uring_impl.h \

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/magic.h"
+#include "common/base/trace.h"
 #include "loader/engine/engine.h"
 #include "loader/api/loader_impl.h"
 #include "loader/share/share_member.h"
@@ -132,6 +134,7 @@ int refrain_close(struct refrain_loader *l)
 int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	int timeout_ms)
 {
+	uint64_t called_ns = clock_now_ns();
 	struct lent_batch *b;
 	int rc;
 
@@ -146,14 +149,18 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	rc = batch_next(l->source, &b, timeout_ms);
 	if (rc == 1)
 		*out = &b->batch;
+	TRACE(next, *out, (int64_t)rc, rc == 1 ? b->batch.step : 0,
+		clock_now_ns() - called_ns);
 	return rc;
 }
 
 void refrain_release(const struct refrain_batch *b)
 {
-	if (b)
-		batch_release(OBJECT(lent_batch,
-			CONTAINER_OF((uintptr_t)b, struct lent_batch, batch)));
+	if (!b)
+		return;
+	TRACE(release, b, b->step, b->data_bytes);
+	batch_release(OBJECT(lent_batch,
+		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch)));
 }
 
 /* The message is the handle's for this thread until its next call. */

@@ -12,6 +12,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/trace.h"
 #include "common/format/key.h"
 #include "mount/cache/fill_part_impl.h"
 
@@ -31,6 +32,7 @@ static ssize_t read_hit(struct cache *c, struct store_scratch *s,
 		r->len, &r->data);
 	if (n <= 0)
 		return 0;
+	TRACE(hit, item->cookie, item->base, r->off, n);
 	if (r->off == 0)
 		COUNT(cache_config(c)->counters, hits);
 	COUNT_ADD(cache_config(c)->counters, hit_bytes, n);

@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/magic.h"
+#include "common/base/trace.h"
 #include "mount/cache/fill_part_impl.h"
 
 /* Parts that make room for one more item. */
@@ -245,10 +246,12 @@ struct fill *dispatch_run(struct cache *c, struct list *link)
 {
 	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
 
-	if (fetch_of_origin(x))
-		origin_read(cache_config(c)->origin, &x->r);
-	else
+	if (!fetch_of_origin(x)) {
 		provider_read(c, x);
+		return NULL;
+	}
+	TRACE(request, x, x->r.off, x->r.len, x->span[0].f->path);
+	origin_read(cache_config(c)->origin, &x->r);
 	return NULL;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/magic.h"
+#include "common/base/trace.h"
 #include "mount/cache/fill_part_impl.h"
 
 bool fetch_of_origin(const struct fetch *x)
@@ -192,6 +193,7 @@ static void fetch_done(struct origin_request *q, int status)
 	struct after a;
 
 	assert(status < 0 || x->got == x->r.len);
+	TRACE(answer, x, (int64_t)status, x->got, x->span[0].f->path);
 	jobs_enter(c, &a);
 	flight_note(cache_flight(c), &x->out, status == 0 ? x->r.len : 0,
 		fill_ahead_wanted(c));

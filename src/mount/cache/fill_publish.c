@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/trace.h"
 #include "mount/cache/fill_part_impl.h"
 
 #define PUBLISHERS 2u
@@ -38,6 +39,8 @@ static void publish(struct thread_job *job)
 	else
 		rc = store_publish(cache_config(c)->store, &res, item.key,
 			f->buf, item.size);
+	TRACE(publication, f->item.cookie, f->item.base, item.size, (int64_t)rc,
+		f->path);
 	if (rc == 0)
 		part_discard(c, &f->item, f->key);
 	jobs_enter(c, &a);

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
+#include "common/base/trace.h"
 
 static void fill_drained(struct cache *c, struct fill *f)
 {
@@ -155,6 +156,7 @@ ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 	ASSERT_INSIDE(c);
 	r->fill = f;
 	list_init(&r->link);
+	TRACE(miss, f->item.cookie, f->item.base, r->off, r->len, f->path);
 	if (r->off == 0)
 		note_miss(c, f, r);
 	if (fill_has(f, r->off, r->len)) {
