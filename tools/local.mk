@@ -69,7 +69,7 @@ refrain_LDADD = libloader.la libstudy.la libsubject.la libdaemon.la \
 dist_pkgdata_DATA = tools/refrain_plan.py
 
 # For those who look inside a process.
-dist_pkgdata_DATA += \
+dist_pkgdata_DATA += tools/refrain-gdb.py \
 	tools/refrain-trace.bt tools/refrain-trace-loader.bt
 
 # mount(8) looks for helpers in sbin.

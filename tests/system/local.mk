@@ -42,6 +42,7 @@ mount_tests = \
 	tests/system/status-data.sh \
 	tests/system/status-debug.sh \
 	tests/system/status-epochs.sh \
+	tests/system/status-gdb.sh \
 	tests/system/status-probes.sh \
 	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \
