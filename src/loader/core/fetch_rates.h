@@ -10,7 +10,7 @@
 
 /* How fast a mount fetches for the loader's plan. */
 struct fetch_rates {
-	/* While the source is as busy as it may be. */
+	/* Time and bytes while the source is as busy as it may be. */
 	uint64_t full_ns, full_bytes;
 	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
 	uint64_t bursts;	      /* how often it began */

@@ -138,8 +138,9 @@ static int take_echo(struct settings *s, struct error *err)
 }
 
 /*
- * Planned examples have their number of servings, so a window must be longer,
- * or a change would begin after the next one is due.
+ * The shortest window of a run whose echo factor changes. Examples that are
+ * planned keep their number of servings. So a window is longer than what is
+ * planned ahead, or a change would begin after the next one is due.
  */
 static uint64_t least_window(const struct refrain_config *c)
 {
@@ -349,7 +350,8 @@ static enum schedule_point point_of(const struct refrain_config *c)
 	return points[c->echo_point];
 }
 
-/* Measured or replayed: the usual one, or the least. */
+/* The window of a run whose echo factor is measured or replayed: the usual one,
+ * but not below the shortest. */
 static uint64_t changing_window(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;

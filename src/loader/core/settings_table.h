@@ -49,8 +49,8 @@ struct member {
 	size_t offset, bytes;
 	uint32_t bit; /* REFRAIN_MEMBER_FLAG: in `flags` */
 	int saved;    /* enum member_saved */
-	/* For numbers but KIND_U64: the value that 0 stands for, and the
-	 * limits after that. */
+	/* The value that 0 stands for, and the limits of other values. Numbers
+	 * of KIND_U64 have neither. */
 	double fallback, min, max;
 };
 

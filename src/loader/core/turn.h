@@ -44,8 +44,8 @@ struct turn {
 	/* The lock. */
 	uint32_t idle, woken; /* workers: asleep; of these, those marked */
 	uint32_t workers;     /* to be woken at the end of this turn */
-	/* For the others: how many are asleep and not marked; number of wakes.
-	 */
+	/* Threads of the other kinds: how many are asleep and not marked, and
+	 * how often they were woken. */
 	uint32_t asleep[TURN_WHO], rounds[TURN_WHO];
 	bool marked[TURN_WHO];
 	bool ready_changed; /* in this turn */

@@ -174,7 +174,7 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	for (unsigned i = 0; rc == 0 && i < SECTIONS; i++)
 		rc = write_all(fd, array_data(&ds->section[i]),
 			array_bytes(&ds->section[i]));
-	/* Not synced: what a power cut leaves of it fails its checks. */
+	/* The file is not synced: the checks find what a power cut damages. */
 	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
 		rc = -errno;
 	if (rc < 0)
@@ -250,7 +250,7 @@ static bool check_wholes(const struct dataset *ds)
 	const struct array *names = &ds->section[SECTION_NAMES];
 	bool right = true;
 
-	/* No early end: the loop has no branch then. */
+	/* The loop has no branch, so it does not end at the first failure. */
 	for (uint64_t i = 0; i < ds->count; i++)
 		right &= text_at(names, w[i].name) & (w[i].label >= -1);
 	return right;
@@ -316,8 +316,8 @@ static bool check_header(
 
 static bool take_sections(struct dataset *ds, const struct catalogue_header *h)
 {
-	/* Read only, though tables are not: nothing writes to a finished one.
-	 */
+	/* The map is read only. Tables are not, but nothing writes to a
+	 * finished one. */
 	char *at = (char *)ds->map + sizeof(*h);
 	uint64_t before = 0;
 

@@ -209,8 +209,8 @@ static bool is_loop(const struct dir *d)
 	return false;
 }
 
-/* Removed, or replaced, since its parent was listed; which shows in the mtime
- * of that one. */
+/* Was the directory removed or replaced since its parent was listed? The mtime
+ * of the parent shows that, too. */
 static bool is_gone(const struct dir *d, int error)
 {
 	return d->path_len > 0 &&
@@ -301,7 +301,8 @@ static int watch_dir(const struct dir *d)
 	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
 }
 
-/* In order; the label is made when a file asks for it. */
+/* Add the directory's files, in order. Its label is made with the first file
+ * that needs it. */
 static int add_files(struct dir *d, struct labels *labels)
 {
 	const char *p = array_data(&d->names),

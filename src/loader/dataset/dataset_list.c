@@ -46,7 +46,8 @@ static int bad_line(struct list_file *t, const char *why)
 
 /* -- Fields ---------------------------------------------------------------- */
 
-/* In place: the new length, or -1. */
+/* Undo the escapes of a field in its own memory. Returns its new length, or -1.
+ */
 static ssize_t unescape(char *field, size_t bytes)
 {
 	char *to = field;
@@ -218,7 +219,7 @@ static int take_line(struct list_file *t, char *at, char *end)
 		if (rc < 0 || t->is_table)
 			return rc;
 	}
-	/* In a table a name may end so. */
+	/* In a table, a carriage return may belong to the name. */
 	if (end > at && end[-1] == '\r' && (t->crlf || !t->is_table))
 		end--;
 	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);

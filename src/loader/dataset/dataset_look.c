@@ -80,7 +80,7 @@ int look_wait(struct look *l)
 	return look_stopped(l) ? -ECANCELED : 0;
 }
 
-/* One loop over numbers that several workers share. */
+/* A loop over the numbers below n, which several workers share. */
 struct each {
 	struct look *l;
 	look_fn *fn;

@@ -33,8 +33,8 @@ struct look {
 	char *first_skipped;
 
 	_Atomic bool stop; /* relaxed: end soon */
-	/* Relaxed: the number of answers from the storage, and the driver's
-	 * current work as a constant string; for the caller that waits. */
+	/* Both for the caller that waits; relaxed. The number of answers from
+	 * the storage, and the driver's current work as a constant string. */
 	_Atomic uint64_t answers;
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
@@ -57,8 +57,7 @@ static inline void look_answered(struct look *l)
 	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
 }
 
-/* Set the next work of the driver, as a text that fits after "while". Driver.
- */
+/* The driver says what it does next, in a text that fits after "while". */
 static inline void look_doing(struct look *l, const char *what)
 {
 	look_answered(l);

@@ -27,7 +27,7 @@ struct ds_shard {
 	uint64_t first; /* RAW: number of its first record */
 };
 
-/* In the order of their labels. */
+/* A class; the table has them in the order of their labels. */
 struct ds_class {
 	uint64_t name; /* in SECTION_TEXTS, a NUL after its bytes */
 	uint32_t bytes;

@@ -13,10 +13,11 @@
 #define FULL_READS AUTO_FULL_READS
 /* A part that reading is not seen in ends after so many parts' examples. */
 #define PART_MOST 4
-/* Echoing ends at that R, and begins at AUTO_R_BEGIN. */
+/* Echoing begins when R rises to AUTO_R_BEGIN, and ends when it falls to R_END.
+ */
 #define R_END 1.04
-/* If R is nearer to the factor, a change waits until all parts are of one
- * speed. */
+/* If R and the factor differ by less than this ratio, a change waits until all
+ * parts have the same speed. */
 #define FAR 1.25
 /* The factor stays while it is so many times R. */
 #define STAY_MIN 0.98
@@ -113,8 +114,8 @@ static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 }
 
 /*
- * Not in the middle of a burst that shows nothing yet: of its beginning only a
- * speed is certain that is too low.
+ * May the part end now? In the middle of a burst only if the burst has shown
+ * enough: its beginning makes storage look slower than it is.
  */
 static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -133,8 +134,9 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * With a plan, a fetch took no longer than the time that passed, as fetching
- * has kept up with the trainer; it took less if the trainer did not wait.
+ * An upper limit for the time of a fetch, for a mount with a plan: the time
+ * that passed. Fetching kept up with the trainer, so a fetch took no longer,
+ * and less if the trainer did not wait.
  */
 static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 {

@@ -42,7 +42,8 @@
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
 	uint64_t steps, fresh; /* returned to the trainer */
-	/* While reads were queued behind as many as are done at a time. */
+	/* Time and reads while all reads that may go on at a time did, and
+	 * others were queued. */
 	uint64_t full_ns, full_reads;
 	uint64_t long_ns, long_reads; /* of these, by auto_burst_read() */
 	uint64_t bursts;	      /* how often it began */
@@ -82,10 +83,11 @@ struct auto_echo {
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
 	/*
-	 * With a plan: the missing bytes of an example, from the last looks at
-	 * a part's examples, the time to fetch one byte, from the last times at
-	 * which the source was busy, and the work that storage may have saved
-	 * up.
+	 * Measured while a mount fetches by a plan. `missing`: bytes of an
+	 * example that had to be fetched, from the last looks at a part's
+	 * examples. `byte_ns`: the time to fetch one byte, from the last times
+	 * that the source was busy. `saved_ns`: the work that storage may have
+	 * saved up.
 	 */
 	bool planned;
 	struct auto_row missing, byte_ns, saved_ns;

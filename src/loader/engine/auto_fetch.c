@@ -128,7 +128,7 @@ void fetch_measured(const struct auto_echo *a, struct auto_part *out)
 
 bool fetch_is_known(const struct auto_echo *a)
 {
-	/* If none come any more, the few that there are say little. */
+	/* If no measured values come any more, the few old ones say little. */
 	if (!a->planned || a->byte_ns.n == 0 || is_stale(a))
 		return true;
 	return a->byte_ns.n >= TIMES_LEAST && a->missing.n >= LOOKS_LEAST;

@@ -30,8 +30,8 @@ struct lender {
 	bool left;	     /* lock: the loader has ended */
 	/* Lock: slabs that are lent, releases that go on, and the loader. */
 	uint32_t refs;
-	/* Changed with the lock, read without: relaxed, nothing follows from
-	 * them that on_free() does not ask again. */
+	/* Both are changed with the lock and read without it. Relaxed, because
+	 * on_free() asks again after each change. */
 	_Atomic uint32_t lent, free_count;
 	void (*on_free)(void *arg);
 	void *arg; /* both: set once; not used once `left` is set */

@@ -56,7 +56,7 @@ uint32_t budget_ahead(const struct budget *budget)
 	/* No bursts are needed. */
 	if (help_plans(budget->parts->help))
 		return budget->parts->c->reads_ahead;
-	/* Called at each turn of a worker. */
+	/* Workers call this at each turn, so it ends early if it can. */
 	if (!file ||
 		budget->parts->s->ahead_least == budget->parts->s->ahead_max)
 		return budget->parts->s->ahead_max;
@@ -117,9 +117,10 @@ static uint64_t incoming_bytes(const struct budget *budget)
 }
 
 /*
- * Decoded examples may take what encoded ones will not need: all that can be
- * outstanding or read ahead, less those that are kept decoded. Where a decoded
- * one is the smaller, as of a small crop, those outstanding are kept so, too.
+ * Decoded examples may take the memory that encoded ones will not need. Those
+ * need it for all examples that can be outstanding or read ahead, less those
+ * that are kept decoded. If an example is smaller when decoded, as one with a
+ * small crop is, outstanding examples are kept decoded, too.
  */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {

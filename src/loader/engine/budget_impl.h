@@ -26,8 +26,8 @@ struct desk;
 
 /* -- Life; without the lock until threads run -- */
 
-/* At most `outstanding_max` originals have servings owed. Returns -ENOMEM. Free
- * *out after a failure, too. */
+/* `outstanding_max` limits the originals that have servings to come. Returns
+ * -ENOMEM. Free *out after a failure, too. */
 int budget_new(struct budget **out, const struct engine_parts *parts,
 	uint64_t outstanding_max);
 void budget_free(struct budget *budget); /* NULL is allowed */

@@ -16,7 +16,7 @@
 
 #include "loader/engine/reader_files_impl.h"
 
-/* One byte more than the file has, so that its end is seen. */
+/* Room for one byte more than the entry has, so that a read sees its end. */
 static size_t file_room(uint64_t item_bytes)
 {
 	return entry_bytes(item_bytes) + 1;

@@ -198,8 +198,8 @@ static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 	return asked > due ? asked : due;
 }
 
-/* Called as soon as the previous change has begun, so at most one is pending.
- */
+/* Make the next change of the log. The caller does so as soon as the previous
+ * change has begun, so at most one is pending. */
 static void replay(struct echoes *e)
 {
 

@@ -32,7 +32,7 @@ int engine_place(const struct refrain_config *config, uint32_t *slabs,
 int engine_next(struct batch_source *source, struct lent_batch **out,
 	int timeout_ms, uint64_t since_ns);
 
-/* Open the dataset that the settings name. As refrain_open(). */
+/* Open the dataset that the settings name, as refrain_open() does. */
 int engine_open_dataset(
 	const struct settings *s, struct dataset **out, struct error *err);
 

@@ -67,7 +67,7 @@ static inline struct engine *engine_of(const struct batch_source *source)
 /* The beginning and the end of a turn, for engine_open.c. */
 extern const struct turn_ops engine_turns;
 extern const struct loader_ops engine_ops;
-/* Also closes one that is not complete. */
+/* Close an engine, also one that is not complete. */
 int engine_close(struct batch_source *source);
 
 /* -- engine_next.c: what is ready, and for whom -- */

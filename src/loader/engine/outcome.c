@@ -11,7 +11,8 @@
 
 struct outcome {
 	const struct turn *turn;
-	/* Changed with the lock held; start_reads() of engine.c has none. */
+	/* Changed with the lock held. Atomic, because start_reads() of engine.c
+	 * looks at it without the lock. */
 	_Atomic bool closing;
 	int stopped;
 	struct error message, damage;

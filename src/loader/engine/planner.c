@@ -106,7 +106,7 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 	original_plan(p->parts->pool, o, s);
 }
 
-/* Which epochs have their last fresh example in this step. */
+/* Find the epochs whose last fresh example is in this step. */
 static void find_ended(
 	const struct planner *p, struct step *st, uint64_t first_epoch)
 {
@@ -133,7 +133,8 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 		p->read_fresh = p->planned_fresh;
 }
 
-/* No other thread uses a step before it is published, nor the cursor. */
+/* Plan the next step. No other thread uses the cursor, or a step that is not
+ * published. */
 static void plan_step(struct planner *p)
 {
 	struct step *st = steps_at(p->parts->steps, steps_end(p->parts->steps));

@@ -334,7 +334,8 @@ int reader_check_file(int fd, bool local, uint64_t *bytes)
 		return -EISDIR;
 	if (!S_ISREG(st.stx_mode))
 		return -ENXIO;
-	/* With the flag, a ring's reads would fail where they must wait. */
+	/* Clear O_NONBLOCK: with it, reads of a ring fail instead of waiting.
+	 */
 	if (fcntl(fd, F_SETFL, O_RDONLY) < 0)
 		return -errno;
 	*bytes = local ? st.stx_size : 0;

@@ -35,7 +35,7 @@ void reader_free(struct reader *reader); /* NULL is allowed */
 uint64_t reader_bytes(uint32_t reads);
 /* Start its threads. -errno, with err. */
 int reader_start(struct reader *reader, struct error *err);
-/* After outcome_close(): end all reads. Returns how many were left behind. */
+/* End all reads, after outcome_close(). Returns how many were left behind. */
 uint32_t reader_stop(struct reader *reader, uint64_t wait_ns);
 /* The ring, once the reader has been started. */
 struct uring *reader_ring(const struct reader *reader);

@@ -165,10 +165,11 @@ static bool start_ahead(struct reader *reader, struct original *o)
 }
 
 /*
- * Reading can only be timed while it is as busy as it can be. If the trainer is
- * slower, it would ask for an example now and then. So examples are read ahead
- * in bursts, and between them the reserve is enough. A mount with a plan does
- * the timing itself.
+ * Should the reader read ahead now? The speed of storage only shows while as
+ * many reads go on as may. A trainer that is slower than storage would cause
+ * one read now and then. So examples are read ahead in bursts, and batches
+ * between the bursts are made from the reserve. A mount with a plan measures
+ * the speed itself.
  */
 static bool reads_ahead(struct reader *reader)
 {

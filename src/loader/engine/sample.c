@@ -254,7 +254,7 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 
 	*out = (struct decoded){.data = room};
 	if (s->plain) {
-		/* Written by nobody: a record is copied from where it is. */
+		/* A record is copied from where it is, and never written to. */
 		out->data = (uint8_t *)(uintptr_t)in->data + in->skip;
 		out->bytes = in->bytes;
 		return check_decoded(s, out, err);

@@ -26,7 +26,8 @@ struct workers;
  * after a failure, too. */
 int workers_new(struct workers **out, const struct engine_parts *parts,
 	struct error *err);
-/* After workers_stop(), or before workers_start(). NULL is allowed. */
+/* Free the workers, after workers_stop() or before workers_start(). NULL is
+ * allowed. */
 void workers_free(struct workers *workers);
 /*
  * Start the threads. They run the planner, and before it echo_plan(). All
@@ -34,7 +35,8 @@ void workers_free(struct workers *workers);
  * signals. Returns -errno with err set.
  */
 int workers_start(struct workers *workers, struct error *err);
-/* After outcome_close(): false if one does not end in time. */
+/* Wait for the threads, after outcome_close(). Returns false if one does not
+ * end in time. */
 bool workers_stop(struct workers *workers, uint64_t until_ns);
 uint32_t workers_count(const struct workers *workers);
 /* CPU time of its threads so far. Needs the lock. */

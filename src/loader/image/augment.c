@@ -78,9 +78,9 @@ size_t augmenter_memory_bytes(const struct augmenter *a)
 }
 
 /*
- * One axis of a box, outward to pixels of the image, which has `size` of them
- * from `origin` on: the first one of its data that may be looked at, or
- * -EINVAL if the image does not hold it.
+ * Extend one axis of a box outward to whole pixels. The image has `size` pixels
+ * from `origin` on. Returns the first pixel of its data that the filters may
+ * use, or -EINVAL if the box is not inside the image.
  */
 static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	uint32_t box_start, uint32_t box_size, double start, double length,
@@ -153,8 +153,9 @@ static unsigned fraction_bits(const struct augmenter *a)
 }
 
 /*
- * One row of the sample through the vertical filter. A half is added for the
- * horizontal one to round with: its weights sum to 1, so it comes out whole.
+ * Put one row of the sample through the vertical filter. It adds the half that
+ * rounds the result of the horizontal filter: the weights of that one sum to 1,
+ * so it passes the half on unchanged.
  */
 static void mix_row(struct augmenter *a, const struct crop_source *s,
 	uint32_t y, int16_t *out)

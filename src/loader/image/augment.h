@@ -23,7 +23,8 @@ enum augment_scale {
 	SCALE_BY_IMAGE, /* the same for all crops that the image can have */
 };
 
-/* Checked by its creator; members as in refrain_config, without defaults. */
+/* The members are as in refrain_config, with the defaults filled in. The
+ * creator has checked them. */
 struct augment_config {
 	uint32_t height, width;	   /* of a sample */
 	int type, layout, augment; /* enums of refrain/loader.h */

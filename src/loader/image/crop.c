@@ -178,8 +178,9 @@ static void train(const struct augment_config *c, uint64_t seed, uint32_t width,
 }
 
 /*
- * One axis of EVAL: of `size` pixels, which resizing makes `resized`, the
- * centre of `wanted`; and the pixels that its filters look at.
+ * One axis of an EVAL crop. Resizing turns `size` pixels into `resized` ones,
+ * of which the `wanted` in the centre are the sample. Sets where that begins in
+ * the image and its length, and the pixels that its filters look at.
  */
 static void centre_axis(uint32_t size, uint64_t resized, uint32_t wanted,
 	double *start, double *length, uint32_t *box_start, uint32_t *box_size)
@@ -242,8 +243,8 @@ static unsigned denom_of(
 	return denom;
 }
 
-/* No draw of area and aspect gives less, nor does the centre crop that takes
- * its place. */
+/* The smallest box that a draw of area and aspect can give, or the centre crop
+ * that takes its place. */
 static void least_box(const struct augment_config *c, uint32_t width,
 	uint32_t height, double *least_width, double *least_height)
 {

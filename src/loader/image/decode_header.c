@@ -50,8 +50,9 @@ static uint64_t coefficient_bytes(const struct decoder *d)
 }
 
 /*
- * For each component a row of MCUs with a quarter more as context, and what
- * one row of its samples becomes in full width. Smaller at smaller scales.
+ * The memory that libjpeg needs for rows: of each component, a row of MCUs with
+ * a quarter more as context, and a row of samples in full width. At smaller
+ * scales it needs less.
  */
 static uint64_t row_bytes(const struct decoder *d)
 {
@@ -207,7 +208,7 @@ static void fill_info(struct decoder *d, struct image_info *info)
 		info->memory_bytes += coefficient_bytes(d);
 }
 
-/* Guarded. libjpeg stops behind the header of the first scan. */
+/* Called with a guard. libjpeg stops behind the header of the first scan. */
 static int read_jpeg_header(struct decoder *d, void *arg)
 {
 	struct image_info *info = arg;

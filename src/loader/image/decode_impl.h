@@ -91,7 +91,7 @@ void turn_rows(uint8_t orientation, const uint8_t *rows, size_t stride_bytes,
 	uint32_t width, uint32_t first, uint32_t count,
 	const struct image *out);
 
-/* Interleaved CMYK to RGB, in place. Adobe's are inverted. */
+/* Convert interleaved CMYK to RGB, in place. Adobe's values are inverted. */
 void cmyk_to_rgb(uint8_t *pixels, size_t count, bool inverted);
 
 #endif

@@ -130,7 +130,8 @@ static void emit(
 const struct kernels kernels_plain = {vertical, horizontal, emit};
 
 #if defined(__x86_64__)
-/* Not every compiler that we build with lets one ask for F16C by name. */
+/* cpuid is read by hand, because some compilers that we build with do not know
+ * F16C by name. */
 static bool has_avx2_and_f16c(void)
 {
 	unsigned a, b, c, d;

@@ -93,8 +93,8 @@ AVX2 static void vertical_avx2(
 		mix_all(mix, mix->pairs, count, out);
 }
 
-/* One pixel of two rows, a row a lane: three sums of 32 bits, and a fourth of
- * no meaning. */
+/* Filter one pixel of two rows, one row in each lane. The lane has a sum of 32
+ * bits for each channel, and a fourth one without a meaning. */
 INLINE_AVX2 __m256i pixel(const struct filter *f, unsigned pairs, size_t x,
 	const int16_t *const in[2])
 {
@@ -215,7 +215,7 @@ INLINE_AVX2 uint32_t float_planes(const struct emitter *e, int type,
 	return x;
 }
 
-/* Interleaved: 24 values, eight pixels, at a time. */
+/* Emit interleaved samples, 24 values (eight pixels) at a time. */
 INLINE_AVX2 uint32_t float_pixels(const struct emitter *e, int type,
 	const uint8_t *rgb, uint32_t y, uint8_t *sample)
 {

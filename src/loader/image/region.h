@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In pixels of the upright image (EXIF orientation applied) at full size. */
+/* A rectangle, in pixels of the upright image (EXIF orientation applied) at
+ * full size. */
 struct rect {
 	uint32_t x, y, width, height;
 };

@@ -23,7 +23,8 @@
 #define KEYS_FIRST 256u
 /* The time that closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
-/* Between two attempts to reach the next daemon, from the second on. */
+/* The shortest and the longest pause between two attempts to reach the next
+ * daemon, from the second attempt on. */
 #define BACK_MIN_NS (10 * NS_PER_MS)
 #define BACK_MAX_NS NS_PER_S
 /* The usual memory of the lines and their tables. */
@@ -65,7 +66,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	return 0;
 }
 
-/* Nothing was asked, so there is nothing to read: the daemon has ended. */
+/* Has the daemon ended? Nothing was asked, so the socket is readable only at
+ * its end. */
 static int see_daemon(struct mount_help *m)
 {
 	int rc = talk_wait_readable(m->talk.fd, 0);
@@ -73,7 +75,8 @@ static int see_daemon(struct mount_help *m)
 	return rc > 0 ? -EPIPE : rc;
 }
 
-/* Until the loader closes: 0. -errno: the conversation is over. */
+/* Work until the loader closes, and return 0, or until the conversation is
+ * over, and return -errno. */
 static int serve(struct mount_help *m)
 {
 	struct help_now now;
@@ -111,7 +114,7 @@ static int serve(struct mount_help *m)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* Closing shuts the socket down from now on. */
+/* Record the socket. From now on, help_stop() can shut it down. */
 static int say_socket(struct mount_help *m)
 {
 	struct help_run run;

@@ -60,8 +60,9 @@ int help_find(
 	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX]);
 
 /*
- * Open a cache directory that the daemon named: O_PATH. -EPERM if it is not
- * the mount owner's or root's, or others may write it; -errno.
+ * Open a cache directory that the daemon named, with O_PATH. Returns -EPERM if
+ * it belongs to somebody other than the mount's owner and root, or if others
+ * may write to it, or another -errno.
  */
 int help_open_tier(const char *dir, uid_t owner);
 
@@ -127,9 +128,9 @@ struct mount_help {
 			      this */
 	uint64_t read_end; /* fresh numbers below this may be being read */
 	enum help_plan_state plan_state;
-	/* Nothing is read until the mount has the beginning of a plan: the
-	 * reader closes this gate, and the thread opens it when a plan has come
-	 * so far, or is not wanted any more. */
+	/* The reader closes this gate, so that nothing is read before the mount
+	 * has the beginning of the plan. The thread opens it then, or when no
+	 * plan is wanted any more. */
 	bool gated;
 	uint64_t in_row; /* hits since the last read through the mount; starts
 			    as after an epoch of hits */

@@ -286,7 +286,8 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	int rc;
 
 	leave_out_known(m, n);
-	/* Requested names take the place of names that were looked at. */
+	/* The array of indices that were looked at becomes the array of those
+	 * whose names are requested. */
 	while (i < n &&
 		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;

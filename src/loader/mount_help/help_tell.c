@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-/* Between two reports without a plan. */
+/* The time between two reports of a loader without a plan. */
 #define TELL_NS NS_PER_S
 /* The maximum time to wait for the answer to the last report. */
 #define LAST_MS 100
@@ -72,7 +72,7 @@ void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 	if (!untold->items ||
 		talk_send(&m->talk, m->request, put_report(m, untold)) < 0)
 		return;
-	/* When the loader is closed, the mount has counted the report, or it is
-	 * lost. */
+	/* Wait for the answer, so that the mount has counted the report when
+	 * the loader is closed. Without an answer in time it is lost. */
 	(void)talk_wait(&m->talk, LAST_MS, &line, &n);
 }

@@ -93,7 +93,7 @@ static uint64_t plan_span(const struct mount_help *m)
 
 	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
-	/* In any case what is read before it is returned. */
+	/* The plan covers at least what is read before it is returned. */
 	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 

@@ -70,7 +70,8 @@ uint64_t help_memory_bytes(const struct mount_help *h);
  * pool of threads.
  */
 void help_start(struct mount_help *h, struct uring *ring, unsigned depth);
-/* After the loader says `closing`: false if the thread does not end in time. */
+/* Wait for the thread, after the loader says `closing`. Returns false if it
+ * does not end in time. */
 bool help_stop(struct mount_help *h, uint64_t until_ns);
 void help_free(struct mount_help *h);
 

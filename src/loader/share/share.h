@@ -187,10 +187,11 @@ int share_place_list(
 #define SHARE_AREA_MAGIC 0x52415348u
 
 /*
- * Written by the host, in a page of their own after the batches. A member that
- * the host has parted may use only batches that it has taken before. To take
- * one, it sends TAKE, then reads its word here; the host writes the word first,
- * then reads the member's messages.
+ * One word for each member, in a page of their own after the batches. The host
+ * writes them. A member that the host has parted may use only batches that it
+ * took before. To take a batch, a member sends TAKE and then reads its word.
+ * The host writes the word first and then reads the member's messages, so at
+ * least one of the two sees what the other did.
  */
 struct share_words {
 	uint32_t magic; /* SHARE_AREA_MAGIC: members map nothing else */
@@ -205,11 +206,12 @@ struct share_area {
 	int fd; /* the host's; -1 for a member */
 };
 
-/* For the host: writable. -errno. */
+/* Create the memory, writable for the host. Returns -errno. */
 int share_area_new(struct share_area *area, size_t bytes);
 /*
- * For a member: read-only. -EBADMSG if the file is smaller than `bytes`, or
- * could become so, or could be written through another mapping.
+ * Map the memory read-only, for a member. Returns -EBADMSG if the file is
+ * smaller than `bytes`, or could become so, or could be written through another
+ * mapping.
  */
 int share_area_map(struct share_area *area, int fd, size_t bytes);
 void share_area_release(struct share_area *area);
@@ -232,7 +234,7 @@ struct share_stream {
 	size_t slot_bytes;
 };
 
-/* Called by the host's thread. */
+/* What a host asks its maker. The host's thread calls these functions. */
 struct share_host_ops {
 	/* May this job join? 0, or -errno with a message for it. */
 	int (*check)(
@@ -253,7 +255,7 @@ struct share_host_ops {
 	 * none, or -ESTALE if it is before those that are known. NULL: none
 	 * ever. */
 	int (*change)(void *arg, uint32_t n, struct share_change *out);
-	/* Before the source is closed. May be NULL. */
+	/* The source will be closed next. May be NULL. */
 	void (*ending)(void *arg);
 	void *arg;
 };

@@ -107,7 +107,8 @@ static void host_say_done(struct share_host *h)
 	(void)!write(h->done_fd, &one, sizeof(one)); /* cannot be full */
 }
 
-/* This also resets connections that wait to be accepted. */
+/* Close the listening socket, which also resets connections that wait to be
+ * accepted. */
 static void host_close_listener(struct share_host *h)
 {
 	int fd;
@@ -134,7 +135,7 @@ static void host_close_stream(struct share_host *h)
 	if (h->config.ops.ending)
 		h->config.ops.ending(h->config.ops.arg);
 	h->closed = batch_close(h->stream.source);
-	/* Not before: members may still read what they hold. */
+	/* Slots are freed after the close: members may read what they hold. */
 	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
 		if (h->slots[i].lent)
 			host_free_slot(h, &h->slots[i]);

@@ -72,7 +72,7 @@ static uint64_t host_slow_limit_ns(const struct share_host *h)
 	return ns > SLOW_NS ? ns : SLOW_NS;
 }
 
-/* Until it is parted if it goes on to be waited for. */
+/* How long the others go on waiting for a member before it is parted. */
 static uint64_t host_patience_ns(const struct share_host *h, uint32_t n)
 {
 	const struct host_member *m = &h->members[n];

@@ -35,7 +35,8 @@ static bool is_dead(int pidfd)
  * connections that nobody will ever accept. */
 static int open_pidfd(struct share_link *link, pid_t pid)
 {
-	/* No number: it is in another namespace. A hang-up must do then. */
+	/* A process in another namespace has no number here. Then only a
+	 * hang-up tells that it has ended. */
 	link->pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (pid && link->pidfd < 0 && errno == ESRCH)
 		return -ECONNREFUSED;
@@ -88,7 +89,9 @@ int share_link_recv(
 		(uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 
 	for (;;) {
-		/* Before the last look. A forked child may hold the socket. */
+		/* Look for the host's end before the messages, so that its last
+		 * ones are read. A hang-up is not enough: a forked child may
+		 * hold the socket. */
 		bool dead = is_dead(link->pidfd);
 		int rc = wire_recv(link->fd, msg, fd);
 		uint64_t now_ns;

@@ -281,7 +281,7 @@ static int say_waits(struct shared *sh, double waited_s)
 		v->text[0] ? v->text : "nothing");
 }
 
-/* Until the host has answered, but not for long. */
+/* Wait until the host has sent a view, but no longer than ASK_MS. */
 static bool await_view(struct shared *sh)
 {
 	uint64_t until_ns = clock_now_ns() + ASK_MS * NS_PER_MS;

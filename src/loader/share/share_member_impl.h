@@ -67,7 +67,7 @@ struct shared_piece {
 	bool lent;
 };
 
-/* One segment. All under the lock of `owner`. */
+/* The mapped memory of one host. The lock of `owner` guards all members. */
 struct shared_area {
 	struct shared *owner;
 	struct share_area memory;

@@ -132,8 +132,8 @@ static int join_until(struct shared *sh, struct share_link *link,
 	return rc;
 }
 
-/* With the lock, or before others know of the loader. A job that is alone stays
- * so until it has caught up. */
+/* Use this link from now on. Needs the lock, unless no other thread knows the
+ * loader yet. A job that is alone stays alone until it has caught up. */
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {
@@ -153,7 +153,7 @@ static void follow_link(struct shared *sh, const struct share_link *link,
 
 /* -- Alone ----------------------------------------------------------------- */
 
-/* The same stream, from an engine of its own. */
+/* Continue the same stream with an engine of this process alone. */
 static void go_alone(struct shared *sh)
 {
 	struct batch_source *engine = NULL;

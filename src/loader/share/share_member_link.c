@@ -77,7 +77,7 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 			"the state was saved at a step after the end of this "
 			"run");
 	sh->lending.epoch = 0;
-	/* After the last epoch's end there may be echoes of it. */
+	/* Echoes of the last epoch may come after its end. */
 	while (!is_last_epoch(sh, sh->lending.epoch) &&
 		schedule_epoch_end(&sh->run.own, sh->lending.epoch) < own_step)
 		sh->lending.epoch++;

@@ -164,8 +164,8 @@ static uint32_t print_of_member(
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 
-/* In the order of the table; then the log of an echo of auto, and what a state
- * has changed. */
+/* Hash the members of the configuration in the order of their table, then the
+ * log of --echo auto, then what a saved state has changed. */
 static void fill_prints(struct shared_run *run)
 {
 	const char *log = run->config.echo_log ? run->config.echo_log : "";
@@ -281,7 +281,8 @@ int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 
 	if (n < 0)
 		return n;
-	/* At step 0, too: it says which dataset it must be. */
+	/* A state is passed at step 0, too, because it says which dataset the
+	 * engine must find. */
 	c.state = state;
 	c.state_bytes = (size_t)n;
 	rc = engine_open(out, &c, place, err);
