@@ -269,6 +269,7 @@ check-containers: all $(check_PROGRAMS)
 
 # Packages, as their users build and install them.
 package_tests = tests/system/package-wheel.sh
+package_tests += tests/system/package-dist.sh
 package_tests += tests/system/package-slurm.sh
 EXTRA_DIST += $(package_tests)
 check-packages: all
