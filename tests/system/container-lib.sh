@@ -29,9 +29,19 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 END
 
+# Copies of images take long, where there can be layers.
+driver=vfs
+mkdir "$work/lower" "$work/upper" "$work/over"
+if mount -t overlay overlay "$work/over" \
+	-o "lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/over" \
+	2>/dev/null; then
+	umount "$work/over"
+	driver=overlay
+fi
+
 pod() {
 	podman --root "$work/storage" --runroot "$short/pod" \
-		--storage-driver vfs "$@"
+		--storage-driver $driver "$@"
 }
 
 before_cleanup() {

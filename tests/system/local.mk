@@ -109,6 +109,7 @@ other_tests = \
 	tests/system/command-completion.sh \
 	tests/system/command-output.sh \
 	tests/system/doc-operations.sh \
+	tests/system/example-fluid.sh \
 	tests/system/load-counts.sh \
 	tests/system/load-damage.sh \
 	tests/system/load-hung-mount.sh \
@@ -162,7 +163,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/analyze_mount.py \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/given_mount.py \
-	tests/system/loader.py \
+	tests/system/kubernetes_train.py tests/system/loader.py \
 	tests/system/doc-readme.sh tests/system/doc_readme.py \
 	tests/system/doc_readme_train.py tests/system/read_semantics.py \
 	tests/system/peer_hosts.py tests/system/peer_proxy.py \
@@ -270,9 +271,10 @@ check-containers: all $(check_PROGRAMS)
 # Packages, as their users build and install them.
 package_tests = tests/system/package-wheel.sh
 package_tests += tests/system/package-dist.sh
+package_tests += tests/system/package-kubernetes.sh
 package_tests += tests/system/package-slurm.sh
 EXTRA_DIST += $(package_tests)
-check-packages: all
+check-packages: all $(check_PROGRAMS)
 	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
 		echo "== $$t"; \
 		$(SHELL) '$(srcdir)'/$$t || test $$? -eq 77 || exit 1; \
