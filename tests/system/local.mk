@@ -69,14 +69,16 @@ quiet_tests = \
 # All others; those that take longest, first. One that waits most of its time
 # follows one that does not.
 long_tests = \
-	tests/system/mount-ending.sh \
+	tests/system/mount-hung-ends.sh \
+	tests/system/mount-stopped.sh \
 	tests/system/analyze-odd.sh \
 	tests/system/analyze-truth.sh \
 	tests/system/analyze-report.sh \
 	tests/system/build-library.sh \
 	tests/system/s3-safety.sh \
 	tests/system/python-package.sh \
-	tests/system/mount-umount.sh \
+	tests/system/mount-slow-end.sh \
+	tests/system/mount-held.sh \
 	tests/system/build-cross.sh \
 	tests/system/log-lines.sh \
 	tests/system/mount-kill.sh \
@@ -124,8 +126,16 @@ other_tests = \
 	tests/system/memory-failing.sh \
 	tests/system/memory-group.sh \
 	tests/system/mount-given.sh \
+	tests/system/mount-background.sh \
+	tests/system/mount-busy.sh \
+	tests/system/mount-dead.sh \
+	tests/system/mount-helper.sh \
+	tests/system/mount-helper-options.sh \
 	tests/system/mount-kill-swept.sh \
+	tests/system/mount-notify.sh \
+	tests/system/mount-signals.sh \
 	tests/system/mount-stop-waiting.sh \
+	tests/system/mount-umount.sh \
 	tests/system/names-given.sh \
 	tests/system/names-index.sh \
 	tests/system/plan-clients.sh \
@@ -173,6 +183,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
 	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \
+	tests/system/mount-end-lib.sh tests/system/mount-umount-lib.sh \
 	tests/system/plan-lib.sh tests/system/s3-creds-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+#
+# For tests of `refrain umount`; sourced after lib.sh. Makes a source of 40
+# files, and mounts it in the background.
+
+make_tree "$src" 1 40 100000
+cache=$work/cache
+
+# in_background [OPTION ...]: mount and return, as it does by itself.
+in_background() {
+	"$refrain" mount "$src" "$mnt" --cache "$cache:8M" "$@" ||
+		fail 'cannot mount'
+	pid=$(status_field pid)
+}
+
+is_mounted() {
+	[ -n "$(mounts_below "$work")" ]
+}
+
+# A process that has ended stays a zombie where nobody adopts orphans.
+not_running() {
+	! grep '^State:' "/proc/$1/status" 2>/dev/null | grep -qv '[ZX] '
+}
+
+# complains TEXT ...: the last error was one line that says so.
+complains() {
+	expect 'lines of the error' "$(wc -l <"$work/err")" 1
+	for text; do
+		grep -qF -- "$text" "$work/err" ||
+			fail "not '$text', but: $(cat "$work/err")"
+	done
+}
