@@ -53,8 +53,8 @@ double model_point(const struct model *m, unsigned i);
 /* Take in a rate that was measured at a share of misses. */
 void model_add(struct model *m, double miss, double rate);
 
-/* All are in: with more misses no sample is to take less time, although noise
- * may have it so. */
+/* Call after the last point. Noise may let a sample with more misses take less
+ * time; the model lets it take at least as much. */
 void model_settle(struct model *m);
 
 /* L at a share of misses: interpolated, and as a measured rate shows it. */

@@ -26,7 +26,8 @@
 /* A pause that is longer than usual by more than this is not one of a step. */
 #define LONGER 3
 
-/* Nor are pauses with as much of an epoch between them. */
+/* Pauses with this share of an epoch between them are not those of steps
+ * either. */
 #define RARELY 0.9
 
 /* Whole epochs that tell more than groups of blocks do. */

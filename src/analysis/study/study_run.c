@@ -40,8 +40,8 @@
 /* Files of which less is read cannot be counted. */
 #define READ_LEAST 0.9
 
-/* Nor files of which so many times as much is read: pages may be read twice, if
- * they were dropped before a slow reader came to them. */
+/* Files of which more than this many times their size is read cannot be counted
+ * either. Pages that were dropped before a slow reader came are read twice. */
 #define READ_MOST 4
 
 /* Measurements that are not always made begin within so many times the limit of
@@ -417,7 +417,7 @@ static int fill_segment(
 	return rc;
 }
 
-/* One segment, which begins with the next read. */
+/* Measure a segment, which begins with the next read. */
 static int measure_segment(struct analysis_run *r, const char *doing,
 	double seconds, struct counts *n)
 {

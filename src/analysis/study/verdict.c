@@ -26,8 +26,8 @@
 /* Readers that use a processor for as much of their time are busy with it. */
 #define RAN_MOST 0.6
 
-/* All readers together use a processor for as much: it may be one that they
- * take turns at, such as Python's lock. */
+/* The share of a processor that all readers use together. Above it they may be
+ * taking turns at something, such as Python's lock. */
 #define RAN_TOGETHER 0.7
 
 /* With so many threads, one may do no more than a file of each batch. */

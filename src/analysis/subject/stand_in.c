@@ -90,7 +90,7 @@ void stand_ins_free(struct stand_ins *s)
 	free(s);
 }
 
-/* Each of those that were added stays with the same probability. */
+/* Add an image. Each image added so far stays with the same probability. */
 void stand_ins_add(struct stand_ins *s, struct hash128 key, uint64_t size_bytes)
 {
 	uint64_t at = s->added++;

@@ -34,7 +34,7 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-/* All cached images that are one item. */
+/* Add the cached images that have one item each. */
 static void add_stand_ins(struct subject *s, struct stand_ins *all)
 {
 	struct node_info info;

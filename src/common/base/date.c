@@ -78,7 +78,7 @@ int64_t date_parse_http(const char *text)
 	char name[4] = "";
 	int day, year, hour, min, s;
 
-	/* All servers of today write this one, in every answer. */
+	/* The form that every server of today writes, in each answer. */
 	if (comma && has_form(comma, ", dd mmm dddd dd:dd:dd")) {
 		memcpy(name, comma + 5, 3);
 		return make_ns(digits_of(comma + 9, 4), month_of(name),

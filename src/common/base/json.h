@@ -42,7 +42,7 @@ bool json_take_array(struct json_scan *s, json_element_fn *fn, void *arg);
 /* A string with its NUL; "" if there is no room. One that contains NUL is
  * malformed. */
 bool json_take_text(struct json_scan *s, char *text, size_t room);
-/* Any number; *value is UINT64_MAX if it is not a whole one, or too large. */
+/* Any number; *value is UINT64_MAX for a fraction or a number too large. */
 bool json_take_number(struct json_scan *s, uint64_t *value);
 bool json_take_bool(struct json_scan *s, bool *value);
 bool json_take_null(struct json_scan *s);

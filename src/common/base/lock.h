@@ -91,7 +91,7 @@ int lock_leave_rw(pthread_rwlock_t *lock);
 /* The initial value of a lock with static or automatic storage. */
 #define LOCK_INIT(name) PTHREAD_MUTEX_INITIALIZER
 
-/* Neither can fail on Linux. */
+/* Initializing a mutex or a condition cannot fail on Linux. */
 static inline void lock_init(pthread_mutex_t *mutex, enum lock_name name)
 {
 	(void)name;

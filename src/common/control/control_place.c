@@ -28,7 +28,7 @@
 /* Passable: others can reach entries inside by name, but not list them. */
 #define PASSABLE 0011
 
-/* Nobody else may write to it. */
+/* Make or check the directory: no other user may write to it. */
 static int prepare_dir(const char *dir, bool passable, struct error *err)
 {
 	CLEANUP_FD int fd = socket_open_dir(dir, 0022);

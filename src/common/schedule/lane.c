@@ -150,7 +150,7 @@ uint32_t segment_at(const struct schedule *s, uint64_t u)
 
 /* --- the lanes' permutations --- */
 
-/* One class of one block: ranks [first, first + count) among its class. */
+/* A class in a block: ranks [first, first + count) of the class. */
 struct lane_block {
 	bool extra;
 	uint64_t first, rank;

@@ -103,7 +103,7 @@ struct schedule {
 	struct schedule_segment segment[SCHEDULE_SEGMENTS];
 };
 
-/* One place in a batch. */
+/* A place in a batch. */
 struct schedule_slot {
 	uint64_t index; /* in the dataset */
 	uint64_t fresh; /* f: names the pool entry */
@@ -197,7 +197,7 @@ uint64_t schedule_augment_seed(
 int schedule_serving_step(
 	const struct schedule *s, uint64_t f, uint32_t k, uint64_t *step);
 
-/* One more than the last step of the run; UINT64_MAX without end. */
+/* The number of steps of the run; UINT64_MAX without end. */
 uint64_t schedule_steps(const struct schedule *s);
 
 /*

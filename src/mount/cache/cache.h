@@ -113,7 +113,7 @@ void cache_item_at(
 /* The key of the item's entry in a tier; see common/format/key.h. */
 struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
 
-/* One read of one item; the caller's memory until it has been answered. */
+/* A read of an item, in the caller's memory until it has been answered. */
 struct cache_read {
 	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
 	/* Called once if cache_read() parked the read; status is `len` or
@@ -234,8 +234,8 @@ int cache_plan(
  */
 void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
 
-/* This version of the file no longer exists: serve its bytes to nobody, and
- * delete its entry. */
+/* Drop a version of a file that no longer exists: its bytes are served to
+ * nobody, and its entry is deleted. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
 /* An item exists; see store_mark(). */

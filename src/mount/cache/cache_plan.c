@@ -16,7 +16,7 @@ static uint64_t missing_bytes(const struct fill *f)
 	return there < f->item.size ? f->item.size - there : 0;
 }
 
-/* All readers have had the whole item, and nobody has planned it since. */
+/* Whether readers have had the whole item, and no plan has it since. */
 static bool is_passed(const struct fill *f)
 {
 	return f->phase == FILL_STAGED && f->served == f->npages;

@@ -267,7 +267,8 @@ static void note_latency(struct depth *d, const struct depth_answer *a)
 			memory_order_relaxed);
 }
 
-/* All that go at a time come at a time where nothing but latency counts. */
+/* Where only latency counts, requests that are sent together are answered
+ * together. */
 static bool window_full(const struct depth *d, uint64_t now_ns)
 {
 	unsigned level, row;

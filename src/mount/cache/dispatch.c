@@ -334,7 +334,7 @@ static void dispatch_in_order(struct dispatch *d, struct list *queue)
 	}
 }
 
-/* Any answer dispatches as well; this is for requests that hang. */
+/* Arm the timer that dispatches when requests hang; answers dispatch, too. */
 static void watch_slow(struct cache *c)
 {
 	uint64_t slow_ns = flight_slow_ns(cache_flight(c));

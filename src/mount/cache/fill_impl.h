@@ -180,8 +180,8 @@ struct fill {
 	uint8_t page[]; /* enum page_state */
 };
 
-/* All fills, and queues of those that want something. Belongs to fill.c;
- * fill_part.c looks at it. */
+/* The table of fills, with queues of fills that wait for something. Belongs to
+ * fill.c; fill_part.c looks at it. */
 struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */

@@ -55,7 +55,7 @@ struct push {
 
 void providers_init(struct cache *c);
 
-/* All others assert the lock. */
+/* The functions below assert the lock. */
 /* `surplus`: no reader waits for it. */
 bool provider_may_ask(struct cache *c, unsigned level, bool surplus);
 size_t provider_request_bytes(struct cache *c, unsigned level);
@@ -77,7 +77,7 @@ void providers_push(struct cache *c, struct fill *f,
 	const struct provider_news *news, struct after *a);
 /* Tell the providers that nothing more of the fill is in flight. */
 void providers_ended(struct cache *c, const struct fill *f);
-/* All requests are given up, those to the origin, too. */
+/* Give up all requests, including those to the origin. */
 void providers_abandon(struct cache *c, struct after *a);
 void providers_quiet(struct cache *c);
 /* Requests and pushes in flight, including those to the origin. */

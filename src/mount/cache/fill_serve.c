@@ -313,7 +313,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 		fill_publish(c, f, a);
 		return;
 	}
-	/* All that a provider has already passes through, too. */
+	/* An item that a provider has already also passes through. */
 	if (providers_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {

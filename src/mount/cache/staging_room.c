@@ -37,7 +37,7 @@ void fill_turn(struct cache *c, struct fill *f)
 	fill_line_up(c, f);
 }
 
-/* All bytes were served, and nobody plans it: the first to go. */
+/* Queue a fill to leave first: its bytes were served, and no plan has it. */
 void fill_pass(struct cache *c, struct fill *f)
 {
 	struct cache_staging *s = cache_staging(c);

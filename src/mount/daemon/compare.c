@@ -22,7 +22,7 @@ struct compare {
 	bool stopping;
 };
 
-/* One comparison; its request's until done(). */
+/* A comparison. Belongs to its request until done(). */
 struct comparison {
 	struct origin_read r;
 	struct list link;

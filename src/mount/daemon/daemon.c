@@ -558,7 +558,7 @@ static int build_and_serve(struct mount *m, struct error *err)
 
 	process_prepare();
 	rc = log_start(m->log, err);
-	/* Nobody reads what a daemon says that was started again. */
+	/* Nobody reads the standard error of a daemon started again. */
 	if (rc == 0 && m->options.held && !m->options.foreground &&
 		held_again())
 		log_detach(m->log);

@@ -14,7 +14,8 @@
 /* The daemon without any data, and the kernel's pages that it cannot do
  * without. Measured: 14 MiB, see doc/operations.md. */
 #define BASE_BYTES ((uint64_t)24 << 20)
-/* Each entry of a tier in memory: the kernel's inode and name, too. */
+/* What an entry of a tier in memory takes besides its bytes: the kernel's inode
+ * and name. */
 #define MEMORY_ENTRY_BYTES 1024u
 #define SENTENCE_MAX 512
 

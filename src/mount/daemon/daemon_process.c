@@ -244,7 +244,7 @@ static void *signal_main(void *arg)
 	return NULL;
 }
 
-/* All threads inherit it. */
+/* Threads that start later inherit the mask. */
 static void block_signals(void)
 {
 	sigset_t set;

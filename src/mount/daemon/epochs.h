@@ -72,7 +72,7 @@ struct epochs_gain {
 	uint64_t least_ms, most_ms; /* time of an epoch */
 };
 
-/* All shares are of bytes, but for waited_pct. */
+/* Shares count bytes, except waited_pct. */
 struct epochs_news {
 	uint64_t epoch; /* from 1; 0: the number is not known */
 	int done_pct;

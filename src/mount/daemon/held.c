@@ -255,7 +255,7 @@ const char *held_state(const struct mount *m)
 		return "incomplete";
 	if (ours && holder != m->holder)
 		return "lost";
-	/* Of a holder that this daemon has joined; -1 is no descriptor. */
+	/* The link to a holder that this daemon has joined; -1: no link. */
 	if (poll(&link, 1, 0) == 1)
 		return "lost";
 	return ours && proc_state(holder) == 'T' ? "stopped" : "yes";

@@ -30,7 +30,7 @@ static uint64_t hash_of_cause(const struct event *e)
 	return mix_text(mix_text(hash, e->dir), e->cause) | 1;
 }
 
-/* Neither limit remembers anything. */
+/* Whether no limit of the cause remembers an event. */
 static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 {
 	for (size_t i = 0; i < LIMITS; i++)

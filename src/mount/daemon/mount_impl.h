@@ -170,8 +170,9 @@ int held_session(void);
 int held_link(void);
 /* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
-/* All parts are there: does somebody keep the mount, and start the next daemon?
- * Then this one may leave at once, and the next one learns that. */
+/* Whether a holder keeps the mount and will start the next daemon. This daemon
+ * may then leave at once, and the next one learns that. Call while all parts
+ * are there. */
 bool held_leave(struct mount *m);
 
 /* log_events.c: the log, and events of the mount itself. */

@@ -85,8 +85,8 @@ static int check_empty(const char *path, struct error *err)
 	return 0;
 }
 
-/* Nobody serves it now, so that looking at it would wait for ever. It need not
- * be there any more: files of a mount that was detached may be open. */
+/* The mountpoint of a mount that no daemon serves now. Looking at it would wait
+ * for ever, and it may be gone: files of a detached mount may be open. */
 static int find_held(struct mount *m, struct error *err)
 {
 	const char *typed = m->options.mountpoint;
@@ -197,7 +197,8 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 /* -- A connection that is given ------------------------------------------- */
 
-/* What needs the place of the mount, or is agreed on when it is made. */
+/* Refuse options that need the place of the mount, or that are agreed on when
+ * it is made. */
 static int check_given_options(
 	const struct mount_options *o, struct error *err)
 {

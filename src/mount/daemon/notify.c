@@ -38,7 +38,7 @@ static void notify_send(int to_fd, const struct sockaddr_un *to, size_t len,
 		c->cmsg_len = CMSG_LEN(sizeof(fd));
 		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	}
-	/* Nobody listens: then nobody wants to know. */
+	/* An error means that nobody listens, which does no harm. */
 	(void)sendmsg(to_fd, &msg, MSG_NOSIGNAL);
 }
 

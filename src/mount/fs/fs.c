@@ -129,7 +129,7 @@ static void greet_once(struct fs *fs, void *buffer)
 	buf.size = (size_t)n;
 	session_keep_init(fs->config.session, buffer, buf.size);
 	fuse_session_process_buf(fs->se, &buf);
-	/* Of a connection that was given: it is no new one. */
+	/* The request was no greeting: the connection is not a new one. */
 	if (!fs->greeted)
 		atomic_store(&fs->exiting, true);
 }
@@ -151,7 +151,7 @@ static void greet(struct fs *fs)
 		atomic_store(&fs->exiting, true);
 }
 
-/* Nobody has answered anything yet. */
+/* Take over a connection, before any thread answers a request. */
 static void take_over(struct fs *fs)
 {
 	takeover_greet(fs);

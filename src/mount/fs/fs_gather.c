@@ -34,7 +34,7 @@ void gathers_release(struct gathers *g)
 	(void)pthread_mutex_destroy(&g->lock);
 }
 
-/* One read has room in any case, or it would wait for ever. */
+/* Room for `bytes`. A lone read always gets room, or it would wait for ever. */
 static bool gathers_charge(struct gathers *g, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&g->used, bytes);
@@ -116,7 +116,7 @@ void gathers_wait(const struct asked *ask, fuse_req_t req)
 	list_add_tail(&g->waiting, &wait->node);
 	(void)atomic_fetch_add(&g->waits, 1);
 	pthread_mutex_unlock(&g->lock);
-	/* All room may have been given back meanwhile. */
+	/* The room may have been given back meanwhile. */
 	begin_waiting(g);
 }
 

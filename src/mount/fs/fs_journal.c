@@ -187,7 +187,7 @@ void journal_replay(struct fs *fs)
 	struct journal *j = fs->journal;
 	struct fuse_buf buf = {.mem = malloc(SLOT_BYTES)};
 
-	/* All of them, before an answer makes one free. */
+	/* Look at all slots before an answer frees one. */
 	for (unsigned i = 0; i < SLOTS; i++) {
 		const struct fuse_in_header *in = slot_head(j, i);
 

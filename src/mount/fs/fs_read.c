@@ -26,7 +26,7 @@ struct gather {
 /* A spare one has room for any request of the usual size. */
 #define GATHER_BYTES CACHE_READ_MAX_BYTES
 
-/* One read of the cache. */
+/* A read of the cache, for a request or a piece of one. */
 struct fs_read {
 	struct cache_read r;
 	struct parked p;       /* of a request that is one piece */
@@ -132,7 +132,7 @@ static void read_give(struct fs_worker *w, struct fs_read *r)
 		w->spare = r;
 }
 
-/* One piece; answers the request or the gather, now or later. */
+/* Read a piece. Answers the request or the gather, now or later. */
 static void read_piece(struct fs *fs, struct fs_worker *w,
 	const struct cache_item *item, struct fs_read *r)
 {

@@ -61,7 +61,7 @@ void pages_free(struct pages *p); /* stopped; NULL is allowed */
 /* An item was read to its end. */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
-/* This part was read, or its READ has just come. */
+/* Note that a part was read, or that its READ has just come. */
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	uint64_t len);
 

@@ -189,7 +189,7 @@ static bool add_dir(void *arg, const char *name, const struct node_info *info,
 	return id != NULL;
 }
 
-/* All names have come: what was not among them is gone. */
+/* After the last name: names of the manifest that did not come are gone. */
 static int end_dirs(struct deep *d, uint64_t *directories)
 {
 	struct manifest *m = d->t->config.manifest;

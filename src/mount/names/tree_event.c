@@ -60,7 +60,7 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 	if (t->ending)
 		return;
 	t->reported = manifest_trail(t->config.manifest);
-	/* Nobody can remember that the name was missing. */
+	/* The kernel does not remember names that nobody looked up. */
 	if (ev->change == MANIFEST_ADDED && !ev->seen)
 		return;
 	e = malloc(sizeof(*e) + len);

@@ -48,7 +48,7 @@ struct plans_config {
 
 int plans_new(struct plans **out, const struct plans_config *config);
 
-/* All plans have been closed. NULL is allowed. */
+/* Close all plans first. NULL is allowed. */
 void plans_free(struct plans *ps);
 
 /* The plan and position that a read belongs to. */
@@ -137,7 +137,7 @@ void plan_close(struct plan *plan);
  */
 int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
 
-/* All positions before this one, or before this step, are finished. */
+/* Positions before this one, or before this step, are finished. */
 void plan_progress(struct plan *plan, uint64_t position);
 void plan_progress_step(struct plan *plan, uint64_t step);
 

@@ -69,7 +69,7 @@ static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 	return again;
 }
 
-/* All items that a read begins. True: the first was begun before. */
+/* Note the items that a read begins. True: the first was begun before. */
 static bool tell_holds(struct plan *plan, uint64_t pos,
 	const struct cache_item *file, uint64_t off, size_t len)
 {
@@ -100,8 +100,8 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
 		return;
-	/* Nobody has read near the cursor for a long time: the readers have
-	 * moved there. */
+	/* No read came near the cursor for a long time, so the readers have
+	 * moved to where the stray reads are. */
 	plan->retire_to = plan->stray_min;
 	plan->stray = 0;
 	plan_advance(plan);
@@ -123,7 +123,7 @@ static void read_near(struct plan *plan, uint64_t pos)
 	plan_advance(plan);
 }
 
-/* Nobody reads the next epoch while much of this one is left. */
+/* Whether so little of the epoch is left that the next one may be read. */
 static bool epoch_is_near(const struct plan *plan, uint64_t pos)
 {
 	uint64_t begin = order_epoch_begin(&plan->order, pos);

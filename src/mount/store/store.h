@@ -70,7 +70,7 @@ void store_wait_ready(struct store *s);
 /* Is there an entry? Looks in memory only, and before ready perhaps on disk. */
 bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes);
 
-/* One per thread that reads; holds a buffer. NULL for want of memory. */
+/* A buffer for a thread that reads; each has its own. NULL: no memory. */
 struct store_scratch *store_scratch_new(void);
 void store_scratch_free(struct store_scratch *scratch);
 

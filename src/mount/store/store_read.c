@@ -20,7 +20,7 @@ struct store_scratch {
 	unsigned char *buf;
 };
 
-/* One read and its result. */
+/* Content bytes of an entry and their trailer, as a read took them. */
 struct window {
 	uint64_t begin, end;	      /* content bytes that are read */
 	const unsigned char *trailer; /* in the scratch */

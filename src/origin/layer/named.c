@@ -145,7 +145,7 @@ static void named_run_stat(struct thread_job *job)
 
 /* -- Listings -------------------------------------------------------------- */
 
-/* One batch in the making; names lie in `text`. */
+/* A batch that is being made; its names lie in `text`. */
 struct named_batch {
 	const struct named *o;
 	struct origin_list *l;

@@ -53,7 +53,7 @@ struct retry_request {
 	char path[]; /* of a stat or a list */
 };
 
-/* One try. The inner origin is called without the lock. */
+/* An attempt at a request. The inner origin is called without the lock. */
 struct attempt {
 	uint32_t magic;
 	struct retry_request *q; /* holds a reference */

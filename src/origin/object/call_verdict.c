@@ -179,8 +179,8 @@ static bool is_propfind(const struct call *c)
 	return strcmp(c->method, "PROPFIND") == 0;
 }
 
-/* Nobody else repeats the one request of a start, or the PROPFINDs that may
- * show that a server has no WebDAV. */
+/* Repeat a call that no other part repeats: the one request of a start, and the
+ * PROPFINDs that may show that a server has no WebDAV. */
 static bool repeat_alone(struct call *c)
 {
 	bool is_trial = is_propfind(c) && !object_flag(&c->r->dav);

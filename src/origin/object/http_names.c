@@ -349,7 +349,7 @@ static void names_look_done(struct call *c, int status)
 	}
 	if (size_by_get(c, status))
 		return;
-	/* One whose size is not known is hidden. */
+	/* A file whose size is not known is hidden. */
 	status = size_answered(c, status, &v);
 	/* A time may be that of a listing whose server sends none. */
 	if (status == 0 && object_is_foreign(known, call_answer(c))) {

@@ -62,7 +62,7 @@ struct object_origin {
 	struct origin_request *no_memory; /* to be answered; through priv */
 };
 
-/* One of the flags above. */
+/* Read a flag of the origin; flags are relaxed. */
 static inline bool object_flag(const atomic_bool *flag)
 {
 	return atomic_load_explicit(flag, memory_order_relaxed);

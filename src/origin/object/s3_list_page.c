@@ -56,7 +56,7 @@ static bool is_readable(
 		strncmp(key, g->prefix, strlen(g->prefix)) == 0;
 }
 
-/* One key of a page; lock held. */
+/* Take a key of a page into the listing. Lock held. */
 static void take_object(
 	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
 {

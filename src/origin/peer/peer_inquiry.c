@@ -7,7 +7,7 @@
 
 #define NOTE_TEXT 32u
 
-/* One question; frees itself. */
+/* A question to a server; it frees itself. */
 struct question {
 	struct request q;
 	struct inquiry *i;

@@ -20,7 +20,7 @@
 #define READ_LOOK_CHECK_NS (200 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
 
-/* One command; frees itself. */
+/* A command to a server; it frees itself. */
 struct read_get {
 	struct request q;
 	struct list link;  /* of the reading's gets */
@@ -343,7 +343,7 @@ void reading_begin(struct reading *g, uint64_t now_ns)
 		read_again(g, now_ns);
 }
 
-/* All that was asked of the server has been answered. */
+/* The server has answered all commands of the reading. */
 static void read_got(struct reading *g, uint64_t now_ns)
 {
 	if (read_has_all(g)) {

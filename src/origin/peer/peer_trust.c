@@ -25,7 +25,7 @@
 enum writer_state { WRITER_NEW, WRITER_TRUSTED, WRITER_FOREIGN };
 enum proof_state { PROOF_NONE, PROOF_ASKED, PROOF_SAME };
 
-/* One of the units that are compared first. */
+/* A unit that is compared before its writer is trusted. */
 struct proof {
 	struct hash128 item;
 	uint32_t n;
@@ -193,7 +193,7 @@ static bool check_start(struct trusts *t, struct writer *w,
 	return true;
 }
 
-/* One of the first units of a writer. */
+/* Judge a unit of a writer that is not trusted yet. */
 static enum trust trust_new(struct trusts *t, struct writer *w,
 	const struct unit *u, const struct provider_item *item,
 	const void *content, uint64_t now_ns)

@@ -14,7 +14,8 @@
 #include <openssl/crypto.h>
 #include <openssl/ssl.h>
 
-/* Nobody who has the server's key later can read what these encrypt. */
+/* Suites to ask for first. They have forward secrecy: a server's key that leaks
+ * later does not reveal what they encrypted. */
 static bool is_first(const char *suite)
 {
 	return strcmp(suite, "TLS_AES_128_GCM_SHA256") == 0 ||

@@ -133,7 +133,7 @@ static void fill_config(struct loops *e, const struct loops_config *config)
 		e->config.loops = default_loops();
 	if (e->config.loops > LOOPS_MAX)
 		e->config.loops = LOOPS_MAX;
-	/* Each takes one request at least. */
+	/* Each loop takes at least one request. */
 	if (e->config.loops > e->config.depth)
 		e->config.loops = e->config.depth;
 	atomic_store(&e->depth, e->config.depth);

@@ -66,7 +66,7 @@ struct sign_key *web_loop_sign_key(struct loop *l);
 
 struct transfer;
 
-/* One request's text; the loops own the memory and reuse it. */
+/* The text of a request. The loops own the memory and reuse it. */
 struct request_text {
 	const char *method; /* "GET" unless set */
 	struct bytes url;
