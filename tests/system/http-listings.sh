@@ -14,12 +14,6 @@ requires fuse curl nginx openssl python3
 [ -x tests/system/far ] || skip 'built without http and s3'
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 
-free_port() {
-	python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
 plain=$(free_port)
 tls=$(free_port)
 over=$(free_port)

@@ -236,6 +236,22 @@ drops() {
 	awk '/^drop_(pagecache|slab) / { n += $2 } END { print n }' /proc/vmstat
 }
 
+# -- Servers -----------------------------------------------------------------
+
+# free_port: a port of 127.0.0.1 at which nothing listens. It is below those
+# that the kernel gives to connections, one of which could have it first.
+free_port() {
+	python3 -c 'import random, socket
+while True:
+    port = random.randrange(10000, 32000)
+    try:
+        socket.socket().bind(("127.0.0.1", port))
+    except OSError:
+        continue
+    print(port)
+    break'
+}
+
 # -- Data --------------------------------------------------------------------
 
 # make_tree DIR SEED FILES MAX_BYTES: files of 0 to MAX_BYTES random bytes, of

@@ -130,10 +130,7 @@ umount -l "$hung"
 rmdir "$hung"
 
 if command -v nginx >/dev/null && [ -x tests/system/far ]; then
-	port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+	port=$(free_port)
 	cat >"$work/nginx.conf" <<END
 daemon off;
 user root;

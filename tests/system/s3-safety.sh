@@ -38,7 +38,7 @@ end_mount() {
 	rm -rf "$work/tier"
 }
 
-far_start files=64 size=100000
+far_start --port "$(free_port)" files=64 size=100000
 second_far
 
 # -- Answers that lie: an error, no bytes, and the next file is right

@@ -23,10 +23,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
 	-out "$work/cert" -days 2 -subj /CN=s3 \
 	-addext "subjectAltName=DNS:$aws,DNS:*.$aws" \
 	2>/dev/null || skip 'cannot make a certificate'
-tls=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+tls=$(free_port)
 cat >"$work/nginx.conf" <<END
 daemon off;
 user root;
