@@ -22,15 +22,23 @@ mount_tests = \
 	tests/system/cache-old-tier.sh \
 	tests/system/cache-parts.sh \
 	tests/system/cache-remount.sh \
+	tests/system/command-refresh.sh \
+	tests/system/command-status.sh \
+	tests/system/command-verify.sh \
 	tests/system/command-warm.sh \
+	tests/system/command-warm-full.sh \
+	tests/system/command-warm-interrupted.sh \
 	tests/system/feature-switches.sh \
 	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
 	tests/system/load-dead-mount.sh \
 	tests/system/load-direct-damaged.sh \
 	tests/system/load-direct-told.sh \
-	tests/system/log-incidents.sh \
+	tests/system/log-hang.sh \
+	tests/system/log-tier.sh \
 	tests/system/origin-stalled.sh \
+	tests/system/origin-stalled-names.sh \
+	tests/system/origin-stalled-revalidate.sh \
 	tests/system/peers-epochs.sh \
 	tests/system/peers-faults.sh \
 	tests/system/python-torch.sh \
@@ -80,7 +88,8 @@ long_tests = \
 	tests/system/mount-slow-end.sh \
 	tests/system/mount-held.sh \
 	tests/system/build-cross.sh \
-	tests/system/log-lines.sh \
+	tests/system/log-store.sh \
+	tests/system/log-flood.sh \
 	tests/system/mount-kill.sh \
 	tests/system/origin-hung.sh \
 	tests/system/load-progress.sh \
@@ -123,6 +132,10 @@ other_tests = \
 	tests/system/load-threads.sh \
 	tests/system/load-train.sh \
 	tests/system/lock-held-wakes.sh \
+	tests/system/log-damage.sh \
+	tests/system/log-json.sh \
+	tests/system/log-lines.sh \
+	tests/system/log-source.sh \
 	tests/system/memory-failing.sh \
 	tests/system/memory-group.sh \
 	tests/system/mount-given.sh \
@@ -171,6 +184,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/container-lib.sh tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
 	tests/system/analyze_mount.py \
+	tests/system/command-lib.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/given_mount.py \
 	tests/system/kubernetes_train.py tests/system/loader.py \
@@ -182,6 +196,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
+	tests/system/log-lib.sh tests/system/log-incidents-lib.sh \
+	tests/system/origin-stalled-lib.sh \
 	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \
 	tests/system/mount-end-lib.sh tests/system/mount-umount-lib.sh \
 	tests/system/plan-lib.sh tests/system/s3-creds-lib.sh \

@@ -22,6 +22,7 @@ fast_size=$((bytes / 5))
 slow_size=$((bytes / 2))
 
 # mount_it OPTION ...: a daemon as all rounds have it, not waited for.
+# shellcheck disable=SC2120 # some tests have options
 mount_it() {
 	daemons=$((daemons + 1))
 	daemon_err=$work/daemon.$daemons.err
