@@ -50,10 +50,9 @@ typedef void ctl_line_fn(void *arg, const json_t *line);
 int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
 
-/*
- * Wait until the daemon's process has ended, or, where it cannot be seen, until
- * the daemon has closed the connection. Returns -ETIMEDOUT if it does not.
- */
+/* Wait until the daemon's process has ended, or, where that process cannot be
+ * seen, until the daemon has closed the connection. Returns -ETIMEDOUT if it
+ * does not. */
 int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
 
 #endif

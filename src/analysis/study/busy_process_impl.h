@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which process of the command uses a processor most. A process without a
- * moment of rest may be the limit, however many processors are idle: it may
- * have one thread, or a lock that only one of its threads holds at a time.
- */
+/* Finds the process of the command that uses a processor most. A process that
+ * never rests may be the limit, even if other processors are idle: it may have
+ * only one thread, or a lock that only one of its threads holds at a time. */
 #ifndef STUDY_BUSY_PROCESS_IMPL_H
 #define STUDY_BUSY_PROCESS_IMPL_H
 
@@ -23,9 +21,9 @@ void busy_look(struct busy *b, const struct trainer *t);
 void busy_release(struct busy *b);
 
 /*
- * The most seconds that a process used between two looks. Of a process that has
- * children, the first thread is left out: other processes read and prepare,
- * and this thread may do nothing but ask its device whether a step has ended.
+ * The most processor time that one process used between two looks. If a process
+ * has children, its first thread is not counted: the children read and prepare,
+ * and that thread may do nothing but ask its device whether a step has ended.
  */
 double busy_most_s(const struct busy *was, const struct busy *now);
 

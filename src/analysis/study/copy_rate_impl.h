@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How fast the source was while it was copied: disks and file servers with
- * credits for bursts get slower, and some get faster as they cache. Pure
- * functions.
- */
+/* The rate of the source while it was copied. Disks and file servers with
+ * credits for bursts get slower, and some sources get faster because they
+ * cache. Pure functions. */
 #ifndef STUDY_COPY_RATE_IMPL_H
 #define STUDY_COPY_RATE_IMPL_H
 
@@ -20,8 +18,8 @@ struct copied {
  * beginning. */
 void copied_add(struct copied *c, double time_s, double bytes);
 
-/* The rate in the last tenth of the time, as a multiple of that in the first;
- * 1: it was too short to tell. */
+/* The rate in the last tenth of the time, as a multiple of the rate in the
+ * first tenth; 1 if the copy was too short to tell. */
 double copied_change(const struct copied *c);
 
 #endif

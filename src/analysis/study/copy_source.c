@@ -25,8 +25,8 @@
 /* The progress is shown so often. */
 #define SHOW_NS (200 * NS_PER_MS)
 
-/* The source changed: its last tenth was copied so many times as fast as its
- * first, or as slowly. */
+/* The source counts as changed if its last tenth was copied this many times as
+ * fast as its first, or as slowly. */
 #define CHANGED 1.5
 
 /* A message of the fetching process to its parent: its progress, or the end. */
@@ -141,10 +141,8 @@ static void note_source_change(
 	profile_note(r->p, note);
 }
 
-/*
- * A child process sends the request, because such a long request can only be
- * ended by closing its connection: the daemon stops when the child is killed.
- */
+/* A child process sends the request, because only a closed connection ends such
+ * a long request: the daemon stops fetching when the child is killed. */
 static int fetch_files(struct analysis_run *r, struct fetched *f)
 {
 	uint64_t begun_ns = clock_now_ns(), show_ns = begun_ns + NS_PER_S;
@@ -234,8 +232,8 @@ static int use_stand_ins(struct analysis_run *r, double share)
 	return 0;
 }
 
-/* A read of pages that stay counts as the whole file, and only part of it may
- * have been read. */
+/* Let no pages stay, because bytes are counted: a read of kept pages counts as
+ * a read of the whole file, although only part of it may have been read. */
 static int drop_pages(struct analysis_run *r)
 {
 	return run_tell(r,

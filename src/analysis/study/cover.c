@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The mount namespace of the command; see cover_impl.h. In its process alone.
- */
+/* Gives the command a mount namespace; see cover_impl.h. Runs in the command's
+ * process before it executes the command. */
 #include "analysis/study/cover_impl.h"
 
 #include <ctype.h>

@@ -7,9 +7,9 @@
 
 /*
  * Move this process to a mount namespace in which the mount of the analysis
- * covers the source. The namespace does not keep other mounts of the host:
- * unmounts reach it, and where they do not, it has no other refrain mounts but
- * those that the command names or is in. -errno.
+ * covers the source. Unmounts outside reach the namespace, so it keeps no mount
+ * of the host in use. Refrain mounts that unmounts would not reach are detached
+ * in it, except those that the command names or is in. -errno.
  */
 int cover_source(const struct analyze_config *config);
 

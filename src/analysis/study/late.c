@@ -4,9 +4,12 @@
 
 #include <math.h>
 
-/* The delay of each file, as a share of the time from one file of a reader to
- * its next: half of what the reader waits, as a reader that is ahead makes up
- * for so much. Readers that do not seem to wait get a quarter of their time. */
+/*
+ * The delay of each file, as a share of a reader's time from one file to its
+ * next. It is half of the time that the reader waits, because a reader that is
+ * ahead can make up for that much. A reader that hardly waits gets a delay of a
+ * quarter of its time.
+ */
 #define DELAY_OF_WAITS 0.5
 #define DELAY_OF_BUSY 0.25
 #define DELAY_LEAST_S 0.0002
@@ -76,8 +79,8 @@ static bool late_is_wanted(const struct profile *p)
 		(p->r0.value > 0 && profile_limit(p, NULL) == LIMIT_UNKNOWN);
 }
 
-/* The times without a processor's are compared, as other programs change these
- * from one measurement to the next. */
+/* The intervals compared leave out the time spent waiting for a processor,
+ * because other programs change that time from one measurement to the next. */
 static int measure_pairs(struct analysis_run *r)
 {
 	struct profile *p = r->p;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* How the readers of a trainer spend their time, and what a delay of each file
- * does to its rate. */
+/* Measures how the readers of a trainer spend their time, and how a delay of
+ * each file changes it. */
 #ifndef STUDY_LATE_IMPL_H
 #define STUDY_LATE_IMPL_H
 
 #include "analysis/study/study_run_impl.h"
 
 /*
- * With everything cached, and every read seen. Sets what the profile says of
- * its readers; does nothing if it has that and is decided. Delays are repeated
- * as long as they decide nothing and there is time.
+ * Call this with everything cached. It delays each file, so that the daemon
+ * sees every read, and fills in what the profile says of the readers. It does
+ * nothing if the profile has that and the bottleneck is decided. Otherwise it
+ * repeats the delays until the bottleneck is decided or the time is over.
  */
 int late_measure(struct analysis_run *r);
 

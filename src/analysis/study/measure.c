@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The measurements, in order: the mount's mask takes the trainer from one share
- * of misses to the next, and tiny images show what is left without preparation.
- * One thread.
- */
+/* Makes the measurements in order. The mount's mask takes the trainer from one
+ * share of misses to the next, and tiny images show the rate without
+ * preparation. One thread. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +15,9 @@
 /* Misses that cost no more than this need no points between. */
 #define SOURCE_HIDDEN 0.97
 
-/* Pages of misses and of tiny images stay for up to 150 ms, but of no more than
- * 1 MiB or a 25th of the dataset if the thread that drops them is in time
- * (src/mount/fs). */
+/* Pages of misses and of tiny images stay for up to 150 ms. If the thread that
+ * drops them (src/mount/fs) is in time, no more stays than 1 MiB or a 25th of
+ * the dataset, whichever is more. */
 #define STAY_S 0.15
 #define STAY_BYTES 1048576.0
 #define STAY_SHARE 0.04
@@ -32,12 +30,12 @@
 /* An exact rate lies within this share of it. */
 #define EXACT 0.02
 
-/* Processors that are used more than this may be the limit; so may a process
- * that uses more than this of one. */
+/* Processors that are in use for more than this share of the time may be the
+ * limit. So may one process that uses more than this share of one processor. */
 #define CPUS_BUSY 0.8
 
-/* The delay of tiny images, as a share of the time that a reader has for one. A
- * trainer that its readers limit gets slower by a sixth. */
+/* The delay of a tiny image, as a share of the time that a reader has for one
+ * image. If the readers limit the trainer, this makes it slower by a sixth. */
 #define DELAY 0.2
 #define DELAY_MOST_S 1
 
@@ -73,8 +71,8 @@ static double share_staying(const struct profile *p, double rate)
 		fmax(STAY_SHARE, STAY_BYTES / (double)p->source_bytes));
 }
 
-/* A read of pages that stay is not seen: in random order, half of the square of
- * their share. */
+/* Reads of pages that stay are not seen. In random order, their share of the
+ * reads is half of the square of the share of the dataset that stays. */
 static struct profile_rate rate_of_dropped(const struct analysis_run *r)
 {
 	struct profile_rate rate = segment_rate(&r->segment);
@@ -154,10 +152,8 @@ static bool misses_cost(const struct profile *p, const struct model *m)
 		p->r1.value - p->r0.value > hypot(p->r1.ci, p->r0.ci);
 }
 
-/*
- * Each share of misses twice, the second time in reverse order: a machine that
- * gets slower or faster meanwhile changes all of them alike.
- */
+/* Measure each share of misses twice, the second time in reverse order, so that
+ * a machine that gets slower or faster meanwhile changes all of them alike. */
 static int measure_misses(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -258,8 +254,8 @@ static double delay_s(const struct analysis_run *r)
 		DELAY_MOST_S, DELAY * reader_s / (last->tiny - begun->tiny));
 }
 
-/* The trainer was measured with tiny images, and as they came. Is it the limit
- * itself? If in doubt, it is not. */
+/* Delay the tiny images, to see whether the rate `tiny` without a delay is that
+ * of the trainer itself. If in doubt, it is only a bound. */
 static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 {
 	struct profile_rate late;
@@ -300,9 +296,10 @@ static int note_not_tiny(struct analysis_run *r, int rc)
 }
 
 /*
- * Without preparation. The rate is exact if it does not change when each image
- * comes later by a good part of its reader's time, and processors are idle:
- * then the trainer itself is the limit.
+ * Measure the trainer without preparation: with tiny images. The rate is exact
+ * if it stays the same when each image comes later by a good part of its
+ * reader's time while processors are idle: then the trainer itself is the
+ * limit.
  */
 static int measure_alone(struct analysis_run *r)
 {

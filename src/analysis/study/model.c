@@ -7,8 +7,9 @@
 /* Beyond this share the two formulas differ too little. */
 #define KNEE_MAX 0.85
 
-/* Beyond these a rate was not that of the trainer. Its in-order batches can
- * make it slower than the serial formula. */
+/* Limits of L: beyond them the measured rate was not that of the trainer. L may
+ * exceed 1, because batches in order can make a trainer slower than the serial
+ * formula. */
 #define L_LEAST (-0.25)
 #define L_MOST 2
 
@@ -243,8 +244,8 @@ struct model_shares model_share(const struct model *m, double miss, double gaps)
 
 	s.prep = larger(0, warm - s.compute);
 	s.fetch = larger(0, all - warm);
-	/* Gaps are in the measured rates: they are taken off the compute time,
-	 * as the trainer did other work meanwhile. That takes as long with
+	/* The measured rates include gaps, in which the trainer does other
+	 * work. They are taken off the compute time. A gap takes as long with
 	 * misses as without. */
 	s.gaps = gaps > 0 && gaps < 1 ? warm * gaps : 0;
 	if (s.gaps > s.compute)

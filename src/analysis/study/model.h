@@ -27,8 +27,8 @@ struct model {
 	double r0;     /* nothing cached; at most r1 */
 	double source; /* the source alone, read as fast as it can be; at least
 			  r0 */
-	/* Shares of misses that were measured, rising, and L there; 0:
-	 * overlapped, 1: serial. */
+	/* Measured shares of misses in ascending order, and L at each of them
+	 * (0: overlapped, 1: serial). */
 	double at[MODEL_POINTS], l[MODEL_POINTS];
 	unsigned n;
 };
@@ -41,10 +41,8 @@ double model_serial(const struct model *m, double miss);
 double model_overlapped(const struct model *m, double miss);
 double model_time(const struct model *m, double miss);
 
-/*
- * The share of misses at which the two formulas differ most: where l is
- * measured. At most 0.85, as they meet again at 1.
- */
+/* The share of misses at which the two formulas differ most, where L is
+ * measured. It is at most 0.85, because the formulas agree again at 1. */
 double model_knee(const struct model *m);
 
 /* The shares of misses to measure, rising; the second is the knee. */
@@ -53,8 +51,8 @@ double model_point(const struct model *m, unsigned i);
 /* Take in a rate that was measured at a share of misses. */
 void model_add(struct model *m, double miss, double rate);
 
-/* Call after the last point. Noise may let a sample with more misses take less
- * time; the model lets it take at least as much. */
+/* Call this after all points were added. It removes noise: a sample must not
+ * take less time with more misses. */
 void model_settle(struct model *m);
 
 /* L at a share of misses: interpolated, and as a measured rate shows it. */
@@ -64,12 +62,13 @@ double model_lambda(const struct model *m, double miss, double rate);
 /* The smallest share cached that gives 99 % of the rate without misses. */
 double model_enough(const struct model *m);
 
-/* Shares of hits, if `cached` (0 to 1) of the samples fit. Never-evict: cached
- * itself. */
+/* The share of hits of a cache that evicts what was used least recently and
+ * holds a share `cached` (0 to 1) of the samples. A cache that never evicts has
+ * `cached` itself. */
 double model_hits_lru(double cached);
 double model_hits_random(double cached);
 
-/* Rates of the same trainer with its order known ahead, with `times` as many
+/* Models of the same trainer: with its order known ahead, with `times` as many
  * workers, and with a source `times` as fast. */
 struct model model_planned(const struct model *m);
 struct model model_workers(const struct model *m, double times);
@@ -78,8 +77,8 @@ struct model model_faster(const struct model *m, double times);
 /* How often each sample must be repeated so that the trainer never waits. */
 double model_echo(const struct model *m, double miss);
 
-/* Where the time of a sample goes, in seconds; the sum is that of the epoch
- * over its samples. */
+/* The parts of the time per sample, in seconds. Their sum is the time of an
+ * epoch divided by its samples. */
 struct model_shares {
 	double compute, prep, fetch, gaps;
 };

@@ -71,8 +71,8 @@ const char *profile_change_name(enum profile_change change)
 	return name[change];
 }
 
-/* Is the time with twice the workers the same, whether they prepare faster or
- * not? */
+/* Would twice the workers take the same time if preparation and the trainer
+ * were twice as fast? Then they only read. */
 static bool workers_only_read(const struct profile *p)
 {
 	struct model m = profile_model(p), slow = model_workers(&m, 2), fast;

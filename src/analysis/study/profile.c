@@ -96,8 +96,8 @@ static json_t *actions_json(const struct profile *p)
 	return actions;
 }
 
-/* Each: seconds, samples a second, share of the time in which a reader waited,
- * share cached; the last is -1 with tiny images. */
+/* Each element has: seconds, samples a second, the share of the time in which a
+ * reader waited, and the share cached (-1 with tiny images). */
 static json_t *series_json(const struct profile *p)
 {
 	json_t *series = json_array();

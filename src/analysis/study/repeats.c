@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-/* Machines with nothing else to do repeat a rate within this standard
- * deviation. It counts as one pair: two to five others alone tell little. */
+/* The standard deviation with which a machine that does nothing else repeats a
+ * rate. It counts as one pair, because the two to five measured pairs alone
+ * tell little. */
 #define PRIOR 0.01
 
 void repeats_add(struct repeats *r, double first, double second)

@@ -20,9 +20,8 @@
 /* A cache needs this many times the bytes of its files. */
 #define CACHE_ROOM 1.05
 
-/*
- * The page and the profile have all of them; the text is limited to 40 lines.
- */
+/* The text shows this many notes, because it is limited to 40 lines. The page
+ * and the profile have all of them. */
 #define NOTES 3
 
 static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 1};

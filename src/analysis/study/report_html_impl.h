@@ -16,8 +16,8 @@ const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 #define REPORT_TEXT_MAX 256
 const char *report_verdict(const struct profile *p, char buf[REPORT_TEXT_MAX]);
 
-/* How many times as many requests at a time would use all of the source; 1: no
- * more than there are. */
+/* How many times as many requests in flight would use all of the source; 1: the
+ * present number is enough. */
 double report_more_readers(const struct profile *p);
 
 /* Can one point be predicted from the others? */

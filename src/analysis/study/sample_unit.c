@@ -111,8 +111,8 @@ static void look_at_file(struct unit_looks *l, int fd, uint64_t file_bytes)
 	struct file_unit u;
 	ssize_t n;
 
-	/* One page is enough, and it must not stay: the trainer's own reads
-	 * are counted. */
+	/* Read only one page, and drop it: the trainer's reads are counted, so
+	 * the kernel must not answer them from pages that this read left. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	n = pread(fd, head, sizeof(head), 0);
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -21,8 +21,8 @@ struct file_unit {
 /* The unit for a file of file_bytes that begins with these `n` bytes. */
 struct file_unit unit_of(const void *head, size_t n, uint64_t file_bytes);
 
-/* The unit for the files below a directory, by a few of them. Their pages do
- * not stay in memory. */
+/* The unit for the files below a directory, found by looking at a few of them.
+ * The pages that this reads are dropped. */
 struct file_unit unit_find(const char *top);
 
 #endif

@@ -18,8 +18,8 @@
 /* Reads that go on for so many blocks are not a burst. */
 #define BURST_MOST 5
 
-/* Neighbouring blocks depend on each other; means over groups of blocks do so
- * less. */
+/* Neighbouring blocks depend on each other; means over groups of blocks are
+ * more independent. */
 #define GROUPS 10
 #define GROUPS_LEAST 3
 
@@ -85,8 +85,8 @@ static void note_pause(struct segment *s, const struct counts *now)
 
 /*
  * Batches are read in bursts. A block that ended anywhere would hold part of a
- * batch, which is much of the rate if a segment has few steps. So it ends with
- * a burst if there are any, and otherwise now; s->read is that moment.
+ * batch, which is much of the rate if a segment has few steps. So a block ends
+ * with a burst if there are bursts, and otherwise now; s->read is that moment.
  */
 static bool block_ends(struct segment *s, const struct counts *now)
 {
@@ -149,8 +149,8 @@ static struct counts counts_at(const struct segment *s, double samples)
 	return n;
 }
 
-/* Whole epochs, if there is one: they begin and end alike, and their misses are
- * exact. */
+/* The end of the last whole epoch, if the segment has one: whole epochs begin
+ * and end alike, and their misses are exact. */
 static struct counts measured_end(const struct segment *s)
 {
 	double read = s->end[s->nblocks].samples - s->end[0].samples;
@@ -190,8 +190,8 @@ struct profile_rate segment_rate(const struct segment *s)
 	r.ci = r.value; /* with too few blocks nothing is known */
 	if (groups < GROUPS_LEAST || read <= 0)
 		return r;
-	/* Within an epoch the rate has its ups and downs, so that epochs are
-	 * compared if there are some. */
+	/* The rate changes within an epoch, so whole epochs are compared if
+	 * there are enough. */
 	epochs = s->epoch > 0 ? (unsigned)fmin(read / s->epoch + 0.01, GROUPS)
 			      : 0;
 	r.ci = epochs >= EPOCHS_LEAST ? groups_ci(s, epochs, s->epoch)

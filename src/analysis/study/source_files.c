@@ -16,8 +16,8 @@
 #include "common/base/hash.h"
 #include "analysis/subject/stand_in.h"
 
-/* Names that are looked at, in all and in one directory, as others may hold
- * other files; and levels of directories. */
+/* Limits: names looked at in all; names looked at in one directory, because
+ * other directories may hold other kinds of files; levels of directories. */
 #define NAMES_MAX 20000
 #define NAMES_DIR_MAX 256
 #define NAMES_LEVELS_MAX 8

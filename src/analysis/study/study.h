@@ -73,13 +73,13 @@ struct profile {
 			   everything cached */
 	double repeats; /* half of the 95 % interval of one measurement, as a
 			   share of the rate: what else the machine did */
-	/* Threads that read at a time, and their times with everything cached
-	 * and with nothing. */
+	/* The number of threads that read at a time, and their times with
+	 * everything cached and with nothing cached. */
 	double readers;
 	struct profile_waits warm, cold;
-	/* How much of a delay of each file, divided by the readers, a sample
-	 * takes longer: 1 if reading limits the trainer, 0 if reading is
-	 * hidden. ci 0: not measured. */
+	/* The effect of a delay of each file on the time per sample, as a
+	 * multiple of the delay divided by the number of readers: 1 if reading
+	 * limits the trainer, 0 if reading is hidden. ci 0: not measured. */
 	struct profile_rate delay;
 	struct profile_point points[PROFILE_POINTS_MAX];
 	unsigned npoints;
@@ -192,9 +192,9 @@ const char *profile_change_name(enum profile_change change);
 /* False: the profile does not tell what it would bring. */
 bool profile_change_known(const struct profile *p, enum profile_change change);
 
-/* The rate with a share `cached` of the samples in the cache after a change,
- * and half of the interval that it lies in, from those of all measured rates.
- */
+/* The rate after a change, with a share `cached` of the samples in the cache,
+ * and half of its interval, which comes from the intervals of all measured
+ * rates. */
 struct profile_rate profile_after(
 	const struct profile *p, double cached, enum profile_change change);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The steps of an analysis: the list of files comes in, the command starts and
- * is watched while segments are measured; see study_run_impl.h.
- */
+/* The steps of an analysis: it waits for the list of files, starts the command,
+ * watches it, and measures segments; see study_run_impl.h. */
 #include "analysis/study/study_run_impl.h"
 
 #include <errno.h>
@@ -32,20 +30,23 @@
 /* The resolution of the timeline. */
 #define TICK_S 0.5
 
-/* The daemon answers within this time, but for `warm`; before it answers `mask`
- * or `content`, it may have to drop the pages of a million files. */
+/* Time limits for an answer of the daemon (`warm` has none), and for its answer
+ * to `mask` or `content`, before which it may have to drop the pages of a
+ * million files. */
 #define ANSWER_S 30
 #define CHANGE_S 300
 
-/* Files of which less is read cannot be counted. */
+/* Files cannot be counted if less than this share of each is read. */
 #define READ_LEAST 0.9
 
-/* Files of which more than this many times their size is read cannot be counted
- * either. Pages that were dropped before a slow reader came are read twice. */
+/* Files cannot be counted if this many times their size is read. Below that,
+ * pages may be read twice because they were dropped before a slow reader came
+ * to them. */
 #define READ_MOST 4
 
-/* Measurements that are not always made begin within so many times the limit of
- * one, from the first read on: with the default, 100 s of three minutes. */
+/* Optional measurements may begin until this many times the limit of one
+ * measurement has passed since the first read: with the default, 100 s of three
+ * minutes. */
 #define MORE_UNTIL 5
 
 /* Reads that neither the temporary copy nor a stand-in answers. */
@@ -193,8 +194,8 @@ static int wait_for_scan(struct analysis_run *r)
 	return rc;
 }
 
-/* Processors that the affinity allows, of which there may be many; 0: unknown.
- */
+/* The number of processors that the affinity allows; 0: unknown. There may be
+ * more than a cpu_set_t holds. */
 static unsigned allowed_processors(void)
 {
 	unsigned n = 0;
@@ -210,8 +211,8 @@ static unsigned allowed_processors(void)
 	return n;
 }
 
-/* A part of a processor is ignored: the trainer had better seem to use them
- * more than less. */
+/* A fraction of a processor is ignored: it is better to overestimate the share
+ * of processors that the trainer uses than to underestimate it. */
 static unsigned usable_processors(void)
 {
 	uint64_t limit = cgroup_processor_limit("") / 1000;
@@ -305,8 +306,9 @@ static int next_counts(
 	return 0;
 }
 
-/* For how long the command may read nothing. Once it has begun it may validate
- * or save a checkpoint. The report stands without tiny images. */
+/* The time for which the command may read nothing. A command that has begun may
+ * validate or save a checkpoint. The limit is shortest with tiny images (x <
+ * 0), because the report does not need them. */
 static double pause_limit_s(const struct analysis_run *r)
 {
 	if (r->starting)
@@ -314,8 +316,8 @@ static double pause_limit_s(const struct analysis_run *r)
 	return r->x < 0 ? r->c->start_s / 6.0 : r->c->start_s / 2.0;
 }
 
-/* Wait until the command has read more than in *n. -ENOMSG, without a message:
- * it has not, for as long as it may. */
+/* Wait until the command has read more than in *n. Returns -ENOMSG, without a
+ * message, if it reads nothing within the limit. */
 static int await_read(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
@@ -392,8 +394,8 @@ bool run_has_time(const struct analysis_run *r)
 	return r->now_s - r->began.time_s < MORE_UNTIL * r->c->seconds;
 }
 
-/* Until the segment is complete. Its beginning is skipped for the readers, too.
- */
+/* Take counts until the segment is complete. r->waits gets the readers'
+ * intervals, also without those of the beginning, which the segment skips. */
 static int fill_segment(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
@@ -445,8 +447,8 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: now %s\n", doing);
-	/* A long pause may leave no reads but those at the beginning, which is
-	 * skipped. Then it takes longer. */
+	/* A long pause may leave no reads except those at the beginning, which
+	 * is skipped. Then measure again for twice as long. */
 	for (; rc == 0; seconds *= 2) {
 		rc = measure_segment(r, doing, seconds, &n);
 		if (rc == 0 && segment_rate(&r->segment).value > 0)

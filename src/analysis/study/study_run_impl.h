@@ -66,8 +66,8 @@ int run_start(struct analysis_run *r);
  */
 int run_segment(struct analysis_run *r, const char *doing, double seconds);
 
-/* -ENOTSUP: in the last segment files were not read to their ends. -ENOSPC: too
- * much of it was not cached. */
+/* Check the last segment. -ENOTSUP: files were not read to their ends. -ENOSPC:
+ * too much of what was read was not cached. */
 int run_check(struct analysis_run *r);
 
 /* End the command, by force if need be, and disconnect. */

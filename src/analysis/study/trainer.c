@@ -19,8 +19,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-/* The command may take so long to end after SIGTERM. What is left of its other
- * processes gets SIGKILL when it has ended. */
+/* The time that the command may take to end after SIGTERM. When it has ended,
+ * the processes that it leaves get SIGKILL. */
 #define END_NS (3 * NS_PER_S)
 #define LOOK_NS (20 * NS_PER_MS)
 
@@ -70,8 +70,8 @@ static int start_failed(const struct trainer_failure *f,
 	return error_set(err, f->rc, "cannot run '%s': %m", c->command[0]);
 }
 
-/* Sets *fields to the state and what follows it in its line of /proc, and
- * *parent. False: there is no such process. */
+/* Set *fields to the part of the process's line in /proc that begins with its
+ * state, and *parent. False: there is no such process. */
 static bool look_at_process(
 	pid_t pid, char text[1024], const char **fields, int *parent)
 {
@@ -125,9 +125,10 @@ static int session_of(const char *fields)
 }
 
 /*
- * The program that became this one, such as a shell, may have left us children.
- * We adopt processes that these start and leave, as we do those of the command,
- * but they are in the session of such a child. The command never is.
+ * The program that executed this one, such as a shell, may have left children
+ * to this process. Processes that such a child starts and leaves are adopted
+ * here, just as those of the command are. They are in the session of such a
+ * child, and the command never is.
  */
 static void note_older(struct trainer *t)
 {

@@ -34,8 +34,9 @@ bool trainer_ended(struct trainer *t);
 /* Processor seconds that its processes have used, those that ended, too. */
 double trainer_cpu_s(const struct trainer *t);
 
-/* Calls fn for each of its processes, also for one that has ended and was not
- * waited for; `fields` are those of its line in /proc from its state on. */
+/* Call fn for each process of the command, also for one that has ended and was
+ * not waited for. `fields` is the part of the process's line in /proc that
+ * begins with its state. */
 void trainer_each(const struct trainer *t,
 	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg);
 

@@ -26,8 +26,8 @@
 /* Readers that use a processor for as much of their time are busy with it. */
 #define RAN_MOST 0.6
 
-/* The share of a processor that all readers use together. Above it they may be
- * taking turns at something, such as Python's lock. */
+/* If all readers together use a processor for this share of the time, they may
+ * take turns at one, as with Python's lock. */
 #define RAN_TOGETHER 0.7
 
 /* With so many threads, one may do no more than a file of each batch. */
@@ -86,8 +86,9 @@ static enum profile_limit limit_of_busy(const struct profile *p)
 	return LIMIT_UNKNOWN;
 }
 
-/* Tiny images make the trainer much faster, whatever readers do: others may
- * prepare what they have read. A bound of G is no less than that. */
+/* Do tiny images make the trainer much faster? Then preparation limits it,
+ * whatever readers do: other threads may prepare what the readers have read. If
+ * G is a bound, the rate without preparation is G or more. */
 static bool tiny_shows_prep(const struct profile *p)
 {
 	double prep = 1 - p->r1.value / p->g.value;
@@ -167,8 +168,8 @@ bool profile_hides_source(const struct profile *p)
 	return fetch_share(p) + profile_fetch_ci(p) < SOME;
 }
 
-/* The largest of the parts of a reader's time, which takes turns with the
- * trainer. */
+/* The limit that belongs to the largest part of the time of a reader that takes
+ * turns with the trainer. */
 static enum profile_limit largest_part(
 	double compute, double prep, double fetch)
 {
@@ -200,8 +201,8 @@ static enum profile_limit cold_limit(
 			: delay_shows(p)  ? largest_part(c->each_s - c->busy_s,
 						    p->warm.busy_s, fetch_s)
 					  : LIMIT_UNKNOWN;
-	/* The readers never wait. They would wait, or be ahead, if nothing had
-	 * to be fetched. */
+	/* The readers never wait with nothing cached. If computing is the limit
+	 * with everything cached, they wait then, or are ahead. */
 	if (warm == LIMIT_COMPUTE && c->each_s < ALIKE * p->warm.each_s)
 		return LIMIT_COMPUTE;
 	if (warm == LIMIT_COMPUTE)
@@ -273,8 +274,8 @@ const char *profile_verdict(const struct profile *p)
 	const char *verdict = model_verdict(&s);
 	enum profile_limit limit = profile_limit(p, NULL);
 
-	/* Preparation that a bound of G hides, and readers that cost nothing.
-	 */
+	/* A bound of G may hide preparation, and the readers may show a limit
+	 * that the rates do not show. */
 	if (verdict[0] == 'n' && (limit == LIMIT_PREP || limit == LIMIT_FETCH))
 		return "moderately";
 	return verdict;

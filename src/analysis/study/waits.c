@@ -5,9 +5,9 @@
 /* Fewer tell nothing. */
 #define INTERVALS_LEAST 32
 
-/* A quarter of the intervals are no longer than the short ones; those that are
- * longer than so many times as much are waits. Photographs of one set take
- * times that differ by as much as that to decode. */
+/* The shortest quarter of the intervals are the short ones. Intervals longer
+ * than this factor times the longest of them are waits. The factor is that
+ * large because the times to decode photographs of one set differ that much. */
 #define SHORT 0.25
 #define WAIT_FACTOR 5
 
