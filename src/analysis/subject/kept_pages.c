@@ -18,8 +18,9 @@
 #include "common/base/feature.h"
 #include "common/base/lock.h"
 
-/* Reads of a file whose last one is not longer ago belong together, unless
- * this share 1/n of all that is kept was read in between. */
+/* A read belongs to the same reading of a file as the one before it, unless
+ * that is longer ago than this, or 1/AGAIN_SHARE of all that is kept was read
+ * in between. */
 #define AGAIN_NS (100 * NS_PER_MS)
 #define AGAIN_SHARE 25
 

@@ -48,7 +48,7 @@ struct subject {
 	atomic_uint late_us;
 	struct readers readers;
 	_Atomic uint64_t read_bytes;
-	/* Reads of a file's first byte that got a tiny image, another one, or
+	/* Reads of a file's first byte that got a tiny image, a stand-in, or
 	 * pages that had stayed. */
 	_Atomic uint64_t tiny_reads;
 	_Atomic uint64_t stand_in_reads;

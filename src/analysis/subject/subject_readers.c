@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that read from a mount that is analysed: their number, by those
- * of the last reads, and the times from one of their files to the next. Entered
- * by the workers of the session; a count is by a thread of a control
- * connection, and may miss what happens meanwhile.
+ * The threads that read from a mount that is analysed: their number, estimated
+ * from the threads of the last reads, and the times from one file of a thread
+ * to its next. The workers of the session note reads. A thread of a control
+ * connection counts, and may miss what happens meanwhile.
  */
 #include <fcntl.h>
 #include <inttypes.h>

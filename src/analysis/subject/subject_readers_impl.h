@@ -14,8 +14,8 @@
 /* Their number is that of the different threads in so many last reads. */
 #define READERS_LOOK 128
 
-/* Threads whose last read is known; those of the same slot displace each other.
- */
+/* Threads whose last read is known. Threads with the same index displace each
+ * other. */
 #define READERS_SLOTS 1024
 
 /* Times from one file of a thread to its next, by length: eight to an octave,
@@ -25,8 +25,8 @@
 
 struct reader_slot {
 	atomic_int thread;
-	/* When it began its last file, and its times on processors and waiting
-	 * for one until then. */
+	/* When the thread began its last file, and the time that it had spent
+	 * on processors and waiting for one until then. */
 	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
 };
 
