@@ -191,8 +191,8 @@ static char *replace_braces(const char *word, const char *path)
 	return NULL;
 }
 
-/* Returns whether there was a {}. The words with one are replaced, and ours
- * until the process ends. */
+/* Replace {} by `path` in the words. Returns whether there was one. The new
+ * words are not freed before the process ends. */
 static int set_words(char **words, const char *path, struct error *err)
 {
 	int found = 0;
@@ -333,8 +333,8 @@ static void put_json(FILE *to, const void *json)
 	(void)json_dumpf(json, to, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 }
 
-/* The report is printed even if a file cannot be written, and after the files:
- * who reads it may close the pipe. */
+/* The report is printed after the files are written, because its reader may
+ * close the pipe. It is printed even if a file cannot be written. */
 static int put_profile(const struct analyze_args *args, const struct profile *p,
 	struct error *err)
 {

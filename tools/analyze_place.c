@@ -117,8 +117,8 @@ static bool is_refrain_mount(const char *path, uid_t *owner)
 	return fd >= 0 && mountinfo_refrain_root(fd, owner, NULL, 0) == 0;
 }
 
-/* Calls fn for each directory and mount of ours in `top` of an analysis that
- * has ended. */
+/* Call fn for each directory and each of our mounts that an analysis has left
+ * in `top`, if the analysis has ended. */
 static void each_left(
 	const char *top, void (*fn)(const char *path, bool mounted))
 {

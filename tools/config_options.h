@@ -13,8 +13,8 @@
 #include "common/base/option.h"
 #include "refrain/loader.h"
 
-/* Rows of a table of a program's own options. FIELD(f) is the program's: the
- * offset of that member. */
+/* Rows of a table of a program's own options. The program defines FIELD(f), the
+ * offset of member f. */
 #define OPTION_ROW(name, arg, help, kind, f)                                   \
 	{                                                                      \
 		name, 0, arg, help, kind, FIELD(f), NULL, false                \

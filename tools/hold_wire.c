@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The first descriptor that a program gets; those that it is to get must first
- * be out of the way of each other. */
+/* The first descriptor that a program gets. Descriptors are moved above this
+ * range before they are moved into it, so that none overwrites another. */
 #define FIRST_FD 3
 #define SPARE_FD (FIRST_FD + HOLD_FDS_MAX)
 

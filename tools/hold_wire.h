@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a daemon and its holder say to each other: datagrams of sd_notify(3),
- * and one more by which the daemon of another container joins a holder. With it
- * comes one end of a socket pair, the link, on which the holder answers with
- * the descriptors that it keeps. When the link closes, all threads of the
- * daemon have ended.
+ * The messages between a daemon and its holder: datagrams of sd_notify(3), and
+ * one more, by which the daemon of another container joins a holder. That
+ * message carries one end of a socket pair, the *link*, on which the holder
+ * answers with the descriptors that it keeps. When the link closes, all threads
+ * of the daemon have ended.
  */
 #ifndef TOOLS_HOLD_WIRE_H
 #define TOOLS_HOLD_WIRE_H
@@ -48,14 +48,13 @@ bool hold_closed(int link);
 /* Let the other end have these, at most HOLD_FDS_MAX. False: it has gone. */
 bool hold_answer(int link, const struct stored *kept, unsigned n);
 
-/*
- * Join the holder that listens at `path`: get what it keeps. Returns the link,
- * which the next program inherits, or -1 after saying why.
- */
+/* Join the holder that listens at `path`, and get the descriptors that it
+ * keeps. Returns the link, which the next program inherits, or -1 after saying
+ * why. */
 int hold_join(const char *path, struct stored *kept, unsigned *n);
 
-/* Pass them to the program that this process executes next: sd_listen_fds(3).
- */
+/* Pass the descriptors to the program that this process executes next, as
+ * sd_listen_fds(3) expects them. */
 void hold_pass(const struct stored *kept, unsigned n);
 
 /* Set a variable of the environment to a number. */

@@ -60,8 +60,8 @@ static bool has_open_file(pid_t pid, const char *path)
 	return false;
 }
 
-/* Whether the process has an open file, its working directory, its root or a
- * mapped file there. */
+/* Does the process have its working directory, its root, its program, an open
+ * file or a mapped file on the mount at `path`? */
 static bool uses(pid_t pid, const char *path)
 {
 	static const char *const links[] = {"cwd", "root", "exe"};

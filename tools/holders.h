@@ -16,8 +16,8 @@
  */
 const char *holders_programs(const char *path, char *buf, size_t size);
 
-/* A file system, as the kernel's lists of mounts name it. Once it has ended,
- * another may get its number, but hardly one of the same source. */
+/* A file system, as the kernel's lists of mounts name it. After it has ended,
+ * another file system may get its number, but hardly one of the same source. */
 struct holders_device {
 	unsigned major, minor;
 	uint64_t source; /* a hash */
@@ -27,11 +27,11 @@ struct holders_device {
 struct holders_device holders_device_of(const char *path);
 
 /*
- * The process that serves the mount, found by its connection to the kernel; its
- * refrain-hold only if nobody else has that. A daemon that takes long to end
- * keeps the number of a connection that the kernel has given to a later mount;
- * the newest process with the number is meant. 0: none is seen. Kernels before
- * Linux 6.16 do not show connections.
+ * The process that serves the mount, found by its connection to the kernel. It
+ * is refrain-hold only if no other process has the connection. A daemon that
+ * takes long to end keeps the number of a connection that the kernel has given
+ * to a later mount, so the newest process with that number is returned. 0: none
+ * is seen. Kernels before Linux 6.16 do not show connections.
  */
 pid_t holders_daemon(struct holders_device device);
 

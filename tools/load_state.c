@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two files of `refrain load --state FILE --trace FILE`. A batch that was
- * used is first in the trace, then in the state, which replaces the one before
- * by a rename and says how long the trace was. So at any moment the state is
- * one that was written whole, and the trace holds at least what the state
- * stands for; what it holds beyond that is cut off before the run goes on, and
- * served again.
+ * The two files of `refrain load --state FILE --trace FILE`. A consumed batch
+ * is first appended to the trace. Then a state with the length of the trace
+ * replaces the state before it by a rename. So the state is complete at any
+ * moment, and the trace has at least the batches before it. Lines beyond that
+ * length are cut off before the run goes on, and their batches are served
+ * again.
  *
  * The state: "rfrload" and a NUL, then little endian: 8 bytes length of the
  * trace, 8 bytes length n of the loader's state, those n bytes, and XXH3-64 of

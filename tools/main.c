@@ -146,9 +146,12 @@ static int main_run(int argc, char **argv)
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);
 }
 
-/* No descriptor of ours gets the number of a standard one that the caller has
- * closed: a mount in the background replaces those. Read-only, so that output
- * to a closed one fails as before. */
+/*
+ * Open /dev/null for standard descriptors that the caller has closed, so that
+ * no other file gets their numbers: a mount in the background replaces the
+ * standard descriptors. Read-only, so that output to a closed one fails as
+ * before.
+ */
 static void fill_standard(void)
 {
 	int fd;

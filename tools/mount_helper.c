@@ -161,8 +161,8 @@ static int make_words(struct words *w, const struct helper_args *args,
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
-/* The options of the command line, for the daemon that is there: it says which
- * of them cannot change. */
+/* Send the options of the command line to the daemon that already serves the
+ * mount. It says which of them cannot change. */
 static int change_options(const struct words *w, const char *mountpoint)
 {
 	json_t *options = json_array();

@@ -21,8 +21,8 @@
 
 /* Time limit for the answers of the servers. */
 #define PEERS_ANSWER_NS (3 * NS_PER_S)
-/* The share of a server's memory that is content, if it is set up as the unit
- * says; the rest is keys and headers. */
+/* The share of a server's memory that is content, if the server is set up as
+ * `refrain peers --unit` says; the rest is keys and headers. */
 #define PEERS_CONTENT_PCT 94
 
 struct peers_options {

@@ -34,8 +34,8 @@
 /* Between two attempts to reach the next daemon. */
 #define AGAIN_US 50000
 #define AGAIN_MAX 200
-/* Between two looks at the plan, and how many of them see no read at its end
- * until it is given up: 10 s. */
+/* The time between two looks at the plan. The end of a plan is given up when
+ * this many looks see no read: 10 s. */
 #define LOOK_US 100000
 #define STILL_MAX 100u
 
@@ -380,10 +380,9 @@ static int check_failed(const json_t *reply, struct error *err)
 		ask_plural(changed, "file has", "files have"));
 }
 
-/*
- * Is it done? What was read just before a daemon ended, nobody reads again: so
- * its successor is not waited for when all that follows was read.
- */
+/* Is the plan done? Files that were read just before a daemon ended are not
+ * read again, and the next daemon never counts them. So the plan also ends when
+ * its last position was reached and no more reads come. */
 static bool plan_is_done(struct plan_run *p, const json_t *status)
 {
 	uint64_t end = ask_number(status, "positions");

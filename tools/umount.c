@@ -165,10 +165,8 @@ static int umount_wait_for_end(const struct leaving *l, struct error *err)
 	return 0;
 }
 
-/*
- * Find the daemon of a mount. `found`: its connection as ctl_connect() returned
- * it; without one, the kernel may know the process.
- */
+/* Find the daemon of a mount. `found` is what ctl_connect() returned. Without a
+ * connection, the kernel may show which process is the daemon. */
 static void find_daemon(struct leaving *l, int found)
 {
 	if (l->client) {

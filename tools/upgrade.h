@@ -5,8 +5,9 @@
 
 #include <jansson.h>
 
-/* `program` may be NULL: this one. Options are [[NAME, VALUE], ...]; those that
- * cannot change must be as they are. Returns the exit status. */
+/* `program` is what to run; NULL: this program. `options` is [[NAME, VALUE],
+ * ...]; those that cannot change must have their present values. Returns the
+ * exit status. */
 int upgrade_run(const char *mountpoint, const char *program, json_t *options);
 
 #endif
