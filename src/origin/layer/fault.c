@@ -214,8 +214,8 @@ static void make_inner(struct fault_request *q)
 	}
 }
 
-/* Hand it to the inner origin; q may end. Lock held, but not during the call:
- * abandon() leaves q as it is until then. */
+/* Hand q to the inner origin; q may end. Lock held, but not during the call. An
+ * abandon during the call waits until the call has returned. */
 static void fault_pass(struct fault_request *q)
 {
 	struct fault *o = q->o;

@@ -23,8 +23,8 @@ struct layer {
 	struct origin_ops ops;
 	struct origin *inner;
 	struct late *late;
-	/* Guards the whole layer. Held in a call of `inner` only to free a
-	 * file. */
+	/* Guards the whole layer. It is held during a call of `inner` only to
+	 * free a file. */
 	pthread_mutex_t lock;
 	unsigned requests;    /* lock: in hand */
 	pthread_cond_t quiet; /* `requests` has fallen to 0 */
@@ -52,8 +52,9 @@ bool layer_release(struct layer *l);
 
 /* -- Handles of files ------------------------------------------------------ */
 
-/* A handle that has its path, and may outlive layer_file_free(). The lock
- * guards `refs`: the caller's, and one for each request that uses it. */
+/* The handle of a file: its path, and the count of its users, so that it can
+ * outlive layer_file_free(). The lock guards `refs`: one for the caller, and
+ * one for each request that uses the handle. */
 struct origin_file {
 	struct origin_file *inner;
 	unsigned refs;

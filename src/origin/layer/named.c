@@ -5,8 +5,8 @@
  * the index checked at the start. Listings and answers are jobs of a small
  * pool; reads go straight to the inner origin.
  *
- * A request for a name before the end of the first listing waits for that on
- * `parked`, linked by priv.
+ * A request for a name that comes before the end of the first listing waits for
+ * that end on the list `parked`, which is linked by priv.
  */
 #include "origin/origin.h"
 

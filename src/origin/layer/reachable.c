@@ -35,10 +35,8 @@ struct way {
 	char rest[PATH_MAX]; /* what is left of it */
 };
 
-/*
- * How far the child got; in memory that both processes have. It fills one of
- * the places while the parent may read the other.
- */
+/* How far the child got, in memory that parent and child share. The child fills
+ * in one of the two places while the parent may read the other. */
 struct reach_progress {
 	const char *typed;	/* the path; set once */
 	_Atomic unsigned steps; /* release: place[steps % 2] is complete */

@@ -104,11 +104,9 @@ void retry_done(struct origin_request *in, int status)
 
 /* -- What comes before the end --------------------------------------------- */
 
-/*
- * The current attempt has data to pass up: returns the caller's request, else
- * NULL. Until call_end() the timer leaves the attempt alone, and an abandon is
- * not answered.
- */
+/* The current attempt has data to pass up. Returns the caller's request; NULL
+ * if the attempt is not the current one. Until call_end() the timer does not
+ * end the attempt, and an abandon gets no answer. */
 static struct origin_request *call_begin(struct attempt *a)
 {
 	struct retry_request *q = a->q;
@@ -124,10 +122,9 @@ static struct origin_request *call_begin(struct attempt *a)
 	return outer;
 }
 
-/*
- * The attempt is alive: extend its time limit, within the request's. Bytes come
- * often, so that the timer is set again only when that gives much more time.
- */
+/* The attempt is alive: extend its time limit, but not beyond the request's.
+ * Bytes come often, so the timer is set again only if that gives much more
+ * time. */
 static void attempt_extend(struct retry_request *q)
 {
 	uint64_t time_ns = q->o->config.attempt_ns;

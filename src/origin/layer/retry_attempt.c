@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The attempts of the retry origin: started, given up, repeated after a pause.
- * Entered by callers, the inner origin's threads and the timer thread.
- */
+/* The attempts of the retry origin: starts them, gives them up, and repeats
+ * them after a pause. Called by callers, the inner origin's threads and the
+ * timer thread. */
 #include "origin/layer/retry_impl.h"
 
 #include <errno.h>
@@ -174,8 +173,8 @@ static uint64_t pause_ns(struct retry_request *q)
 	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
 }
 
-/* Lock held: the request ends with `status`; unlocks, answers. `cause`: of the
- * last attempt. */
+/* Lock held: end the request with `status`; unlocks, and answers. `cause` is
+ * the status of the last attempt. */
 static void give_up(struct retry_request *q, int status, int cause)
 {
 	struct retry *o = q->o;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the source answers, as the retry origin sees it: it fails from the
- * first request that was given up, or the third read in a row that was refused,
- * until it answers again. Single refused reads are not an outage: the files may
- * have other modes than the rest. Entered with the origin's lock held, except
- * origin_retry_health().
+ * Decides whether the source answers, as the retry origin sees it. The source
+ * fails from the first request that was given up, or the third read in a row
+ * that was refused, until it answers again. Single refused reads are not an
+ * outage, because those files may have other modes than the rest. The caller
+ * holds the origin's lock, except for origin_retry_health().
  */
 #include "origin/layer/retry_impl.h"
 
@@ -27,8 +27,8 @@ void retry_heard(struct retry *o)
 	o->heard_ns = clock_now_ns();
 }
 
-/* An answer to a request made before the last failure proves nothing, nor does
- * a name or a listing while reads fail. */
+/* The answer to a request that began before the last failure proves nothing.
+ * While reads fail, names and listings prove nothing either. */
 void retry_answered(const struct retry_request *q)
 {
 	struct retry *o = q->o;

@@ -31,17 +31,17 @@ struct stack;
 
 /*
  * Resolve the source's name, and that of its index; call it before there are
- * threads. `kept`: its names are in a tier, so a path that does not answer is
- * accepted unchecked, and credentials may be missing for a while. On failure
- * returns -errno with err set.
+ * threads. With `kept`, a tier has the names of the source, so a path that does
+ * not answer is accepted unchecked, and credentials may be missing for a while.
+ * On failure returns -errno with err set.
  */
 int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 	struct error *err);
-/* If stack_open() has failed, no stack_close() is needed before. NULL is
- * allowed. */
+/* NULL is allowed. After stack_open() has failed, call this without
+ * stack_close(). */
 void stack_free(struct stack *s);
 
-/* The source: its canonical name, and the dataset as tiers record it, which
+/* The canonical name of the source, and its dataset as tiers record it, which
  * also names the store of an S3 bucket that is not in AWS. */
 const char *stack_name(const struct stack *s);
 const char *stack_dataset(const struct stack *s);

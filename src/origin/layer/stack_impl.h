@@ -50,7 +50,7 @@ int given_check(struct stack *s, struct error *err);
 /*
  * reachable.c: wait until a directory answers. -ETIMEDOUT after timeout_s
  * seconds; any answer counts, even a failure. Prints a message if it takes
- * long. With `kept` it waits at most 3 s. *path, to be freed, is then the
+ * long. With `kept` it waits at most 3 s, and sets *path, to be freed, to the
  * directory's path with links resolved as far as the storage answers; NULL if
  * unknown.
  */
