@@ -79,8 +79,8 @@ struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b)
 	}
 	if (p->spares < SPARES_MAX) {
 		p->spares++;
-		/* The one that was used last is taken first: few of them have
-		 * all their pages. */
+		/* The buffer that was used last is taken first, so that few
+		 * buffers get all their pages. */
 		list_add(&p->spare, &b->node);
 		return NULL;
 	}

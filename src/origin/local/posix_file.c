@@ -206,8 +206,9 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	return d;
 }
 
-/* Lock held. The opening was cancelled because it had no readers, but now it
- * has one. The cancel of an earlier opening may come late, too. */
+/* Lock held. Is the file needed although its opening was cancelled? The opening
+ * was cancelled because no read waited for it, but now one does, or the cancel
+ * was meant for an earlier opening. */
 static bool wanted_after_all(struct origin_file *f, int res)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -241,8 +242,8 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 		pr->d = d;
 		if (d)
 			d->refs++;
-		/* Nothing else uses the node of a read that waits for nothing.
-		 */
+		/* The node of the read's operation is free, because the read
+		 * has no operation in flight. */
 		list_add_tail(&ready, &pr->op.node);
 	}
 	posix_file_put(f);

@@ -52,10 +52,8 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err);
 int posix_root_open_later(struct posix *p, const char *dir, struct error *err);
 void posix_root_close(struct posix *p);
 
-/*
- * Whether the source is on a file system that asks a server or a process for
- * its data. True for one that has never been seen.
- */
+/* Is the source on a file system that asks a server or a process for its data?
+ * True if it has never been seen. */
 bool posix_root_is_far(const struct posix *p);
 
 /* How often the source came back; pass it to posix_judge(). */
@@ -64,11 +62,9 @@ unsigned posix_root_turn(struct posix *p);
 /* The device that the source is on. */
 dev_t posix_root_dev(struct posix *p);
 
-/*
- * Judge an answer or failure obtained since `turn`. Returns `code` if the
- * source was there all the time, else -EIO: a source that went away has deleted
- * nothing, and one that came back must be asked again. Blocks.
- */
+/* Check an answer or failure that was obtained since `turn`. Returns `code` if
+ * the source was there all the time, else -EIO: a source that went away has
+ * deleted nothing, and one that came back must be asked again. Blocks. */
 int posix_judge(struct posix *p, unsigned turn, int code);
 
 struct origin_file *posix_file_new(struct origin *o, const char *path);

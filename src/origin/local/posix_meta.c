@@ -64,11 +64,9 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 	return true;
 }
 
-/*
- * Get attributes of `name` in the directory `fd` ("": of fd itself). Returns 1
- * with attr, and target for a link; 0 for a name that is gone or of another
- * kind; -errno.
- */
+/* Get the attributes of `name` in the directory `fd`, or of `fd` itself if
+ * `name` is "". Returns 1 with attr, and target for a link; 0 if the name is
+ * gone or of another kind; -errno. */
 static int posix_meta_look(
 	int fd, const char *name, struct file_attr *attr, char target[PATH_MAX])
 {

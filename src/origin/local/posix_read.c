@@ -32,8 +32,8 @@
  * over, and any other gives the file another mtime before it changes a byte.
  *
  * This cannot detect a single write that lasts longer than this; stores through
- * a shared mapping (their mtime is that of the first store to each page since
- * its last write-back); a change after which size and mtime are restored
+ * a shared mapping (the mtime is that of the first store to each page since the
+ * page was last written back); a change after which size and mtime are restored
  * exactly; or a server whose clock differs from ours by more than this.
  */
 #define SETTLE_NS ((int64_t)(100 * NS_PER_MS))
@@ -323,11 +323,9 @@ static void posix_read_run_note(struct thread_job *job)
 	posix_read_put(pr);
 }
 
-/*
- * Lock held. Detach the request from its read. *waited: the read only waited,
- * so that its steps end here. Returns an operation to be cancelled without the
- * lock, or NULL.
- */
+/* Lock held. Detach the request from its read. Sets *waited if the read has no
+ * operation in flight, so that its steps end here. Returns an operation to be
+ * cancelled without the lock, or NULL. */
 static struct uring_op *detach(struct posix_read *pr, bool *waited)
 {
 	ASSERT_HELD(&pr->p->lock);

@@ -85,8 +85,9 @@ static inline bool posix_again(unsigned *again, int res)
  */
 bool posix_file_get(struct posix_read *pr);
 
-/* Lock held. Take a waiting read out of the list. Returns the opening if nobody
- * waits for it any more: cancel it without the lock; the read keeps it. */
+/* Lock held. Take a waiting read out of the list. If no other read waits for
+ * the opening, returns the opening: cancel it without the lock; the read keeps
+ * it. */
 struct uring_op *posix_file_unwait(struct posix_read *pr);
 
 /* Do not use direct I/O at the next opening of the file. */
