@@ -179,8 +179,8 @@ static bool is_propfind(const struct call *c)
 	return strcmp(c->method, "PROPFIND") == 0;
 }
 
-/* Repeat a call that no other part repeats: the one request of a start, and the
- * PROPFINDs that may show that a server has no WebDAV. */
+/* Repeat two kinds of call that no layer above repeats: the one request of a
+ * start, and the PROPFINDs that may show that a server has no WebDAV. */
 static bool repeat_alone(struct call *c)
 {
 	bool is_trial = is_propfind(c) && !object_flag(&c->r->dav);
@@ -248,9 +248,10 @@ static bool is_redirect(unsigned code)
 }
 
 /*
- * A redirect that is not followed would be the same if it were asked for again,
- * except temporary ones of a store: S3 redirects for a while to where a young
- * bucket is, and a gateway to one that stands in for it.
+ * A redirect that is not followed is final, because asking again would give the
+ * same redirect. Temporary redirects of a store are an exception: S3 redirects
+ * for a while to the place of a young bucket, and a gateway to another one that
+ * stands in for it.
  */
 static int redirect_status(const struct call *c)
 {
@@ -288,10 +289,9 @@ static const struct meaning *find_meaning(const char *code)
 	return NULL;
 }
 
-/*
- * Is the key of the request gone? A proxy answers 404, too, while the store is
- * away, but without S3's code. HEAD has no document. A listing is of no key.
- */
+/* Is the key of the request gone? While the store is away, a proxy may answer
+ * 404, too, but without S3's error code. The answer to HEAD has no document
+ * that could have a code. A listing has no key. */
 static bool misses_key(const struct call *c, const struct meaning *m)
 {
 	return bytes_len(&c->query) == 0 &&
@@ -327,8 +327,8 @@ static bool is_code(const struct call *c, const char *code)
 	return strcmp(c->code, code) == 0;
 }
 
-/* The origin's region may be the right one meanwhile: another call's answer
- * can have named it. */
+/* Did the answer name another region than the call used? The origin's region
+ * may already be that one, because another call's answer can have set it. */
 static bool names_other_region(const struct call *c)
 {
 	const char *region = call_answer(c)->region;

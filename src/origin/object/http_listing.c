@@ -58,10 +58,8 @@ static int path_next(const char **at)
 	return high * 16 + low == '/' ? -1 : high * 16 + low;
 }
 
-/*
- * The part of a link after the path, whichever characters the two encode; NULL
- * if the link leads elsewhere.
- */
+/* The rest of a link that begins with `path`, even if the two encode characters
+ * differently; NULL if the link leads elsewhere. */
 static const char *link_after(const char *path, const char *link)
 {
 	while (*path)
@@ -70,10 +68,8 @@ static const char *link_after(const char *path, const char *link)
 	return link;
 }
 
-/*
- * The name that a link leads to: one step below the directory, or NULL. A
- * slash at its end says that it is a directory.
- */
+/* The name to which a link leads, if that is one step below the directory, or
+ * NULL. A slash at its end marks a directory. */
 static char *link_name(const char *path, const char *link, bool *is_dir)
 {
 	const char *host = strstr(link, "://");

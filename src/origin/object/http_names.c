@@ -13,9 +13,9 @@
 #include "common/base/cleanup.h"
 
 #define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
-/* A server that shows one listing at every path would otherwise have no end.
- * Nor would one whose listing has several directories: even so deep they are
- * 2^32. */
+/* Limits for a server that shows one listing at every path, whose tree has no
+ * end. The depth alone is not enough: with two directories in each listing
+ * there would be 2^32. */
 #define DIRS_DEEP 32u
 #define TOO_DEEP_MAX 1000u
 
@@ -154,8 +154,8 @@ static void names_send(struct names_listing *g)
 	call_start(g->loop, c);
 }
 
-/* The directory's path, as absolute links in its listing begin: after a
- * redirect that of the place where it is. */
+/* The path with which absolute links in the directory's listing begin. After a
+ * redirect it is the path of the place to which the redirect led. */
 static char *own_path(const struct names_listing *g)
 {
 	const struct bytes *moved = &g->call.redirect;
@@ -205,10 +205,10 @@ static bool dav_may_return(unsigned code, int status)
 }
 
 /*
- * PROPFIND was not answered as by WebDAV. True: GET was sent instead. Some
- * servers without WebDAV close the connection or fail, again and again, so that
- * GET is tried after a failure, too. One that has WebDAV is not asked with GET
- * then: its listing may have other names.
+ * PROPFIND got no answer of WebDAV. Returns true if GET was sent instead. Some
+ * servers without WebDAV close the connection or fail each time, so GET is
+ * tried after a failure, too. A server that is known to have WebDAV gets no GET
+ * after a failure, because its listing may have other names.
  */
 static bool names_without_dav(struct names_listing *g, int status)
 {
@@ -305,8 +305,9 @@ struct names_look {
 	struct origin_stat *s;
 };
 
-/* A server redirects from a directory's name to the same name with a slash, and
- * from a file's perhaps to a login page. */
+/* Did a redirect show that the name is a directory? A server redirects from a
+ * directory's name to the same name with a slash, and from a file's name
+ * perhaps to a login page. */
 static bool went_to_dir(const struct names_look *k)
 {
 	const struct bytes *to = &k->call.redirect;

@@ -12,8 +12,8 @@
 void names_stat(struct object_origin *r, struct origin_stat *s);
 void names_list(struct object_origin *r, struct origin_list *l);
 
-/* Only whether there is a listing: batch() gets no entries, and no file is
- * asked for. */
+/* Find out only whether there is a listing: batch() gets no entries, and no
+ * file is asked for. */
 void names_probe(struct object_origin *r, struct origin_list *l);
 
 /* The names of one directory, as a listing has them. */
@@ -48,12 +48,12 @@ int listing_from_html(
 /* -- http_sizes.c: files whose index has no sizes -------------------------- */
 
 /* A request for a size: HEAD, or a GET of the first byte where HEAD does not
- * tell it. */
+ * return the size. */
 void size_call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, bool by_get);
 
-/* True: HEAD was refused, failed, or told no size, as Apache's of an empty
- * file, and the call was started again as a GET. */
+/* Start the call again as a GET if HEAD was refused, failed, or returned no
+ * size, as Apache's does for an empty file. Returns whether it did. */
 bool size_by_get(struct call *c, int status);
 
 /* Returns 0 and the version from the headers, or -ENOENT if they have no size.

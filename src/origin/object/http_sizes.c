@@ -5,7 +5,7 @@
  * A file for which the server has only errors stays without a size, so that the
  * rest of its directory can be shown. An outage must not hide files, however.
  * Therefore errors count only while the server answers for another file, the
- * witness: the last one of this origin whose size was told.
+ * witness: the last file of this origin whose size the server returned.
  *
  *   round --all asked, or errors in a row--> witness --answers--> next round
  *     |                                         '-- fails --> the error
@@ -29,8 +29,9 @@
 #define DOUBTFUL SIZES_PARALLEL
 /* Files that may be hidden if no file was ever answered. */
 #define UNWITNESSED_MAX 3u
-/* A prime above LISTING_NAMES_MAX: the first files asked for are from all parts
- * of the directory, as errors often are of neighbours. */
+/* A prime above LISTING_NAMES_MAX. Files are asked for in steps of it, so that
+ * the first ones are from all parts of the directory: errors often hit
+ * neighbours. */
 #define SPREAD UINT64_C(2654435761)
 
 /* -- One size -------------------------------------------------------------- */
@@ -172,8 +173,8 @@ static char *size_path(const struct sizes *s, const struct listing_name *x)
 		: path;
 }
 
-/* An error for this file. Throttling is of the server, and so is a connection
- * that failed, unless it was to where the server redirects. */
+/* Is this an error of the file? Throttling is an error of the server. So is a
+ * connection that failed, unless the server redirected to there. */
 static bool is_of_file(const struct call *c, int status)
 {
 	bool answered = call_status(c) != 0 || bytes_len(&c->redirect) > 0;

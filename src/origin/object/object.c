@@ -24,10 +24,10 @@
 /* Many long requests leave memory for what was fetched and is not read yet. */
 #define MEMORY_SHARE 4u
 /*
- * The search for the depth begins where 10 to 30 ms to the first byte leave it
- * one or two steps from the end. Beginning at 4 lost half a second of a link's
- * rate, and at 32 it could end there: with 64 the answers of a link that many
- * share may come all at once, and then none for a while.
+ * The search for the depth begins here. With 10 to 30 ms to the first byte, the
+ * best depth is one or two steps away. A search that began at 4 lost half a
+ * second at full rate, and one that began at 32 could end there: at a depth of
+ * 64 on a shared link, answers may come all at once, and then none for a while.
  */
 #define DEPTH_FIRST 64u
 

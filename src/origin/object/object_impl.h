@@ -41,8 +41,8 @@ struct object_origin {
 	struct post late; /* answers `no_memory` */
 	const struct event_sink *events;
 
-	/* A thread waits for the one request that there is, so nobody reads the
-	 * log, or repeats the request if it fails; relaxed. */
+	/* A start has only one request, and its thread waits for it. So nobody
+	 * reads the log, and no layer above repeats the request; relaxed. */
 	atomic_bool alone;
 	/* Properties of an http server, learned from its answers; relaxed:
 	 * PROPFIND was answered by WebDAV, or was not; HEAD is refused; files
@@ -182,8 +182,8 @@ struct file_attr object_dir_attr(const struct object_origin *r);
 struct file_attr object_file_attr(const struct object_origin *r, uint64_t size,
 	int64_t mtime_ns, uint64_t tag);
 
-/* The server had a version of this file, and the answer has none: it is that
- * of a proxy or a login page. */
+/* The file had a version, and the answer has none: the answer comes from a
+ * proxy or a login page. */
 static inline bool object_is_foreign(
 	const struct file_version *known, const struct head *h)
 {
@@ -196,12 +196,12 @@ char *object_key(const struct object_origin *r, const char *path);
 /* Are its listings in no order? */
 bool object_lists_unordered(const struct object_origin *r);
 
-/* Keep the reason of a failure and its remedy for object_last_error(), and for
+/* Keep the reason of a failure and its remedy, for object_last_error(), and for
  * origin_explain() with this status. */
 void object_words(struct object_origin *r, int status, const char *words);
 
-/* The path of the last file whose size the server told, to be freed; NULL: no
- * file so far. Setting it takes `path`, which may be NULL. */
+/* The path of the last file whose size the server returned, to be freed; NULL:
+ * none so far. The setter takes ownership of `path`, which may be NULL. */
 char *object_witness(struct object_origin *r);
 void object_set_witness(struct object_origin *r, char *path);
 

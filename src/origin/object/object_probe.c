@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions to the store before a mount serves, for which the caller's thread
- * waits: whether the source can be read, and the size of one file. A store that
- * does not answer in time keeps the question until the origin is freed.
+ * waits: whether the source can be read, and the size of one file. If the store
+ * does not answer in time, the question stays until the origin is freed.
  */
 #include "origin/object/object_impl.h"
 

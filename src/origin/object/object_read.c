@@ -146,8 +146,8 @@ static int check_version(const struct get *g, const struct head *h)
 	if (!want->tag && want->mtime_ns && h->modified_ns &&
 		h->modified_ns != want->mtime_ns)
 		return -ESTALE;
-	/* S3 always sends that, too. Without one, a store or a proxy between
-	 * has unpacked the object: these are other bytes. */
+	/* S3 always sends a length, too. Without it, a store or a proxy in
+	 * between has unpacked the object, so the bytes are other ones. */
 	if (!has_size && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no size");
 	/* Nothing shows that this is the file: it may be a login page. */
@@ -196,14 +196,12 @@ static int get_head(struct call *c, const struct head *h)
 	struct get *g = t->get;
 	int rc = 0;
 
-	/*
-	 * The other one was faster. libcurl forbids to remove a transfer from
-	 * inside a callback, so the slower one goes here or with the get.
-	 */
+	/* The other try was faster. libcurl forbids removing a transfer inside
+	 * a callback, so the slower try ends here, or with the get. */
 	if (g->winner != NOBODY)
 		return -ECANCELED;
-	/* With S3 it is only metadata of the object; from a web server it means
-	 * that the bytes are encoded. */
+	/* For S3 a Content-Encoding is only metadata of the object. From a web
+	 * server it means that the bytes are encoded. */
 	if (h->encoded && !g->r->s3)
 		rc = refuse_answer(g, -EBADMSG, "it has a Content-Encoding");
 	if (rc == 0)
@@ -244,8 +242,8 @@ static int get_data(struct call *c, const void *data, size_t len)
 		g->next += n;
 		g->read->data(g->read, off, at, n);
 	}
-	/* Stop at a range's end: the server may send on without end. A whole
-	 * file that came in place of a range does end. */
+	/* Stop at the end of a range, because the server may send on without
+	 * end. A whole file that came in place of a range has an end. */
 	return more && call_status(c) == 206 ? -EALREADY : 0;
 }
 

@@ -24,15 +24,12 @@
 #define PAGE_KEYS "1000"
 #define PAGE_TRIES 6u
 #define PAGE_PAUSE_NS (100 * NS_PER_MS)
-/*
- * A store may search long for a page, past many keys that were deleted. This is
- * less than the 30 s after which the attempt at a listing is given up.
- */
+/* A store may take long to find a page behind many deleted keys. This limit is
+ * below the 30 s after which the attempt at a listing is given up. */
 #define PAGE_STALL_S 25u
-/*
- * Pages that one request after the other would not need, because ranges end
- * in the middle of them: so many, and one for so many full ones.
- */
+/* The number of pages that may be spent on splitting: a range ends in the
+ * middle of a page, which costs an extra page. SPARE_FREE are allowed in all,
+ * and one more for SPARE_PAGES full pages. */
 #define SPARE_FREE 48u
 #define SPARE_PAGES 10u
 /* A range is split while each part has so many pages, as far as known. */
@@ -225,8 +222,8 @@ static unsigned parts_left(
 		: (unsigned)(pages / PART_PAGES);
 }
 
-/* Lock held. The range itself keeps what is below the first point; the others
- * are to begin. */
+/* Lock held. Split the rest of the range. The range keeps the keys below the
+ * first point. Returns the new ranges, which have not begun. */
 static struct s3_range *range_split(
 	struct s3_range *x, const struct page_progress *p)
 {

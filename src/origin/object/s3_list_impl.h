@@ -8,8 +8,8 @@
 /* List l->path; deep listings run in parallel. Any thread. */
 void s3_list(struct object_origin *r, struct origin_list *l);
 
-/* List a single key, to learn whether there is any: the status of done() says
- * so; batch() gets no entries. */
+/* List a single key, to learn whether there is any. The status of done() says
+ * whether there is; batch() gets no entries. */
 void s3_probe(struct object_origin *r, struct origin_list *l);
 
 /* Look up one name with one or two requests. Any thread. */
@@ -20,9 +20,9 @@ void s3_stat(struct object_origin *r, struct origin_stat *s);
 char *s3_keys_below(const struct object_origin *r, const char *path);
 
 /*
- * Find points that split the keys after `a` (bytewise), up to `b` or to the end
- * if `b` is NULL; both without the prefix that all keys share. Fills in at most
- * `max` points between them in ascending order and returns their number. `seen`
+ * Find points that split the keys after `a` (bytewise) up to `b`, or up to the
+ * end if `b` is NULL. Both are without the prefix that all keys share. Fills in
+ * at most `max` points in ascending order and returns their number. `seen`
  * records which bytes occur at each of the first places of the keys.
  */
 #define SPLIT_PLACES 64u

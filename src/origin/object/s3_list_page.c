@@ -11,8 +11,8 @@
 #include "common/base/array.h"
 #include "common/base/lock.h"
 
-/* A listing ends after this many pages without a key, or so many without a
- * greater one. */
+/* A listing ends with an error after EMPTY_PAGES pages in a row without a key,
+ * or REPEATED_PAGES in a row without a greater key. */
 #define EMPTY_PAGES 1000u
 #define REPEATED_PAGES 8u
 

@@ -58,10 +58,11 @@ struct page_progress {
 int range_take_page(struct s3_range *x, struct page_progress *p);
 
 /*
- * The server says that more follows but gets no further: the listing would
- * never end. Some servers send pages without keys in between, where many were
- * deleted; one that does not know start-after gets to new ones later. Without
- * an order any key is further.
+ * Does the listing stand still? The server says that more follows, but its
+ * pages get no further, so the listing would never end. Some pages without new
+ * keys are allowed: some servers send pages without keys where many were
+ * deleted, and a server that does not know start-after gets to new keys later.
+ * If the listing is in no order, any key counts as progress.
  */
 bool range_stands_still(struct s3_range *x, const struct page_progress *p);
 

@@ -86,11 +86,9 @@ static unsigned shared_length(const char *a, const char *b)
 	return i;
 }
 
-/*
- * The bytes above `low` and below `high` that keys are likely to have. ASCII
- * only: half a character may not stand in a request. With `beyond` also the
- * one after `low`, to look whether a letter is always the same.
- */
+/* The bytes above `low` and below `high` that keys are likely to have. Only
+ * ASCII, because a request must not have half a character. With `beyond` also
+ * the byte after `low`, to find out whether a letter is always the same. */
 static unsigned candidates(const struct split_seen *seen, unsigned at,
 	unsigned low, unsigned high, bool beyond, char out[128])
 {
