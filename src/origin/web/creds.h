@@ -46,12 +46,14 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	struct error *err);
 void creds_free(struct creds *c); /* NULL is allowed */
 
-/* Copy the current ones. False: they have expired, or the server refused them,
- * and they are being renewed. */
+/* Copy the current credentials. False: they have expired, or the server refused
+ * them, and they are being renewed. */
 bool creds_get(struct creds *c, struct secret *out);
 
-/* The server says that those of `generation` have expired. They are not handed
- * out again unless a renewal brings the same ones. */
+/*
+ * Report that the server says that the credentials of `generation` have
+ * expired. They are not handed out again unless a renewal brings the same ones.
+ */
 void creds_expired(struct creds *c, unsigned generation);
 
 /*

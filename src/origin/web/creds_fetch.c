@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Services that hand out credentials: how they are asked, and those of the
- * container and the instance. Each call blocks its thread, which is the
+ * Services that hand out credentials: how they are asked, and the services of
+ * the container and the instance. Each call blocks its thread, which is the
  * credentials' own, for a few seconds at most. No message repeats what a
  * service sent.
  */

@@ -24,8 +24,8 @@ struct query {
 	time_t ahead_s; /* filled in: the service's clock less ours */
 };
 
-/* Ask a service for credentials; `what` and `advice` are for messages. The end
- * of their life is by our clock. */
+/* Ask a service for credentials; `what` and `advice` are for messages. The time
+ * at which the credentials expire is converted to this machine's clock. */
 int ask_service(struct query *f, const char *what, const char *advice,
 	struct secret *out, struct error *err);
 

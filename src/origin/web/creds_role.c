@@ -16,8 +16,8 @@
 /* AWS accepts five minutes more or less. */
 #define SKEW_S 240
 
-/* The endpoint of this service alone, or of all, or AWS' own for `name`. The
- * caller frees out->path. */
+/* The endpoint: that of this service if the environment names one, or that of
+ * all services, or else AWS' own for `name`. The caller frees out->path. */
 static int find_service(const char *variable, const char *name,
 	const char *region, struct url *out, struct error *err)
 {

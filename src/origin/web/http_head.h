@@ -35,10 +35,8 @@ struct head {
 /* A status line ("HTTP/1.1 206 ...") begins a new answer: clears `h`. */
 void head_line(struct head *h, const char *line, size_t len);
 
-/*
- * The 64-bit tag that stands for an ETag in a version: never 0 for one that
- * is there. Quotes and the mark of a weak one do not count.
- */
+/* The 64-bit tag that stands for an ETag in a version; never 0 for a server's
+ * ETag. Quotes and the mark of a weak ETag do not count. */
 uint64_t etag_tag(const char *etag, size_t len);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of TLS cipher suites. OpenSSL asks for AES-256 before AES-128, and
- * a server without an order of its own does as it is asked. AES-128 takes 0.87
- * of the time, and browsers ask for it first. What the system's configuration
- * of OpenSSL leaves out stays out, as only the order changes.
+ * The order of TLS cipher suites. OpenSSL prefers AES-256 to AES-128, and a
+ * server without an order of its own follows the client's. AES-128 takes 0.87
+ * of the time, and browsers prefer it. Only the order changes: suites that the
+ * system's configuration of OpenSSL leaves out stay out.
  */
 #include "origin/web/web_loop_impl.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The depth falls by half the share of requests that were refused since it last
- * fell: by half if the server refuses all, by a twentieth if it refuses a
- * tenth. A server that refuses what is above its rate refuses a small share
- * once the depth fits, and one that refuses at random is not left idle. The
- * depth grows by the same number of requests in each round trip. A pure state
- * machine.
+ * When the server refuses requests, the depth falls by half of the share of
+ * requests that were refused since it last fell: by half if the server refuses
+ * all, by a twentieth if it refuses a tenth. A server that refuses requests
+ * above its rate refuses only a small share once the depth fits. A server that
+ * refuses requests at random is not left idle. The depth grows by the same
+ * number of requests in each round trip. A pure state machine.
  */
 #include "origin/web/throttle.h"
 

@@ -18,10 +18,8 @@
 #define AGAIN_NS (20 * NS_PER_MS)
 /* An object of an ordinary size comes in one piece. */
 #define BUFFER_BYTES 131072L
-/*
- * With a full depth on a slow link each transfer gets little, so that only
- * next to nothing counts as a stall.
- */
+/* A transfer slower than this stalls. The limit is next to nothing, because at
+ * full depth on a slow link each transfer gets only a little. */
 #define STALL_BYTES_S 1000L
 #define USER_AGENT "refrain/" PACKAGE_VERSION
 
@@ -105,10 +103,10 @@ static bool is_resolved(const struct transfer *t)
 }
 
 /*
- * libcurl is about to start a thread that looks up a name. While the name
- * server is silent, that thread outlives its transfer by far. Each loop starts
- * one in the time that a connection may take; other transfers wait for it, and
- * fail if it does.
+ * libcurl is about to start a thread that looks up a name. If the name server
+ * is silent, that thread outlives its transfer by far. So each loop starts only
+ * one such thread in the time that a connection may take; other transfers wait
+ * for that look-up, and fail if it fails.
  */
 static int look_up(void *state, void *reserved, void *arg)
 {

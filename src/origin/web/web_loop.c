@@ -20,10 +20,10 @@
 /* -- libcurl's wishes ------------------------------------------------------ */
 
 /*
- * Acknowledge what comes next at once. A server that sends headers and body
- * separately, and has not set TCP_NODELAY (radosgw does not by default), sends
- * the body only when the headers are acknowledged, for which the kernel would
- * wait 40 ms. Each request that is sent ends this.
+ * Make the kernel acknowledge the next packets at once. A server that sends
+ * headers and body separately, and has not set TCP_NODELAY (radosgw does not by
+ * default), sends the body only after the headers were acknowledged, and the
+ * kernel would delay that by 40 ms. Sending a request ends this mode.
  */
 static void acknowledge_at_once(curl_socket_t fd)
 {

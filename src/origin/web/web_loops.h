@@ -53,10 +53,8 @@ void loops_free(struct loops *e);
 /* A loop for a new request; the one after the last. Any thread. */
 struct loop *loops_pick(struct loops *e);
 
-/*
- * A loop for a short request: the first that keeps up. One that runs takes one
- * more without being woken. Any thread.
- */
+/* A loop for a short request: the first that is not behind. A running loop
+ * takes one more request without being woken. Any thread. */
 struct loop *loops_pick_running(struct loops *e);
 
 /* The loop's cache of the signing key. Loop thread. */
@@ -87,8 +85,8 @@ struct transfer_ops {
 	int (*head)(struct transfer *t, const struct head *h);
 	/* The body, piece by piece; as head(). */
 	int (*data)(struct transfer *t, const void *data, size_t len);
-	/* There was no answer within the time in which nearly all come. May be
-	 * NULL. */
+	/* No answer came within the time in which nearly all answers come. May
+	 * be NULL. */
 	void (*slow)(struct transfer *t);
 	/* The end: 0 for a complete answer of any code, or -errno. */
 	void (*done)(struct transfer *t, int status);
