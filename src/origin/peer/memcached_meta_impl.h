@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses the first lines of memcached's answers to meta commands, `stats` and
- * `version`. Pure functions; the bytes are not trusted. Private to src/peer.
+ * `version`. Pure functions; the bytes are not trusted. Private to this room.
  */
 #ifndef PEER_MEMCACHED_META_IMPL_H
 #define PEER_MEMCACHED_META_IMPL_H
@@ -41,11 +41,9 @@ struct meta_answer {
 	size_t text_bytes;
 };
 
-/*
- * Parse the first line of `bytes`. Returns its length with its end; 0: it is
- * not complete; -EBADMSG: not of the protocol, or a value longer than
- * value_max.
- */
+/* Parse the first line of `bytes`. Returns its length with its line end; 0 if
+ * the line is not complete; -EBADMSG if it is not of the protocol, or announces
+ * a value longer than value_max. */
 ssize_t meta_parse(const void *bytes, size_t size, uint32_t value_max,
 	struct meta_answer *out);
 

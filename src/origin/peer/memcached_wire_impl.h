@@ -3,7 +3,7 @@
  * One connection to a memcached: requests go out in order, pipelined, and are
  * answered in order. Any error, including a time-out, closes the connection and
  * fails every request on it. Used only by the thread of the peers. Private to
- * src/peer.
+ * this room.
  */
 #ifndef PEER_MEMCACHED_WIRE_IMPL_H
 #define PEER_MEMCACHED_WIRE_IMPL_H
@@ -63,10 +63,8 @@ void wire_shut(struct wire *w, int status);
 bool wire_is_closed(const struct wire *w);
 bool wire_is_open(const struct wire *w); /* connected */
 
-/*
- * Write "COMMAND KEY FLAGS", with `bytes` in its place for ms. The rest of the
- * request is the caller's to set.
- */
+/* Write the line of a request: "COMMAND KEY FLAGS", and for ms the number of
+ * bytes between KEY and FLAGS. The caller sets the rest of the request. */
 void request_line(struct request *q, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

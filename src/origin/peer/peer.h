@@ -43,18 +43,16 @@
 
 struct peers;
 
-/*
- * A unit that a peer gave, to be compared with the origin: are the bytes
- * [off, off + len) of that version of the file those of this hash?
- */
+/* A unit that a peer gave, to be compared with the origin: do the bytes [off,
+ * off + len) of that version of the file have this hash? */
 struct peers_check {
 	char *path;
 	struct file_version version;
 	uint64_t off;  /* in the file */
 	size_t len;    /* 256 KiB at most */
 	uint64_t hash; /* hash64() without seed */
-	/* Set by the one who compares: 1: the same bytes; 0: others; -errno:
-	 * the origin did not answer. */
+	/* Set by the comparison: 1: the bytes are the same; 0: they differ;
+	 * -errno: the origin did not answer. */
 	int result;
 	struct post checked; /* private, these four */
 	struct peers *owner;
@@ -62,8 +60,8 @@ struct peers_check {
 	unsigned proof;
 };
 
-/* Compare, without blocking, and then call peers_checked(), on any thread; not
- * from inside this call. */
+/* Compare the unit without blocking, and then call peers_checked(), on any
+ * thread, but not from inside this call. */
 typedef void peers_check_fn(void *arg, struct peers_check *c);
 
 /* The comparison has ended; `result` is set. Frees it. */
@@ -85,10 +83,9 @@ struct peers_config {
 	/* Mixed into every checksum; the same on all hosts. May be empty. */
 	const void *secret;
 	size_t secret_bytes;
-	/*
-	 * Names the dataset in the engine; the same on all hosts that mount
-	 * it. NULL: only watch the servers; peers_provider() must not be used.
-	 */
+	/* The name of the dataset in the engine; the same on all hosts that
+	 * mount it. NULL: only watch the servers; peers_provider() must not be
+	 * used. */
 	const char *dataset;
 	/* Compares units with the origin before they are used. Required with a
 	 * dataset. */
@@ -144,8 +141,8 @@ enum peer_match {
 
 #define PEER_REASON_MAX 240u
 
-/* A copy of what is known of one host. Counts are of this client alone and
- * since its start; use, capacity and evictions are the server's, at most a few
+/* A copy of what is known of one host. Counts are those of this client since
+ * its start. Use, capacity and evictions are the server's: at most a few
  * seconds old, and 0 before the first connection. */
 struct peer_status {
 	char host[PEER_NAME_MAX + 1]; /* as in the list */
@@ -188,10 +185,8 @@ bool peers_can_hold(struct peers *p, uint64_t bytes);
  */
 bool peers_settle(struct peers *p, uint64_t timeout_ns);
 
-/*
- * Do the peers hold another dataset under the name of this one, and nothing of
- * this one by other mounts? Then they are not used.
- */
+/* Do the peers hold another dataset under the name of this one, and no units of
+ * this dataset from other mounts? Then the peers are not used. */
 bool peers_differ(const struct peers *p);
 
 /*
@@ -205,10 +200,8 @@ void peers_set_manifest(struct peers *p, struct hash128 digest);
 /* -- Pure functions, for tests, `refrain peers` and simulations -------------
  */
 
-/*
- * The owner of an item among n hosts: the one of highest random weight. A host
- * that joins or leaves moves its own share of the items and nothing else.
- */
+/* The owner of an item among n hosts: the host with the highest random weight.
+ * When a host joins or leaves, only the items that it owns move. */
 size_t peer_owner(
 	const uint64_t *peer_host_hash, size_t n, struct hash128 item);
 

@@ -2,7 +2,7 @@
 /*
  * The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
  * unix socket. A thread looks names up, because that can block; numbers and
- * paths need no lookup. Private to src/peer.
+ * paths need no lookup. Private to this room.
  */
 #ifndef PEER_ADDRESS_IMPL_H
 #define PEER_ADDRESS_IMPL_H
@@ -21,10 +21,8 @@ int address_new(struct address **out, const char *host);
 /* NULL is allowed. A lookup that is going on ends by itself. */
 void address_free(struct address *a);
 
-/*
- * The address, lent until the next call. -EAGAIN: it is being looked up; ask
- * again. Other -errno: it was not found; the next call looks again.
- */
+/* The address, lent until the next call. -EAGAIN: the look-up is not over; ask
+ * again. Other -errno: the look-up failed; the next call starts another. */
 int address_get(
 	struct address *a, const struct sockaddr **addr, socklen_t *len);
 

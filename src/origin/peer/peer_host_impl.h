@@ -9,12 +9,12 @@
  *     |   +-- no answer: DOWN         +----- it answers a probe ----------+
  *     +-- settings are wrong: REFUSED, probed like DOWN
  *
- * After a time-out a host that answers is on trial: it is asked for one unit at
- * a time until one comes in time. So a link that works but is too slow delays
- * an occasional read, not all of them.
+ * After a time-out, a host that answers again is on trial: it is asked for one
+ * unit at a time until a unit comes in time. So a link that works but is too
+ * slow delays an occasional read, not all of them.
  *
  * Used only by the thread of the peers, except host_status() and the counts.
- * Private to src/peer.
+ * Private to this room.
  */
 #ifndef PEER_HOST_IMPL_H
 #define PEER_HOST_IMPL_H

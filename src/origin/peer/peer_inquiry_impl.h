@@ -2,7 +2,7 @@
 /*
  * Asks a server for its settings, its use, the digest of its host's manifest,
  * and a mark of its host's secret. The thread of the peers. Private to
- * src/peer.
+ * this room.
  */
 #ifndef PEER_INQUIRY_IMPL_H
 #define PEER_INQUIRY_IMPL_H
@@ -15,8 +15,8 @@ struct inquiry {
 	struct hash128 dataset; /* set once, as all up to told() */
 	bool named;		/* there is a dataset */
 	uint64_t secret_mark;
-	/* The server has answered all that was asked of it; `s` is up to date.
-	 * Not called if the connection is lost. */
+	/* Called when the server has answered all questions and `s` is up to
+	 * date. Not called if the connection is lost. */
 	void (*told)(struct inquiry *i, uint64_t now_ns);
 	struct server server;
 	enum peer_match manifest, secret;

@@ -3,9 +3,10 @@
  * Leases decide which host fetches an item from the origin. A lease is a key of
  * its own in the owner's server. The server creates it for the first host that
  * asks, the winner. The winner changes its value regularly (a *beat*) until
- * nothing more of the item is in flight; the others check that it beats. If the
- * server had no memory for the item, the lease stays for a while and says so.
- * Used by the thread of the peers. Private to src/peer.
+ * nothing more of the item is in flight; the other hosts check that the value
+ * changes. If the server had no memory for the item, the lease stays for a
+ * while, with a value that says so. Used by the thread of the peers. Private to
+ * this room.
  */
 #ifndef PEER_LEASE_IMPL_H
 #define PEER_LEASE_IMPL_H

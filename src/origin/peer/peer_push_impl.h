@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends units to their owners. Used by the thread of the peers. Private to
- * src/peer. */
+ * this room. */
 #ifndef PEER_PUSH_IMPL_H
 #define PEER_PUSH_IMPL_H
 

@@ -14,9 +14,9 @@
  *
  * A read ends with an error if its owner does not answer in time, or if it
  * waits for a lease that does not beat, or for a comparison that takes too
- * long. A server that delivers something gets more time. If a reader waits,
- * only a fast server does, because then our own requests cause the delay. Used
- * by the thread of the peers. Private to src/peer.
+ * long. A server that delivers something gets more time. While a reader waits,
+ * only a fast server gets more time, because with a fast server the delay comes
+ * from our own requests. Used by the thread of the peers. Private to this room.
  */
 #ifndef PEER_READ_IMPL_H
 #define PEER_READ_IMPL_H
@@ -74,10 +74,8 @@ struct reading {
 
 /* Before it comes on the list. */
 void reading_begin(struct reading *g, uint64_t now_ns);
-/*
- * Go on with all of them. Those that are done leave the list and go to `ended`;
- * answers that still come for them are dropped.
- */
+/* Continue all reads. Reads that are done move to `ended`; answers that still
+ * come for them are dropped. */
 void reads_step(struct reads *all, struct list *ended, uint64_t now_ns);
 
 #endif

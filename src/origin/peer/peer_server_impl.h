@@ -2,7 +2,7 @@
 /*
  * Parses a server's answers to `version`, `stats settings` and `stats`, and
  * decides whether it can be trusted never to drop an item. Pure functions.
- * Private to src/peer.
+ * Private to this room.
  */
 #ifndef PEER_SERVER_IMPL_H
 #define PEER_SERVER_IMPL_H

@@ -10,9 +10,9 @@
  *    |  one differs                             |  one differs
  *    +---------------> FOREIGN <----------------+
  *
- * A unit that was found to be the same is used whatever its writer's state.
- * This mount trusts itself. Used by the thread of the peers. Private to
- * src/peer.
+ * A unit that was found to be the same as the origin's is used, whatever its
+ * writer's state. This mount trusts itself. Used by the thread of the peers.
+ * Private to this room.
  */
 #ifndef PEER_TRUST_IMPL_H
 #define PEER_TRUST_IMPL_H
@@ -33,8 +33,8 @@ enum trust {
 
 struct trusts;
 
-/* `owner` is handed to each check. NULL, with a message: no memory, or no
- * random numbers. */
+/* `owner` is handed to each check. Returns NULL, with a message, if there is no
+ * memory or there are no random numbers. */
 struct trusts *trusts_new(const struct peers_config *config,
 	struct peers *owner, uint64_t now_ns, struct error *err);
 void trusts_free(struct trusts *t); /* NULL is allowed */
@@ -42,8 +42,8 @@ void trusts_free(struct trusts *t); /* NULL is allowed */
 /* The id of this mount. */
 uint64_t trusts_own(const struct trusts *t);
 
-/* May this unit, whose checksum is right, be used? Has it compared if that is
- * useful. */
+/* May this unit, whose checksum is right, be used? Starts a comparison of the
+ * unit if that is useful. */
 enum trust trusts_unit(struct trusts *t, const struct unit *u,
 	const struct provider_item *item, const void *content, uint64_t now_ns);
 /* Changes whenever a comparison of one of the writer's units has ended. */
@@ -51,11 +51,9 @@ unsigned trusts_news(const struct trusts *t, uint64_t writer);
 /* A comparison has ended; frees it. */
 void trusts_checked(struct trusts *t, struct peers_check *c, uint64_t now_ns);
 
-/*
- * Are the peers asked, and given units? Not if there are units of another
- * dataset, and none of this one by other mounts. Then one read in 64 still asks
- * them.
- */
+/* May the peers be asked, and may they be given units? Not if they hold units
+ * of another dataset, and none of this dataset from other mounts. Even then,
+ * one read in 64 still asks them. */
 bool trusts_may_read(struct trusts *t);
 bool trusts_may_push(const struct trusts *t);
 /* Is any writer known to have another dataset? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keys and values in the engine; doc/formats.md describes them. Pure
- * functions. Private to src/peer.
+ * functions. Private to this room.
  */
 #ifndef PEER_UNIT_IMPL_H
 #define PEER_UNIT_IMPL_H

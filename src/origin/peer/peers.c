@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The hosts of the partitioned cache and the thread that talks to them. Others
- * post reads, pushes and ends of leases to its loop.
- */
+/* The hosts of the partitioned cache and the thread that talks to them. Other
+ * threads post reads, pushes and ends of leases to its loop. */
 #include "origin/peer/peer.h"
 
 #include <errno.h>
@@ -113,8 +111,8 @@ static void peers_read(struct provider *s, struct provider_read *r)
 	loop_post(&p->loop, &g->begin);
 }
 
-/* The thread is not woken: with reads or leases it looks every PEERS_TICK_NS.
- */
+/* The peers' thread is not woken: while there are reads or leases, it looks
+ * every PEERS_TICK_NS. */
 static void peers_abandon(struct provider *s, struct provider_read *r)
 {
 	struct peers *p =
@@ -202,8 +200,9 @@ static void peers_forget_leases(struct post *post)
 	leases_forget(CONTAINER_OF(post, struct peers, lost_end)->leases);
 }
 
-/* The thread is not woken, as above: the caller holds a lock. Without a lease
- * the end of an item means nothing. */
+/* The peers' thread is not woken, because the caller holds a lock. The end of
+ * an item matters only if there is a lease, and then the thread looks every
+ * PEERS_TICK_NS. */
 static void peers_ended(struct provider *s, const struct provider_item *item)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, provider);
