@@ -98,9 +98,11 @@ struct origin_stat {
 struct origin_list {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
-	/* Set by the caller, for origins that list recursively: list all files
-	 * below the path, by names relative to it that contain slashes. A
-	 * directory is listed only if the origin has a mark of it. */
+	/*
+	 * Set by the caller, for origins that list recursively: list all files
+	 * below the path. Their names are relative to the path and contain
+	 * slashes. A directory is listed only if the origin has a mark for it.
+	 */
 	bool deep;
 	void (*batch)(struct origin_list *l, const struct file_entry *entries,
 		size_t n);
@@ -131,16 +133,16 @@ struct origin_traits {
 	size_t request_bytes;
 	/* The number of reads in flight above which it gets no faster. */
 	unsigned depth;
-	/* Reads in flight with which the search for the best number of them
+	/* The number of reads in flight at which the search for the best number
 	 * begins; 0: a few. */
 	unsigned depth_first;
 	/* The default size of the items of large files. */
 	uint64_t chunk_bytes;
-	/* Reads in flight may hold this part of the memory for items that come,
-	 * 1 / share of it; 0: as much as there is. */
+	/* Reads in flight may hold 1 / memory_share of the memory for items
+	 * that arrive; 0: all of it. */
 	unsigned memory_share;
-	/* A request costs more than many bytes: ask for all of an item that
-	 * will be kept, in requests of request_bytes. */
+	/* A request costs more than many bytes do. So, for an item that will be
+	 * kept, ask for all of it, in requests of request_bytes. */
 	bool asks_whole;
 	/* A listing can cover everything below its path at once. */
 	bool lists_recursively;
@@ -234,11 +236,9 @@ static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 	o->ops->abandon(o, r);
 }
 
-/*
- * Set `why` to the reason of the last failure and what to do, if the status was
- * chosen for the caller's decisions and strerror() would mislead people. False:
- * it has no better words. Waits for nothing.
- */
+/* Set `why` to the reason of the last failure and what to do about it, if the
+ * status was chosen for the caller's decisions and the text of strerror() would
+ * mislead. Returns false if the origin has no better words. Does not block. */
 static inline bool origin_explain(
 	struct origin *o, int status, struct error *why)
 {
@@ -263,9 +263,12 @@ static inline bool origin_free(struct origin *o)
  * it. Returns -errno, with advice in err: -ENOENT, -ENOTDIR, -EACCES. */
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
-/* The same for a directory that hangs every access. It is not accessed here but
- * by each request, and becomes the source when it first answers. Until then
- * every answer is -EIO. `dir` is absolute and contains no links. */
+/*
+ * The same for a directory on which every access hangs. This call does not
+ * access the directory; each request does. It becomes the source when it first
+ * answers, and every answer before that is -EIO. `dir` is absolute and contains
+ * no links.
+ */
 int origin_posix_new_later(
 	struct origin **out, const char *dir, struct error *err);
 
@@ -310,8 +313,10 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 
 /* Does the source answer? Times are those of clock_now_ns(). */
 struct origin_health {
-	/* Start of the last request that it answered without an error. Names
-	 * and listings do not count while reads fail. 0: none. */
+	/*
+	 * When the last request that got an answer without an error was
+	 * started. Names and listings do not count while reads fail. 0: none.
+	 */
 	uint64_t answered_ns;
 	uint64_t silent_ns; /* since it sent anything, while requests wait */
 	unsigned waiting;   /* requests without an answer */

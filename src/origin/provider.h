@@ -36,11 +36,12 @@ struct provider_item {
 /*
  * Bytes [off, off + len) of an item. data() is called with bytes as they come:
  * whole pages (4 KiB; the item's last may be short) of this version, verified,
- * in any order and each once; they are lent for the call, and `off` is in the
- * item. What came before done() is kept whatever its status. status: 0: all of
- * them came; -ENOENT: the provider does not have the rest; -ESTALE: it has
- * another version; -ECANCELED: by abandon(); any other -errno: it failed. The
- * cache asks the next provider for missing bytes.
+ * in any order, each page once. They are lent for the call, and `off` counts
+ * from the item's start. Bytes that came before done() are kept, whatever the
+ * status. status: 0: all bytes came; -ENOENT: the provider does not have the
+ * rest; -ESTALE: it has another version; -ECANCELED: the read was abandoned;
+ * any other -errno: the read failed. The cache asks the next provider for
+ * missing bytes.
  */
 struct provider_read {
 	struct provider_item item;
@@ -54,11 +55,9 @@ struct provider_read {
 	void *priv; /* the provider's */
 };
 
-/*
- * One unit of an item for a provider to keep. The data are lent until done().
- * status: 0: it keeps it; -ENOSPC: it has no room for it; any other -errno: it
- * failed.
- */
+/* One unit of an item for a provider to keep. The data are lent until done().
+ * status: 0: the provider keeps the unit; -ENOSPC: it has no room for the unit;
+ * any other -errno: the push failed. */
 struct provider_push {
 	struct provider_item item;
 	uint64_t off; /* in the item: a multiple of unit_bytes */
@@ -71,16 +70,17 @@ struct provider_push {
 struct provider_ops {
 	void (*read)(struct provider *s, struct provider_read *r);
 	/* Give up on a read: done() comes soon, unless it has come or is being
-	 * called; never from inside this call, which data() may make. */
+	 * called. It is never called from inside abandon(). data() may call
+	 * abandon(). */
 	void (*abandon)(struct provider *s, struct provider_read *r);
 	/* NULL if the provider accepts no writes. done() is called within about
 	 * a second. */
 	void (*push)(struct provider *s, struct provider_push *p);
 	/*
-	 * May be NULL. After a read that was not answered in full: now nothing
-	 * more of the item is on its way from the origin, and all pushes of it
-	 * are done. Called once, and again after later such reads. Locks of the
-	 * caller are held; it does not call back.
+	 * May be NULL. Called once after a read that was not answered in full,
+	 * when nothing more of the item is on its way from the origin and all
+	 * pushes of it are done; and again after later such reads. The caller
+	 * holds locks; ended() does not call back.
 	 */
 	void (*ended)(struct provider *s, const struct provider_item *item);
 };
@@ -98,10 +98,8 @@ struct provider_traits {
 struct provider {
 	const struct provider_ops *ops;
 	struct provider_traits traits; /* set once */
-	/*
-	 * The tiers keep no item that the provider keeps: only those that it
-	 * refused with -ENOSPC when they were pushed. Any thread, relaxed.
-	 */
+	/* If set, the tiers keep only items that the provider refused with
+	 * -ENOSPC when they were pushed. Any thread, relaxed. */
 	_Atomic bool instead_of_tiers;
 };
 
