@@ -38,8 +38,8 @@ static inline size_t array_room_bytes(const struct array *a)
 	return a->room;
 }
 
-/* An array of memory from malloc(), or of memory that belongs to somebody else,
- * if it neither grows nor is released. */
+/* An array over existing memory, which comes from malloc(). If the array
+ * neither grows nor is released, the memory may belong to somebody else. */
 static inline struct array array_of(void *data, size_t bytes)
 {
 	return (struct array){data, bytes, bytes};
@@ -68,7 +68,7 @@ void array_trim(struct array *a);
 /*
  * For arrays with a type and a count of their own, which begin as NULL with a
  * room of 0: make room for element n and those before it. The array may move.
- * Returns 0, or -ENOMEM, and then it is as it was. The pointer is an lvalue,
+ * Returns 0; on -ENOMEM the array stays as it was. The pointer is an lvalue,
  * `room` a size_t *.
  */
 #define ARRAY_ROOM(pointer, n, room)                                           \

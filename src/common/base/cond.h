@@ -34,10 +34,9 @@ static inline bool cond_wait_until(
 	return pthread_cond_timedwait(cond, mutex, &ts) == 0;
 }
 
-/*
- * Mutex held, which guards the count: wait up to a second until it is 0, of
- * which the condition tells. Returns whether it is.
- */
+/* Wait up to a second until the count is 0. The caller holds the mutex, which
+ * guards the count; the condition is signalled when the count falls to 0.
+ * Returns whether the count is 0. */
 static inline bool cond_wait_zero(
 	pthread_cond_t *cond, pthread_mutex_t *mutex, const unsigned *count)
 {

@@ -64,9 +64,10 @@ typedef void json_value_fn(
 int json_walk(const char *text, size_t len, json_value_fn *fn, void *arg);
 
 /*
- * The value of a key, of the first in the fewest objects, in either case: SSO
- * writes accessKeyId, all others AccessKeyId. "" if there is none or it is too
- * long. -EBADMSG as above.
+ * Find the value of a key, whichever case its letters have: SSO writes
+ * accessKeyId, all others AccessKeyId. If several objects have the key, the one
+ * that the fewest objects surround counts, and the first of those. Values that
+ * are too long do not count. `out` is "" if there is none. -EBADMSG as above.
  */
 int json_find(
 	const char *text, size_t len, const char *key, char *out, size_t size);

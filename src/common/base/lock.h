@@ -61,10 +61,9 @@ enum lock_name {
 
 #if defined(CHECK_LOCKS) && defined(__GLIBC__)
 
-/*
- * The row of a lock is in a member of it that glibc does not use: __spins
- * belongs to adaptive mutexes, __pad2 to no kind of read-write lock.
- */
+/* The row of a lock is stored in a member of the POSIX lock that glibc does not
+ * use for it: __spins belongs to adaptive mutexes, __pad2 to no kind of
+ * read-write lock. */
 #define LOCK_INIT(name)                                                        \
 	{                                                                      \
 		.__data = {.__spins = (name) }                                 \

@@ -42,8 +42,8 @@ struct loop {
 	_Atomic unsigned posted; /* relaxed: length of `posts` */
 };
 
-/* A descriptor has one of these events: EPOLLIN and so on. `data` is that of
- * loop_watch(). */
+/* Called when a descriptor has one of the events that it is watched for:
+ * EPOLLIN and so on. `data` is the argument of loop_watch(). */
 typedef void loop_ready_fn(struct loop *l, uint64_t data, uint32_t events);
 
 /* No time to wait until. */
@@ -52,16 +52,17 @@ typedef void loop_ready_fn(struct loop *l, uint64_t data, uint32_t events);
 /* -errno. Needs loop_release() in any case. */
 int loop_init(struct loop *l);
 
-/* Its thread has ended, or was never started. Descriptors that are watched
- * belong to their owners. */
+/* Release a loop whose thread has ended or was never started. Watched
+ * descriptors stay open; their owners close them. */
 void loop_release(struct loop *l);
 
 /* -- The thread ------------------------------------------------------------ */
 
 /*
- * Watch a descriptor for these events from now on, in place of others. A
- * descriptor that is closed leaves by itself, unless another process has a copy
- * of it. `data` may be all but UINT64_MAX. -errno: it is watched as before.
+ * Watch a descriptor for these events from now on, in place of those that it
+ * was watched for before. Closing a descriptor ends this, unless another
+ * process has a copy of it. `data` may have any value but UINT64_MAX. On -errno
+ * nothing has changed.
  */
 int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data);
 void loop_unwatch(struct loop *l, int fd);

@@ -12,9 +12,10 @@
 #define NAME_MEMORY_BYTES 122u
 
 /*
- * The names' part of the memory of this machine or control group: a quarter,
- * because the record of changes may take as much, or what 20 million names
- * need, if that is more and half of the rest. Opens a handful of files: not for
+ * The memory that names may take. It is a quarter of the memory of this machine
+ * or control group, because the record of changes may take as much. If 20
+ * million names need more than that, it is their need, but at most half of what
+ * the record and the rest of a mount leave. Opens a handful of files: not for
  * hot paths.
  */
 uint64_t names_memory_bytes(void);

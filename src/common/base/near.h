@@ -14,15 +14,15 @@ struct near {
 };
 
 /*
- * Compare a known name. It becomes `best` if fewer letters of it are wrong,
- * missing, added or swapped with the next one than of the names before, and at
- * most a third of the letters typed, or 2 if that is more (1 of 3 letters). '_'
- * and '-' are the same.
+ * Compare a known name with the given one. The name becomes `best` if fewer of
+ * its letters are wrong, missing, added or swapped with the next one than of
+ * any name before. At most a third of the letters typed may be wrong, or 2 if
+ * that is more, but only 1 of up to 3 letters. '_' and '-' are the same.
  */
 void near_try(struct near *near, const char *name);
 
-/* For messages: " (did you mean BEFOREbest?)" into `text`, or "". Returns
- * `text`. */
+/* Write " (did you mean BEFOREbest?)" to `text`, or "" if there is no such
+ * name. Returns `text`. */
 #define NEAR_TEXT_MAX 64
 const char *near_text(
 	const struct near *near, const char *before, char text[NEAR_TEXT_MAX]);

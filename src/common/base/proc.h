@@ -9,8 +9,8 @@
 /* The state as a letter of proc(5): 'T' is stopped, 'Z' dead; 0: unknown. */
 char proc_state(pid_t pid);
 
-/* When it began, in clock ticks since boot; 0: unknown. With its number this
- * names a process for as long as the machine is up. */
+/* When the process began, in clock ticks since boot; 0: unknown. The pid and
+ * this number together identify a process for as long as the machine is up. */
 uint64_t proc_born(pid_t pid);
 
 /* The process that a thread belongs to; 0: unknown. */

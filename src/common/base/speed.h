@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How fast an origin answers while it is kept busy: while at least `depth`
- * requests are out or queued. A row of such moments is a run.
+ * requests are out or queued. A *run* is a period in which that holds.
  *
  * The answers of a distant origin come in groups. So a measurement begins at
  * one answer and ends `depth` answers later: at its beginning `depth` requests

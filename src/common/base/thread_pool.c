@@ -39,8 +39,10 @@ struct thread_pool {
 struct thread_pool_worker {
 	struct list node; /* lock: in `idle` */
 	sem_t wake;
-	/* While idle: set by the thread that takes it from `idle`, before
-	 * `wake`. Else its own. */
+	/*
+	 * While the thread is idle, the thread that takes it from `idle` sets
+	 * this, before `wake`. At other times only the thread itself uses it.
+	 */
 	struct thread_job *next;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous file operations: one thread that owns an io_uring, or a pool of
- * threads with the plain system calls where io_uring is forbidden or disabled.
- * Nobody else includes liburing. Any thread starts operations; done() runs on
- * a thread of the ring, once an operation, and must not block.
+ * Asynchronous file operations: one thread that owns an io_uring, or a thread
+ * pool with the plain system calls where io_uring is forbidden or disabled. No
+ * other part includes liburing. Any thread starts operations; done() runs on a
+ * thread of the ring, once an operation, and must not block.
  */
 #ifndef BASE_URING_H
 #define BASE_URING_H
@@ -69,15 +69,13 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads);
  */
 int uring_new_threads(struct uring **out, unsigned threads);
 
-/* The pool of these threads, for jobs that belong to an operation; NULL if
- * there is a ring. */
+/* The thread pool that takes the ring's place, for jobs that belong to an
+ * operation; NULL if there is a ring. */
 struct thread_pool *uring_pool(struct uring *u);
 
-/*
- * res: a descriptor. With O_NOFOLLOW this works like beneath_open(), but does
- * not check the path. Without it, it works like openat() and follows symbolic
- * links anywhere.
- */
+/* `res` in done() is a descriptor. With O_NOFOLLOW this works like
+ * beneath_open(), but does not check the path. Without O_NOFOLLOW it works like
+ * openat() and follows symbolic links anywhere. */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags);
 

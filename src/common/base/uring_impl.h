@@ -30,8 +30,9 @@ struct uring {
 	struct list queue;	/* lock */
 	struct list cancels;	/* lock: ops in flight */
 	bool woken;		/* lock: an eventfd write is on its way */
-	/* Threads that are to write to wake_fd: incremented with the lock,
-	 * decremented (release) without; uring_free() waits (acquire). */
+	/* The number of threads that are about to write to wake_fd. Incremented
+	 * with the lock, decremented (release) without; uring_free() waits for
+	 * 0 (acquire). */
 	_Atomic unsigned wakers;
 	bool stop, ended; /* lock */
 };

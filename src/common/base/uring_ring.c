@@ -43,10 +43,10 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 }
 
 /*
- * If a name is in the kernel's cache, the rest of an open is done by the ring's
- * thread at once, which saves two hand-overs. On FUSE this would wait for the
- * server. So an open that crosses to another file system, which first ends with
- * -EXDEV, goes to the kernel's threads.
+ * If a name is in the kernel's cache, the ring's thread does the rest of an
+ * open at once, which saves two hand-overs. On FUSE the thread would then wait
+ * for the server. So an open that crosses to another file system, which first
+ * ends with -EXDEV, goes to the kernel's threads.
  */
 static void ring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {

@@ -21,19 +21,20 @@
 const char *socket_runtime_dir(struct stat *st);
 
 /*
- * Create the directory with mode 0700, or check that it belongs to this user
- * and has none of the `forbidden` bits in its mode: -EPERM. In /tmp its name
- * may be a link that somebody else made: -ENOTDIR. Otherwise -errno, or its
- * descriptor.
+ * Create the directory with mode 0700, or check an existing one. Returns its
+ * descriptor; -EPERM if it belongs to another user or its mode has one of the
+ * `forbidden` bits; -ENOTDIR if its name is a link, which another user may have
+ * made in /tmp; or another -errno.
  */
 int socket_open_dir(const char *dir, mode_t forbidden);
 
-/* Connect to SOCK_STREAM or SOCK_SEQPACKET at a path. The descriptor, which is
- * non-blocking, or -errno. */
+/* Connect to SOCK_STREAM or SOCK_SEQPACKET at a path. Returns a non-blocking
+ * descriptor, or -errno. */
 int socket_connect(const char *path, int type);
 
-/* Listen with a non-blocking socket of that mode, and of that group unless it
- * is -1. The descriptor, or -errno; the path may exist then. */
+/* Listen at a path with a non-blocking socket of this mode, and of this group
+ * unless it is -1. Returns the descriptor, or -errno; the path may exist even
+ * after a failure. */
 int socket_listen(const char *path, int type, mode_t mode, gid_t group);
 
 /* The process at the other end; false if it is not known. */

@@ -25,10 +25,9 @@ struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes,
 	uint64_t size_bytes);
 
-/*
- * The inode number of one version of a file: 64 bits of the key of the whole
- * file, never 0 or 1. Directories pass a zero version and so keep theirs.
- */
+/* The inode number of one version of a file: 64 bits of the key of the whole
+ * file, never 0 or 1. A directory passes a version of zeros, so its number
+ * never changes. */
 uint64_t key_inode(struct hash128 dataset, struct hash128 path,
 	struct file_version version);
 

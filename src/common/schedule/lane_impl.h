@@ -92,10 +92,9 @@ bool tick_known(const struct schedule *s, uint64_t u);
 /* Slots before tick u, which must be known. */
 uint64_t slots_before(const struct schedule *s, uint64_t u);
 
-/*
- * The tick that has slot x, and which of its slots. The end of the run for
- * one slot too many; -ERANGE for more, and for what is forgotten.
- */
+/* Find the tick that has slot x, and the index of the slot in that tick. The
+ * slot after the last one gives the end of the run. -ERANGE for later slots,
+ * and for slots of forgotten segments. */
 int slot_find(
 	const struct schedule *s, uint64_t x, uint64_t *tick, uint32_t *offset);
 

@@ -153,19 +153,15 @@ uint64_t schedule_spread(const struct schedule *s);
 
 /* --- the stream --- */
 
-/*
- * A place in the stream. Its own thread's; stays valid when an echo change is
- * appended at its step or later.
- */
+/* A reader of the stream. One thread uses it. It stays valid when an echo
+ * change is appended at its step or later. */
 struct schedule_cursor {
 	uint64_t step, tick;
 	uint32_t offset; /* slots of the tick that are done */
 };
 
-/*
- * Before batch `step`; O(log). -ERANGE before what is kept (see
- * schedule_change()) or more than one past the last step.
- */
+/* Move the cursor to before batch `step`; O(log). -ERANGE if that is before
+ * what is kept (see schedule_change()) or more than one past the last step. */
 int schedule_seek(const struct schedule *s, struct schedule_cursor *cursor,
 	uint64_t step);
 
@@ -179,9 +175,10 @@ uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 /* --- fresh examples in order: reading, decoding and the prefetch plan --- */
 
 /*
- * The slot of the first serving of f, as in schedule_next(), and `need_by`,
- * the step whose batch has it. -ERANGE from the last fresh example on. With
- * drop_last, need_by may be the end of the run: no batch has it.
+ * Find the slot of the first serving of f, as in schedule_next(), and
+ * `need_by`, the step whose batch has that serving. -ERANGE if f is above the
+ * last fresh example. With drop_last, need_by may be the end of the run: no
+ * batch has f.
  */
 int schedule_fresh(const struct schedule *s, uint64_t f,
 	struct schedule_slot *slot, uint64_t *need_by);
@@ -229,10 +226,9 @@ uint64_t schedule_epoch_end_all(const struct schedule *s, uint64_t epoch);
 int schedule_change(
 	struct schedule *s, uint64_t step, struct schedule_echo echo);
 
-/*
- * The first f with the factor of the newest change (0 if there was none): the
- * step where the change begins is schedule_fresh()'s need_by of it.
- */
+/* The first fresh number with the factor of the newest change; 0 if there was
+ * no change. schedule_fresh() of it returns, as need_by, the step where the
+ * change begins. */
 uint64_t schedule_change_begins(const struct schedule *s);
 
 /* The factor for units that are decoded in or after the batch of `step`. */
@@ -242,10 +238,9 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
 
 struct schedule_restored {
 	uint64_t step; /* the next batch */
-	/*
-	 * Servings that all old ranks still owed, the schedule of each being
-	 * that of the state; a short last batch of SCHEDULE_BATCH as a whole.
-	 */
+	/* Servings that the old ranks together still owed, if the schedule of
+	 * each was that of the state. A short last batch of SCHEDULE_BATCH
+	 * counts as a whole one. */
 	uint64_t echoes_dropped;
 };
 
@@ -271,11 +266,9 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 
 /* --- figures --- */
 
-/*
- * Ramp, drain and pool are exact for one echo factor and a run with more fresh
- * units than lie between the servings of one; after changes they are those of
- * the newest.
- */
+/* Ramp, drain and pool are exact if there is one echo factor and the run has
+ * more fresh units than lie between the servings of one unit. After changes
+ * they are those of the newest factor. */
 struct schedule_facts {
 	uint64_t window;	/* examples */
 	uint64_t fresh;		/* examples of this rank from here to the end */

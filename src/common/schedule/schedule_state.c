@@ -201,8 +201,8 @@ static const char *const share_words[] = {
 
 static const char *const last_words[] = {"short", "drop"};
 
-/* Name the first option that differs. `now` has its defaults filled in. How
- * many epochs the run has is another matter. */
+/* Name the first option that differs. `now` has its defaults filled in. The
+ * number of epochs may differ; it is not compared here. */
 static int compare_configs(const struct schedule_config *old,
 	const struct schedule_config *now, struct error *err)
 {
@@ -323,9 +323,10 @@ static uint64_t consumed(
 	uint64_t each = min_u64(units * s->unit_examples, s->fresh);
 
 	/*
-	 * Ranks differ in nothing before the tick `units_common`. Whoever has
-	 * a unit for that one has served it in its first slot, and then all
-	 * have had all that they were to have.
+	 * Ranks do not differ before the tick `units_common`. A rank that has a
+	 * unit in that tick serves it in the first slot of the tick. Once that
+	 * slot was served, all ranks have had all examples that they were to
+	 * have.
 	 */
 	if (s->c.share != SCHEDULE_EQUAL && !whole_only &&
 		(c->tick > s->units_common ||
@@ -354,9 +355,9 @@ static int restore_elsewhere(struct schedule *s,
 }
 
 /*
- * Compare the run with one of another number of epochs. Returns 1 if both have
- * served the same until the saved step, which is so before the last fresh
- * example of either if echoes are spread equally wide. Returns 0 if they
+ * Compare the run with one of another number of epochs. Returns 1 if both runs
+ * have served the same until the saved step. That holds before the last fresh
+ * example of either run, if echoes are spread equally wide. Returns 0 if they
  * differ: the run then goes on after the fresh examples that were served, as
  * with another number of ranks. Returns -EINVAL if the new run would have ended
  * before. All ranks get the same result, because they do not differ before the
