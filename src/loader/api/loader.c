@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls: checks, copies of structs of the size that the caller
- * knows, and messages. A source of batches answers them. Any thread of the
- * user.
+ * The public calls of the library. They check their arguments, copy structs in
+ * the size that the caller was compiled with, and keep messages; a batch source
+ * does the rest. Called by any thread of the user.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static int missing(const struct refrain_loader *l, const char *what)
 	return error_set(err, -EINVAL, "%s must not be NULL", what);
 }
 
-/* May the source be asked? Returns -EINVAL for NULL, -ECHILD after a fork, or
- * -ENOSYS if it only gives batches. */
+/* May a question be passed on to the source? Returns -EINVAL if the loader is
+ * NULL, -ECHILD after a fork, or -ENOSYS if the source only gives batches. */
 static int ask(const struct refrain_loader *l)
 {
 	if (!l)
@@ -73,7 +73,7 @@ int loader_over(struct refrain_loader **out, struct batch_source *source)
 	return 0;
 }
 
-/* A shorter struct has no share. */
+/* The struct of an older program may be too short to have a share. */
 static int open_shared(struct batch_source **out,
 	const struct refrain_config *config, struct error *err)
 {
@@ -119,9 +119,8 @@ int refrain_close(struct refrain_loader *l)
 	if (!l || OBJECT(refrain_loader, l)->pid != getpid())
 		return 0;
 	rc = batch_close(l->source);
-	/*
-	 * Calls that hang are left behind, with all memory that they may use.
-	 */
+	/* If closing fails, hanging calls may still use the loader, so it is
+	 * not freed. */
 	if (rc < 0)
 		return rc;
 	MAGIC_END(l);
@@ -163,7 +162,7 @@ void refrain_release(const struct refrain_batch *b)
 		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch)));
 }
 
-/* The message is the handle's for this thread until its next call. */
+/* Set the handle's message, which this thread gets until its next call. */
 static int too_little_room(struct refrain_loader *l, size_t needed, uint32_t n)
 {
 	message_of = l;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls on a source of batches.
+ * Gives a batch source the public calls.
  */
 #ifndef API_LOADER_IMPL_H
 #define API_LOADER_IMPL_H
@@ -10,8 +10,8 @@
 #include "loader/engine/batch.h"
 
 /* Create a loader whose batches come from `source`; closing the loader closes
- * the source. Calls that the source has no operation for return -ENOSYS.
- * -ENOMEM. */
+ * the source. A call for which the source has no operation returns -ENOSYS.
+ * Returns 0 or -ENOMEM. */
 int loader_over(struct refrain_loader **out, struct batch_source *source);
 
 /* -- stats_json.c -- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statistics as JSON: a row of a table for each. The user's threads.
+ * Prints the statistics as JSON. A table has a row for each of them. Called by
+ * the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -101,8 +102,8 @@ static const struct stats_field fields[] = {
 	FIELD(mount_returns, UINT),
 };
 
-/* Print one member, with the result of snprintf(). A name can be any bytes;
- * those that are not printable are escaped. */
+/* Print one member. Returns what snprintf() returns. The name may be any bytes;
+ * bytes that are not printable are escaped. */
 static int print_name(
 	char *at, size_t room, const char *member, const char *name)
 {
@@ -119,8 +120,8 @@ static int print_name(
 	return snprintf(at, room, "\"%s\":\"%s\"", member, quoted);
 }
 
-/* Print one member, with the result of snprintf(). No text of ours needs
- * quoting. */
+/* Print one member. Returns what snprintf() returns. No text among the
+ * statistics needs escaping. */
 static int print_field(
 	char *at, size_t room, const struct stats_field *f, const void *stats)
 {
