@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rates at which a mount fetches for the plan of a loader: the mount's help
- * reports them, and the echo factor is chosen by them. Sums that only grow.
+ * How fast a mount fetches for the plan of a loader: the mount's help reports
+ * it, and the echo factor is chosen by it. All values are sums that only grow.
  */
 #ifndef CORE_FETCH_RATES_H
 #define CORE_FETCH_RATES_H
@@ -12,10 +12,14 @@
 struct fetch_rates {
 	/* Time and bytes while the source is as busy as it may be. */
 	uint64_t full_ns, full_bytes;
-	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
-	uint64_t bursts;	      /* how often it began */
-	uint64_t looked; /* examples that it has looked for in its tiers */
-	uint64_t missing_bytes; /* of these, to be fetched */
+	/* Of these: at the speed that the source can sustain */
+	uint64_t long_ns, long_bytes;
+	/* How often the source became as busy as it may be */
+	uint64_t bursts;
+	/* Examples that the mount has looked for in its tiers */
+	uint64_t looked;
+	/* Bytes of the looked-up examples that must be fetched */
+	uint64_t missing_bytes;
 };
 
 #endif

@@ -46,7 +46,8 @@ void memory_init(struct memory *m, uint64_t limit)
 		list_init(&m->free[c]);
 }
 
-/* A process may have 65,530 mappings: these are 2^14 at most. */
+/* At most 2^14 buffers are mapped, because a process may have only 65,530
+ * mappings. */
 static bool is_mapped(const struct memory *m, size_t bytes)
 {
 	return bytes >= MAPPED_LEAST_BYTES &&
@@ -82,7 +83,7 @@ static void buffer_free(const struct memory *m, struct buffer *b)
 	if (!is_mapped(m, bytes))
 		free(b);
 	else
-		(void)munmap(b, bytes); /* whole and ours */
+		(void)munmap(b, bytes); /* the whole mapping, which is ours */
 }
 
 static struct buffer *take_kept(struct memory *m, unsigned c)
@@ -114,7 +115,7 @@ void memory_trim(struct memory *m)
 			free_kept(m, c);
 }
 
-/* Make room for so many bytes out of kept buffers, large ones first. */
+/* Free kept buffers, large ones first, until `bytes` more bytes may be used. */
 static bool make_room(struct memory *m, uint64_t bytes)
 {
 	if (bytes > memory_room(m))

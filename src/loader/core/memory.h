@@ -21,11 +21,11 @@ struct buffer {
 	struct list node; /* private */
 	unsigned size_class;
 	uint8_t *data; /* 64-byte aligned */
-	size_t bytes;  /* that data has room for */
+	size_t bytes;  /* capacity of data */
 };
 
 struct memory {
-	uint64_t limit;	  /* the owner's to set, before the first buffer */
+	uint64_t limit;	  /* set by the owner before it gets the first buffer */
 	uint64_t charged; /* what is held, kept buffers included */
 	uint64_t kept;	  /* of that: buffers that nobody uses */
 	uint64_t peak;	  /* of charged */
@@ -43,11 +43,12 @@ uint64_t memory_cost(size_t bytes);
 /* How many more bytes may be used. */
 uint64_t memory_room(const struct memory *m);
 
-/* NULL: there is no room, or the system has no memory. */
+/* Returns NULL if the budget is used up or the system has no memory. */
 struct buffer *memory_get(struct memory *m, size_t bytes);
 void memory_put(struct memory *m, struct buffer *b); /* NULL is allowed */
 
-/* Charge bytes that are held elsewhere. Returns false if there is no room. */
+/* Charge bytes that are held elsewhere. Returns false if they exceed the
+ * budget. */
 bool memory_charge(struct memory *m, uint64_t bytes);
 /* The same without a limit, for bytes that are already allocated. */
 void memory_charge_over(struct memory *m, uint64_t bytes);

@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FLAG 1u	   /* as ready_set() wants it */
-#define WRITTEN 2u /* as the descriptor is; changed by the writer */
+#define FLAG 1u	   /* the flag, as ready_set() has set it */
+#define WRITTEN 2u /* the descriptor polls readable; changed by the writer */
 #define WRITER 4u  /* a thread is writing */
 
 int ready_open(struct ready *r)
@@ -22,7 +22,7 @@ int ready_open(struct ready *r)
 void ready_close(struct ready *r)
 {
 	if (r->fd >= 0)
-		(void)close(r->fd); /* holds nothing */
+		(void)close(r->fd); /* nothing to lose if it fails */
 	r->fd = -1;
 }
 
@@ -44,8 +44,8 @@ static bool write_is_due(unsigned state)
 	return !(state & WRITER) && !(state & FLAG) != !(state & WRITTEN);
 }
 
-/* Become the writer, unless nothing is due, or another thread writes. Returns
- * the state. */
+/* Become the thread that writes to the descriptor, unless it is up to date or
+ * another thread is writing. Returns the state. */
 static unsigned begin_writing(struct ready *r, bool *begun)
 {
 	unsigned state = atomic_load(&r->state);

@@ -23,14 +23,15 @@ int ready_open(struct ready *r);
 void ready_close(struct ready *r);
 int ready_fd(const struct ready *r);
 
-/* Set the flag, with the lock that the caller uses for it. True if that changed
- * it: then ready_write() is due. */
+/* Set the flag, with the lock held that the caller uses for it. Returns true if
+ * the flag has changed: then call ready_write(). */
 bool ready_set(struct ready *r, bool ready);
 /*
- * Let the descriptor poll as the flag is, without any lock held. If another
- * thread is doing that, that thread sees the newest flag: this returns at once
- * if the flag is set. If it is not, this waits for the one write, so that the
- * descriptor of a thread that has taken the last thing does not poll readable.
+ * Make the descriptor poll readable if the flag is set and not readable if it
+ * is clear. Call it with no lock held. If another thread is doing that already,
+ * it will use the newest flag. Then this returns at once if the flag is set. If
+ * the flag is clear, this waits until the other thread has written: a thread
+ * that has just taken the last batch must not find the descriptor readable.
  */
 void ready_write(struct ready *r);
 

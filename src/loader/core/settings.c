@@ -2,7 +2,7 @@
 /*
  * Checks and defaults of the configuration. The table in settings_table.c has
  * the limits of each member; this file checks combinations of members. Pure
- * functions, except that they ask the system for its memory.
+ * functions, except that they ask the system how much memory it has.
  */
 #include "loader/core/settings.h"
 
@@ -63,15 +63,15 @@ static bool any_set(const float of[3])
 	return of[0] != 0.F || of[1] != 0.F || of[2] != 0.F;
 }
 
-/* A mean of -0 is one of 0 that the caller has set. */
+/* A mean of -0 stands for 0: it shows that the caller has set it. */
 static bool mean_given(const float mean[3])
 {
 	return any_set(mean) || signbit(mean[0]) || signbit(mean[1]) ||
 		signbit(mean[2]);
 }
 
-/* Mean and std are both those of ImageNet or both the caller's: a std of 0
- * would be taken for 1. */
+/* Mean and std are either both the caller's or both those of ImageNet. A std
+ * that is not set (0) next to a mean is an error: it would be taken for 1. */
 static int fill_in_normalise(struct refrain_config *c, struct error *err)
 {
 	static const float mean[3] = {0.485F, 0.456F, 0.406F};
@@ -115,9 +115,13 @@ static void fill_in(struct settings *s)
 
 /* -- The echo factor that changes ------------------------------------------ */
 
-/* Bursts are of twice what is read at a time at least, so that half of one is
- * read with something to follow; what is left between bursts is enough for the
- * other. More are a better measure, but there must be some in each window. */
+/*
+ * Sizes of the bursts in which examples are read ahead. A burst has at least
+ * twice as many reads as may run at a time, so that more reads are waiting
+ * during half of it. The next burst begins while as many examples as may be
+ * read at a time are left of the one before. Longer bursts measure better, but
+ * each window must contain some of them.
+ */
 #define BURSTS_AHEAD 3
 #define BURST_MOST 384
 #define AHEAD_SPARE 16
@@ -138,9 +142,9 @@ static int take_echo(struct settings *s, struct error *err)
 }
 
 /*
- * The shortest window of a run whose echo factor changes. Examples that are
- * planned keep their number of servings. So a window is longer than what is
- * planned ahead, or a change would begin after the next one is due.
+ * The number of servings of a planned example is fixed. So a window must be
+ * longer than what is planned ahead, or a change of the factor would begin only
+ * after the next change is due.
  */
 static uint64_t least_window(const struct refrain_config *c)
 {
@@ -185,8 +189,8 @@ static int check_changes(const struct settings *s, struct error *err)
 
 /* -- Members that concern each other --------------------------------------- */
 
-/* The worst JPEGs have about 4 bytes for a pixel; small ones may carry large
- * metadata, such as a film. */
+/* The largest JPEGs have about 4 bytes for each pixel. A small image may have
+ * large metadata, such as a film. */
 #define ENCODED_LEAST ((uint64_t)64 << 20)
 #define ENCODED_PIXEL_BYTES 4
 
@@ -350,8 +354,8 @@ static enum schedule_point point_of(const struct refrain_config *c)
 	return points[c->echo_point];
 }
 
-/* The window of a run whose echo factor is measured or replayed: the usual one,
- * but not below the shortest. */
+/* The window of a factor that changes: the configured one, else the usual one
+ * or the least, whichever is longer. */
 static uint64_t changing_window(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
@@ -378,8 +382,8 @@ static void derive_echo(struct settings *s)
 	s->ahead_max += burst_of(c, s->window);
 }
 
-/* Which scale an image is decoded at must not depend on the crops that its
- * echoes happen to have, nor on how often this example is served. */
+/* The scale at which an image is decoded must depend neither on the crops of
+ * its echoes nor on how often the example is served. */
 static enum augment_scale scale_of(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;

@@ -15,14 +15,14 @@
 #include "loader/core/settings_table.h"
 
 struct settings {
-	/* Pointers in it belong to the caller and are valid during
+	/* Its pointers belong to the caller. They are valid during
 	 * refrain_open() only, except functions and their contexts. */
 	struct refrain_config c;
 	struct schedule_echo echo; /* at the beginning */
 	struct schedule_echo echo_max;
-	uint64_t window;       /* of the schedule; 0: as it finds best */
+	uint64_t window;       /* of the schedule; 0: the schedule chooses */
 	bool changes;	       /* the factor changes: REFRAIN_ECHO_AUTO */
-	bool measures;	       /* ... by what is measured, not by a log */
+	bool measures;	       /* ... because of measurements, not by a log */
 	uint32_t ahead_max;    /* examples that may be read before their steps
 				  are planned */
 	uint32_t ahead_least;  /* ... even if memory is small */
@@ -32,19 +32,18 @@ struct settings {
 	bool plain;	   /* neither decoded nor augmented: copied */
 	bool image_sample; /* our augmenter makes the samples */
 	size_t sample_bytes;
-	/* The limit for the encoded bytes of an example. No JPEG of max_pixels
-	 * needs as many, even with metadata; UINT64_MAX: none, but memory. */
+	/* The limit for the encoded bytes of an example. A JPEG of max_pixels
+	 * stays below it, even with metadata. UINT64_MAX: only memory limits
+	 * them. */
 	uint64_t encoded_max;
 };
 
-/*
- * Returns -EINVAL with the member's name, or -E2BIG for a longer struct whose
- * unknown members are not all 0.
- */
+/* Returns -EINVAL with the name of the wrong member, or -E2BIG if the caller's
+ * struct is longer and its unknown members are not all 0. */
 int settings_init(struct settings *s, const struct refrain_config *config,
 	struct error *err);
 
-/* Fill in the configuration of the schedule for a dataset with so many
+/* Fill in the configuration of the schedule for a dataset of `examples`
  * examples. */
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out);

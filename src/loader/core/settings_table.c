@@ -374,12 +374,13 @@ static bool has_limits(const struct member *m)
 		m->kind != KIND_U64 && !m->bit;
 }
 
-/* Numbers that a float has rounded are taken for what they were. */
+/* A number just beyond a limit is accepted, because conversion to float may
+ * have rounded it. */
 static bool is_within(const struct member *m, double value)
 {
 	double min = (double)(float)m->min, max = m->max;
 
-	/* A NaN is equal to nothing. */
+	/* False for a NaN, because every comparison with it is false. */
 	return value >= min - fabs(min) * 1e-9 - 1e-12 &&
 		value <= max + fabs(max) * 1e-6;
 }

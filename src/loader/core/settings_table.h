@@ -28,7 +28,7 @@ enum member_kind {
 
 /* How a saved state depends on a member. */
 enum member_saved {
-	SAVED_UNSAID = 0, /* a mistake in the table */
+	SAVED_UNSAID = 0, /* not set: a mistake in the table */
 	SAVED_NOT,	  /* the stream is the same with any value */
 	SAVED_DATASET,	  /* part of the fingerprint of the dataset */
 	SAVED_SCHEDULE,	  /* the schedule saves and compares it */
@@ -38,8 +38,9 @@ enum member_saved {
 /* The hashes in a state. A new one goes to the end: old states lack it. */
 #define SAVED_HASHES 21
 
-/* A type in addition to those of enum refrain_member_type: for members that
- * cannot be set from text, such as functions, and for the library's own. */
+/* A type in addition to those of enum refrain_member_type. It is used for
+ * members that cannot be set from text, such as functions, and for members that
+ * are private to the library. */
 #define MEMBER_OTHER (-1)
 
 struct member {
@@ -49,32 +50,31 @@ struct member {
 	size_t offset, bytes;
 	uint32_t bit; /* REFRAIN_MEMBER_FLAG: in `flags` */
 	int saved;    /* enum member_saved */
-	/* The value that 0 stands for, and the limits of other values. Numbers
-	 * of KIND_U64 have neither. */
+	/* For numbers of all kinds but KIND_U64: the value that 0 stands for,
+	 * and the limits, which apply after 0 has been replaced. */
 	double fallback, min, max;
 };
 
-/* The n-th row, or NULL. Rows are in the order of the struct, then flags, then
- * names that stand for several members. */
+/* The n-th row, or NULL. The members of the struct come first, in its order,
+ * then the flags, then the names that stand for several members. */
 const struct member *member_at(size_t n);
 
-/* The row of a name that a text can be set for ('-' stands for '_'), or NULL.
- */
+/* The row of the member with this name ('-' stands for '_'), or NULL if there
+ * is none that can be set from text. */
 const struct member *member_find(const char *name);
 
 /* The row of the n-th hash of a saved state, or NULL. */
 const struct member *member_of_hash(size_t n);
 
-/* How many numbers a member has: 3 for `mean`. */
+/* The count of numbers in a member, such as 3 for `mean`. */
 uint32_t member_count(const struct member *m);
 
 /* The bits that flags may have, and those that the hash of flags is made of. */
 uint32_t member_flags_known(void);
 uint32_t member_flags_hashed(void);
 
-/*
- * Replace zeros by defaults and check limits; -EINVAL with the member's name.
- */
+/* Replace zeros by defaults and check limits. Returns 0, or -EINVAL with the
+ * name of the member that is wrong. */
 int members_check(struct refrain_config *c, struct error *err);
 
 /* Check the numbers of one member; 0 stands for the default. -EINVAL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sets members of the configuration from texts, by the table in
- * settings_table.c. Any thread; the only state is the message of the calling
- * thread.
+ * settings_table.c. Called by any thread; the only state is each thread's last
+ * message.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static int text_whole(
 	return 0;
 }
 
-/* 2, 2.5 or 5/2, up to the end or a comma. */
+/* Parse 2, 2.5 or 5/2, up to the end of the text or a comma. */
 static int text_real(const char **text, double *out, struct error *err)
 {
 	const char *at = *text;
@@ -70,7 +70,7 @@ static int text_real(const char **text, double *out, struct error *err)
 	return 0;
 }
 
-/* `count` of them; one stands for all. */
+/* Parse `count` numbers; a single one stands for all. */
 static int text_reals(
 	const char *text, double *out, uint32_t count, struct error *err)
 {
@@ -129,7 +129,7 @@ static int text_truth(const char *text, bool *out, struct error *err)
 	return error_set(err, -EINVAL, "'%s' is neither true nor false", text);
 }
 
-/* 224, or 320x240; 0: the default. */
+/* Parse 224 or 320x240; 0 stands for the default. */
 static int text_sides(
 	const char *text, uint32_t *width, uint32_t *height, struct error *err)
 {
@@ -218,7 +218,7 @@ static int set_reals(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
-/* A mean of 0 is stored as -0, which is told from one that is not set. */
+/* Store a mean of 0 as -0, because 0 stands for one that is not set. */
 static int set_mean(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
 {

@@ -103,9 +103,9 @@ void turn_unlock(struct turn *t)
 }
 
 /*
- * A thread that is about to sleep ends its turn first. If that wakes somebody
- * or starts something, it is done without the lock, and this returns false: the
- * thread must look again.
+ * End the turn of a thread that is about to sleep. If there are threads to wake
+ * or work to start, this does so with the lock released, and returns false: the
+ * thread must check again whether it has to sleep.
  */
 static bool may_sleep(struct turn *t)
 {
@@ -128,7 +128,8 @@ static bool sleep_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 	return true;
 }
 
-/* A worker that is awake need not be woken any more. */
+/* Sleep until there is work. A worker that has woken up counts as one of those
+ * that were marked. */
 static void wait_for_work(struct turn *t)
 {
 	ASSERT_TURN(t);

@@ -18,7 +18,7 @@
 
 /* The sleepers and what they wait for. */
 enum turn_who {
-	TURN_WORKERS, /* idle ones: a serving, or a walk of the planner */
+	TURN_WORKERS, /* idle workers: a serving, or planning */
 	TURN_CALLERS, /* refrain_next(): a batch */
 	TURN_HELP,    /* the thread for a mount's help: something to say */
 	TURN_CLOSER,  /* refrain_close(): the end of threads and calls */
@@ -44,8 +44,8 @@ struct turn {
 	/* The lock. */
 	uint32_t idle, woken; /* workers: asleep; of these, those marked */
 	uint32_t workers;     /* to be woken at the end of this turn */
-	/* Threads of the other kinds: how many are asleep and not marked, and
-	 * how often they were woken. */
+	/* For the other kinds of threads: how many sleep and are not marked to
+	 * be woken; how often they were woken. */
 	uint32_t asleep[TURN_WHO], rounds[TURN_WHO];
 	bool marked[TURN_WHO];
 	bool ready_changed; /* in this turn */
@@ -59,8 +59,8 @@ void turn_release(struct turn *t);
 void turn_lock(struct turn *t);
 void turn_unlock(struct turn *t);
 
-/* Hold the lock until the end of the enclosing scope. This is not a turn: it
- * ends without the follow-up work. */
+/* Hold the lock until the end of the enclosing scope, only to look. This is not
+ * a turn: no follow-up work is done at its end. */
 #define TURN_LOOK_SCOPE(t) LOCK_SCOPE(&(t)->lock)
 /* The caller has the lock. */
 #define ASSERT_TURN(t) ASSERT_HELD(&(t)->lock)
@@ -68,21 +68,20 @@ void turn_unlock(struct turn *t);
 /* The descriptor that polls readable; see turn_ready(). */
 int turn_fd(const struct turn *t);
 
-/*
- * Release the lock and sleep until woken; the lock is then held again. May
- * return without a reason.
- */
+/* Release the lock, sleep until woken, and take the lock again. May return
+ * without having been woken. */
 void turn_wait(struct turn *t, enum turn_who who);
 /* The same until a given time; returns false when it has come. */
 bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns);
 
 /* -- With the lock -- */
 
-/* Wake all who wait for this. Does nothing if nobody does. */
+/* Wake all threads of this kind at the end of the turn. Does nothing if none
+ * sleeps. */
 void turn_mark(struct turn *t, enum turn_who who);
-/* The same for refrain_close(), but at once: for the call that touches the
- * loader last. The only wake-up with the lock held: the closer may free the
- * turn as soon as the lock is released. */
+/* Wake the thread in refrain_close() at once. The last call that uses the
+ * loader does this. It is the only wake-up with the lock held, because the
+ * woken thread may free the turn as soon as the lock is released. */
 void turn_wake_closer(struct turn *t);
 /* There is work for n workers: wake as many idle ones. */
 void turn_mark_workers(struct turn *t, uint64_t n);
