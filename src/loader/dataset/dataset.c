@@ -3,7 +3,7 @@
  * Opens a dataset: a thread, the driver, finds out the kind of the path, and
  * maps a catalogue or scans the dataset, while the caller waits for it or for
  * cancellation. A driver that hangs is left behind with all memory that it can
- * access; it frees that if it ever continues.
+ * access; if it ever continues, it frees that memory.
  */
 #include "common/base/lock.h"
 #include "loader/dataset/dataset_catalogue_impl.h"
@@ -123,7 +123,7 @@ static int open_root(struct look *l)
 	return open_dir(l, l->real_root);
 }
 
-/* A file that is not a list is the only shard. */
+/* Add a file that is not a list as the only shard. */
 static int add_alone(struct look *l)
 {
 	if (ds_add_shard(l->ds, strrchr(l->real, '/') + 1, 0) < 0)
@@ -131,7 +131,8 @@ static int add_alone(struct look *l)
 	return 0;
 }
 
-/* A change of the directory itself shows in its mtime: before it is read. */
+/* Note the directory's mtime before it is read, so that a later change of it
+ * shows. */
 static int watch_root(struct look *l)
 {
 	struct stat st;
@@ -221,8 +222,9 @@ static int no_example(struct look *l, int source)
 		l, -ENODATA, "no example in '%s': it is empty", l->path);
 }
 
-/* The beginnings of files that are given in place of a list by mistake. Their
- * lines would be called malformed. */
+/* How files of other kinds begin, which users pass in place of a list by
+ * mistake. Without this check the message would only say that a line is
+ * malformed. */
 struct other_kind {
 	const char *bytes;
 	uint16_t at, n; /* where they are; how many */
@@ -351,7 +353,7 @@ static void *driver_main(void *arg)
 	int rc = find(l);
 	bool abandoned;
 
-	/* All jobs have ended, so the threads have nothing to wait for. */
+	/* All jobs have ended, so freeing the threads does not wait. */
 	(void)thread_pool_free(l->workers, IDLE_WAIT_NS);
 	l->workers = NULL;
 	if (rc < 0)
@@ -368,7 +370,7 @@ static void *driver_main(void *arg)
 
 /* -- The caller of dataset_open() -------------------------------------- */
 
-/* "BASE/MIDDLErefrain", of malloc(), or NULL. */
+/* Returns "BASE/MIDDLErefrain", allocated by malloc(), or NULL. */
 static char *below(const char *base, const char *middle)
 {
 	char *path = NULL;
@@ -443,7 +445,7 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 	return l->done;
 }
 
-/* The storage's progress as seen by the caller. */
+/* The caller's record of the storage's progress. */
 struct patience {
 	uint64_t answers, since_ns;
 };
@@ -470,8 +472,9 @@ static int say_late(struct look *l, uint64_t silent_ns, struct error *err)
 }
 
 /*
- * Returns 0 when the driver has finished. Else -errno, and the driver was told
- * to stop. *left: the driver does not stop, and owns the look from now on.
+ * Returns 0 when the driver has finished. Otherwise returns -errno, and the
+ * driver has been told to stop. *left is set if it did not stop in time: then
+ * the driver owns the look from now on.
  */
 static int wait_for_driver(struct look *l, const struct dataset_options *o,
 	bool *left, struct error *err)
@@ -538,7 +541,8 @@ static int run(struct dataset **out, struct look *l,
 	return rc;
 }
 
-/* "s3://...": letters and digits, a colon and two slashes. */
+/* Does the path begin like "s3://...": letters and digits, a colon and two
+ * slashes? */
 static bool is_url(const char *path)
 {
 	size_t n = strcspn(path, ":/");

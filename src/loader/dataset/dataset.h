@@ -6,31 +6,33 @@
  * open in milliseconds. Constant after dataset_open(): any thread reads it
  * without a lock.
  *
- * Which files are examples. FOLDER: regular files whose names end in .jpg or
+ * These files are examples. FOLDER: regular files whose names end in .jpg or
  * .jpeg in either case, or all with `any_file`, below the directory; names that
  * begin with a dot, and lost+found in the root, are skipped. Symbolic links are
  * followed, wherever they lead: links in a dataset are meant to be read.
  * dataset_links() counts those that are broken or lead in a circle.
- * dataset_skipped() counts all that is not an example.
- * LIST: every line, or of a table of `refrain index` those that FOLDER would
- * take. TAR: each base name (up to the first dot after the last slash) that has
- * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
- * with `any_file` the first that is not .cls, .txt or .json. RAW: each record
- * of the file, or of the files in the directory itself.
+ * dataset_skipped() counts all that is not an example. LIST: every line of a
+ * list; of a table of `refrain index`, the files that FOLDER would take. TAR:
+ * each base name (up to the first dot after the last slash) that has an image:
+ * the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg; with
+ * `any_file` the first that is not .cls, .txt or .json. RAW: each record of the
+ * file, or of the files in the directory itself.
  *
  * Examples are numbered by the bytewise order of their paths, '/' included
- * (LIST: of equal ones, by line); TAR: by shard, then the first member of the
- * base name; RAW: by file, then position. Shards and files are in the bytewise
- * order of their names.
+ * (LIST: equal paths by their lines); TAR: by shard, then the first member of
+ * the base name; RAW: by file, then position. Shards and files are in the
+ * bytewise order of their names.
  *
- * Labels. The class is the first directory of the path; of a list's line the
- * text after the tab; of a tar the text of NAME.cls, or the directory if no
- * member is called so. Without one the label is -1. Classes that an example has
- * are numbered by the bytewise order of their names; but if the texts of a list
- * or of all .cls are decimal numbers below 2^31, without leading zeros, then
- * they are the labels. FOLDER: every directory in the root is a class, also one
- * without an example, or hidden, as in torchvision's ImageFolder; a table of
- * `refrain index` has those with a file.
+ * An example gets its label from its class. FOLDER: the class is the first
+ * directory of the path. LIST: the text after the tab; in a table of `refrain
+ * index`, as FOLDER. TAR: the text of NAME.cls, or the first directory if there
+ * is no such member. An example without a class has the label -1. The classes
+ * of examples are numbered by the bytewise order of their names, and the number
+ * is the label. But if all texts of a list, or of all .cls members, are decimal
+ * numbers below 2^31 without leading zeros, these numbers are the labels.
+ * FOLDER: every directory in the root is a class, also a hidden one or one
+ * without an example, as in torchvision's ImageFolder; in a table of `refrain
+ * index`, every such directory that contains a file.
  */
 #ifndef DATASET_H
 #define DATASET_H
@@ -51,28 +53,30 @@ struct dataset_options {
 	bool any_file;			    /* there is a decode callback */
 	unsigned threads;		    /* threads for looking; 0: 8 */
 	/*
-	 * If not NULL, fail with -ECANCELED within half a second after it
-	 * becomes true. A call that hangs keeps its thread and its memory until
-	 * it returns.
+	 * If not NULL, dataset_open() fails with -ECANCELED within half a
+	 * second after this becomes true. A system call that hangs keeps its
+	 * thread and its memory until it returns.
 	 */
 	const _Atomic bool *cancel;
-	/* Fail with -ETIMEDOUT as quickly if the storage has not answered for
+	/* Fail with -ETIMEDOUT if the storage has not answered any call for
 	 * this time; 0: never. There is no limit while it answers. */
 	uint64_t timeout_ns;
 };
 
 /* The location of an example. The dataset owns the strings. */
 struct example {
-	const char *file;     /* relative to dataset_dir() */
-	const char *name;     /* for messages: the path, a member's after its
-				 shard: "a.tar/0001.jpg"; RAW: the file */
+	const char *file; /* relative to dataset_dir() */
+	/* For messages: the path. TAR: the shard, then the member, as in
+	 * "a.tar/0001.jpg". RAW: the file. */
+	const char *name;
 	uint32_t shard;	      /* number of the file, if `whole` is false */
 	bool whole;	      /* the whole file, whatever its size is by now */
 	bool label_in_record; /* RAW: the first label_bytes are the label */
 	uint64_t offset;      /* 0 if whole */
-	uint64_t bytes;	      /* if whole: a hint, 0: unknown (a look asks
-				 no file for its size) */
-	int64_t label;	      /* -1: none, or in the record */
+	/* Only a hint if `whole` is set; 0: unknown, because a look does not
+	 * stat() the files. */
+	uint64_t bytes;
+	int64_t label; /* -1: none, or in the record */
 };
 
 /*
@@ -96,22 +100,22 @@ void dataset_example(
 /* Paths are opened below this descriptor (and never escape it). */
 int dataset_dir(const struct dataset *ds);
 
-/* The type of its file system, as statfs() has it; 0: unknown. It is determined
- * when the dataset is opened, as asking later may hang. */
+/* The type of the dataset's file system, as in statfs(); 0: unknown. It is
+ * determined when the dataset is opened, because statfs() may hang later. */
 uint32_t dataset_fs_type(const struct dataset *ds);
 
-/* Files that hold several examples each: shards, raw files. */
+/* Shards are the files that hold several examples each, raw files included. */
 uint32_t dataset_shards(const struct dataset *ds);
 const char *dataset_shard_file(const struct dataset *ds, uint32_t shard);
 
-/* The number of classes; all labels are below it. The name of a class is any
- * bytes and a NUL; NULL if there is no class with that label. `bytes` may be
- * NULL. */
+/* The number of classes; all labels are below it. dataset_class_name() returns
+ * NULL if no class has that label; a name may be any bytes, and ends with a
+ * NUL. `bytes` may be NULL. */
 uint64_t dataset_classes(const struct dataset *ds);
 const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes);
 
-/* A hash of all names, positions and labels: not of contents or mtimes. */
+/* A hash of all names, positions and labels, but not of contents or mtimes. */
 uint64_t dataset_fingerprint(const struct dataset *ds);
 
 /*
@@ -124,8 +128,8 @@ uint64_t dataset_links(const struct dataset *ds);
  * The numbers of things in a dataset that are not examples. Files: other files,
  * hidden names and broken links; in a tar, base names without an image; the
  * first one has the lowest path. A directory that was not searched counts as
- * one file. Classes: those without an example. A name is NULL if there is none;
- * the dataset owns the names.
+ * one file. Classes: those without an example. A name is NULL if its number is
+ * 0; the dataset owns the names.
  */
 struct dataset_skipped {
 	uint64_t files, classes;

@@ -81,7 +81,8 @@ static void ds_catalogue_name(struct hash128 key, char name[CATALOGUE_NAME_MAX])
 	*hash128_put(name + sizeof(head) - 1, key) = '\0';
 }
 
-/* ~/.cache may be missing as well. What fails shows when it is opened. */
+/* Create a directory and its parent, as ~/.cache may be missing, too. Opening
+ * the directory later shows whether this failed. */
 static void make_dir(const char *path)
 {
 	CLEANUP_FREE char *parent =
@@ -92,8 +93,9 @@ static void make_dir(const char *path)
 	(void)mkdir(path, 0700);
 }
 
-/* Open a directory owned by the user, or return -errno. With `make` create it
- * and its parent if needed. */
+/* Open a directory and check that the user owns it; returns the descriptor or
+ * -errno. With `make`, the directory and its parent are created if they do not
+ * exist. */
 static int ds_catalogue_open_dir(const char *path, bool make)
 {
 	CLEANUP_FD int fd = -1;
@@ -139,7 +141,8 @@ static void fill_header(const struct dataset *ds, struct hash128 key,
 			CATALOGUE_VERSION);
 }
 
-/* The file to write; -EEXIST while somebody else is at it. */
+/* Create the file to write. Returns its descriptor, or -EEXIST while another
+ * process is writing it. */
 static int create(int cache_fd, const char *name)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -152,7 +155,7 @@ static int create(int cache_fd, const char *name)
 		return -errno;
 	if (st.st_mtime > time(NULL) - CATALOGUE_STALE_S)
 		return -EEXIST;
-	(void)unlinkat(cache_fd, name, 0); /* or the next line fails */
+	(void)unlinkat(cache_fd, name, 0); /* if this fails, openat() fails */
 	fd = openat(cache_fd, name, flags, 0600);
 	return fd < 0 ? -errno : fd;
 }
@@ -174,11 +177,13 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	for (unsigned i = 0; rc == 0 && i < SECTIONS; i++)
 		rc = write_all(fd, array_data(&ds->section[i]),
 			array_bytes(&ds->section[i]));
-	/* The file is not synced: the checks find what a power cut damages. */
+	/* The file is not synced: if a power cut damages it, its checks
+	 * fail. */
 	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
 		rc = -errno;
 	if (rc < 0)
-		(void)unlinkat(cache_fd, new_name, 0); /* goes stale anyway */
+		/* If this fails, a later process removes it as a leftover */
+		(void)unlinkat(cache_fd, new_name, 0);
 	return rc;
 }
 
@@ -250,7 +255,7 @@ static bool check_wholes(const struct dataset *ds)
 	const struct array *names = &ds->section[SECTION_NAMES];
 	bool right = true;
 
-	/* The loop has no branch, so it does not end at the first failure. */
+	/* The loop does not end early, so that it needs no branch. */
 	for (uint64_t i = 0; i < ds->count; i++)
 		right &= text_at(names, w[i].name) & (w[i].label >= -1);
 	return right;
@@ -272,7 +277,8 @@ static bool check_parts(const struct dataset *ds)
 	return true;
 }
 
-/* Records are not kept: a look at them costs no more than this. */
+/* No catalogue is kept for records: scanning them costs no more than mapping
+ * one. */
 static bool check_tables(const struct dataset *ds)
 {
 	const struct array *examples = &ds->section[SECTION_EXAMPLES];
@@ -316,13 +322,14 @@ static bool check_header(
 
 static bool take_sections(struct dataset *ds, const struct catalogue_header *h)
 {
-	/* The map is read only. Tables are not, but nothing writes to a
-	 * finished one. */
+	/* The mapping is read only although the pointers of the tables are not
+	 * const: nothing writes to a finished table. */
 	char *at = (char *)ds->map + sizeof(*h);
 	uint64_t before = 0;
 
 	for (unsigned i = 0; i < SECTIONS; i++) {
-		/* All but texts are of eights, so the next is aligned. */
+		/* The sizes of all sections but texts are multiples of 8, so
+		 * the next section is aligned. */
 		if (i <= SECTION_EXAMPLES && h->bytes[i] % 8 != 0)
 			return false;
 		ds->section[i] = array_of(at + before, h->bytes[i]);
@@ -352,7 +359,7 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 
 static void unmap(struct dataset *ds)
 {
-	(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
+	(void)munmap(ds->map, ds->map_bytes); /* as it was mapped */
 	*ds = (struct dataset){.dir = ds->dir, .fs_type = ds->fs_type};
 }
 
@@ -385,7 +392,7 @@ int ds_catalogue_map(
 
 struct freshness {
 	const struct dataset *ds;
-	_Atomic bool changed; /* relaxed: read when all have ended */
+	_Atomic bool changed; /* relaxed: read when all workers have ended */
 };
 
 static int check_watch(struct look *l, void *arg, uint64_t i)
@@ -419,7 +426,7 @@ static bool ds_catalogue_is_fresh(struct look *l, const struct dataset *ds)
 		!atomic_load_explicit(&f.changed, memory_order_relaxed);
 }
 
-/* A file system that gives no mtime says 0 for ever. */
+/* A file system without mtimes always says 0. */
 static bool is_quiet(const struct look *l)
 {
 	const struct array *t = &l->ds->section[SECTION_WATCHES];
@@ -466,5 +473,6 @@ void ds_catalogue_keep(struct look *l)
 		return;
 	ds_catalogue_name(key, name);
 	(void)ds_catalogue_write(
-		l->ds, fd, name, key); /* the next one looks again */
+		/* If this fails, the next process scans again */
+		l->ds, fd, name, key);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The catalogue of a dataset: the results of a look in a file that later opens
- * map. Entered by the driver of a look.
+ * The catalogue of a dataset: a file with the results of a look, which is
+ * mapped when the dataset is opened again. Entered by the driver of a look.
  */
 #ifndef DATASET_CATALOGUE_IMPL_H
 #define DATASET_CATALOGUE_IMPL_H
@@ -11,13 +11,15 @@
 #define CATALOGUE_NAME_MAX 64
 
 /*
- * Map the file with that key into *ds and check it, so that no access leaves
- * it. Returns -ENOENT, -EBADMSG, or another -errno, with *ds unchanged.
+ * Map the file with that key into *ds, and check that no access to the tables
+ * can leave the mapping. On failure *ds is unchanged: -ENOENT, -EBADMSG, or
+ * another -errno.
  */
 int ds_catalogue_map(
 	struct dataset *ds, int cache_fd, const char *name, struct hash128 key);
 
-/* Do both in the look's cache directory. On -errno the caller must look. */
+/* Find the catalogue in the look's cache directory, map it, and check that it
+ * is still valid. On -errno the caller must scan the dataset. */
 int ds_catalogue_open(struct look *l);
 /* Write the catalogue, if it can be trusted. */
 void ds_catalogue_keep(struct look *l);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A folder of images: a directory is one job of the workers, which lists and
- * sorts it and submits its sub-directories; then the driver puts all names into
- * tables, in order. In a listing a directory's name ends with a slash. Then the
- * names of a directory in bytewise order, each followed by everything below it,
- * give whole paths in bytewise order.
+ * Scans a folder of images. Each directory is a job of the workers, which lists
+ * and sorts it and submits its sub-directories. Then the driver puts all names
+ * into tables, in order. In a listing the name of a directory ends with a
+ * slash, and listings are sorted bytewise. So if each name is followed by
+ * everything below it, whole paths are in bytewise order, too.
  */
 #include "loader/dataset/dataset_look_impl.h"
 
@@ -17,7 +17,8 @@
 
 #include "common/base/cleanup.h"
 
-/* A directory: the job's until it ended, then the driver's. */
+/* A directory. It belongs to its job until that has ended, then to the
+ * driver. */
 struct dir {
 	struct thread_job job;
 	struct look *l;
@@ -31,10 +32,11 @@ struct dir {
 	size_t children;
 	uint64_t links;
 	const struct dir *parent; /* NULL for the root */
-	dev_t dev;		  /* with ino, which it is */
+	dev_t dev;		  /* with ino: identifies the directory */
 	ino_t ino;
-	bool listed;	 /* false: it was gone, or is one that it is in */
-	size_t path_len; /* with a slash at the end, but for the root */
+	/* False: it was gone, or is a directory that contains itself */
+	bool listed;
+	size_t path_len; /* includes the slash at the end; the root has none */
 	char path[];
 };
 
@@ -209,8 +211,8 @@ static bool is_loop(const struct dir *d)
 	return false;
 }
 
-/* Was the directory removed or replaced since its parent was listed? The mtime
- * of the parent shows that, too. */
+/* Was the directory removed or replaced after its parent was listed? If so, the
+ * mtime of the parent has changed, so that the next open sees it. */
 static bool is_gone(const struct dir *d, int error)
 {
 	return d->path_len > 0 &&
@@ -251,7 +253,7 @@ static void dir_main(struct thread_job *job)
 	if (rc == 0)
 		rc = make_children(d);
 	else
-		d->children = 0; /* counted, not made */
+		d->children = 0; /* they were counted but not created */
 	if (rc < 0)
 		(void)look_fail(
 			l, rc, "cannot list '%s/%s': %m", l->path, d->path);
@@ -301,8 +303,7 @@ static int watch_dir(const struct dir *d)
 	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
 }
 
-/* Add the directory's files, in order. Its label is made with the first file
- * that needs it. */
+/* Add the files in order. The label is created for the first file. */
 static int add_files(struct dir *d, struct labels *labels)
 {
 	const char *p = array_data(&d->names),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists: a text file with a path a line, or the table that `refrain index`
- * writes. The file is read whole and cut into strings where it lies. Entered by
- * the driver of a look.
+ * Reads lists: a text file with a path in each line, or the table that `refrain
+ * index` writes. The whole file is read into memory and divided into strings
+ * there. Entered by the driver of a look.
  */
 #include "loader/dataset/dataset_look_impl.h"
 
@@ -21,10 +21,11 @@
 #define TABLE_LINE_2 "# refrain index 2: path, size, mtime, tag, label"
 #define TABLE_BEGIN "# refrain index "
 #define READ_BYTES ((size_t)1 << 20)
-#define STOP_LINES 4096 /* after as many somebody may have asked to stop */
+#define STOP_LINES 4096 /* check after this many lines whether to stop */
 
 struct row {
-	char *path; /* in the text, so in the order of lines */
+	/* Points into the text, so paths are in the order of lines */
+	char *path;
 	uint32_t bytes;
 	int32_t label; /* a number of `labels` */
 };
@@ -46,8 +47,7 @@ static int bad_line(struct list_file *t, const char *why)
 
 /* -- Fields ---------------------------------------------------------------- */
 
-/* Undo the escapes of a field in its own memory. Returns its new length, or -1.
- */
+/* Remove the escapes in place. Returns the new length, or -1. */
 static ssize_t unescape(char *field, size_t bytes)
 {
 	char *to = field;
@@ -67,7 +67,7 @@ static ssize_t unescape(char *field, size_t bytes)
 	return to - field;
 }
 
-/* A field as it ends at a tab; NULL if there is none. */
+/* Returns the next field, which ends at a tab, or NULL if no tab follows. */
 static char *next_field(char **at, char *end, size_t *bytes)
 {
 	char *field = *at, *tab = memchr(field, '\t', (size_t)(end - field));
@@ -79,7 +79,7 @@ static char *next_field(char **at, char *end, size_t *bytes)
 	return field;
 }
 
-/* A size as a hint. */
+/* Parse a size, which is only a hint. */
 static bool parse_size(const char *field, size_t bytes, uint32_t *out)
 {
 	uint64_t v = 0;
@@ -163,7 +163,7 @@ static int table_line(struct list_file *t, char *at, char *end)
 			"a backslash that is not followed by t, n "
 			"or a backslash");
 	path[path_n] = '\0';
-	/* Its directory is a class, as it is in the folder. */
+	/* Its directory is a class, as in a scan of the folder. */
 	if (label_n > 0 && label_n <= LABEL_MAX_BYTES &&
 		labels_add(&t->labels, at, (size_t)label_n) == -ENOMEM)
 		return -ENOMEM;
@@ -190,8 +190,8 @@ static bool is_text(const char *at, size_t n, const char *text)
 	return n == strlen(text) && memcmp(at, text, n) == 0;
 }
 
-/* A first line that begins like that of a table belongs to a table, perhaps of
- * an unknown version. */
+/* If the first line begins like that of a table, the file is a table, perhaps
+ * of an unknown version. */
 static int first_line(struct list_file *t, const char *at, const char *end)
 {
 	size_t n = (size_t)(end - at);
@@ -219,13 +219,13 @@ static int take_line(struct list_file *t, char *at, char *end)
 		if (rc < 0 || t->is_table)
 			return rc;
 	}
-	/* In a table, a carriage return may belong to the name. */
+	/* In a table, a name may end with '\r'. */
 	if (end > at && end[-1] == '\r' && (t->crlf || !t->is_table))
 		end--;
 	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);
 }
 
-/* Editors of other systems begin a text so. */
+/* Some editors begin a text with a byte order mark. */
 static int check_encoding(struct list_file *t, const char *at, size_t n)
 {
 	t->line = 1;
@@ -332,7 +332,7 @@ static int fill(struct list_file *t)
 
 		rc = ds_add_whole(t->l->ds, "", 0, row[i].path, &w);
 	}
-	/* The labels of a table are directories, as a folder's. */
+	/* The classes of a table are directories, as those of a folder. */
 	return rc < 0 ? rc : labels_finish(&t->labels, t->l->ds, !t->is_table);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the scans of all kinds of datasets (looks): jobs for several
+ * What the scans (looks) of all kinds of datasets need: jobs for several
  * threads, the first failure, the listing of a directory. The driver waits here
  * for the workers, however long it takes; the caller of dataset_open() does not
  * wait for the driver.
@@ -101,7 +101,8 @@ static void each_run(struct each *e)
 
 		if (i >= e->n || look_stopped(e->l))
 			return;
-		/* A failed call has set the message, and stops the others. */
+		/* A call that fails has set the message and stops the other
+		 * workers. */
 		(void)e->fn(e->l, e->arg, i);
 		look_answered(e->l);
 	}
@@ -144,7 +145,8 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 
 /* -- Directories ----------------------------------------------------------- */
 
-/* The type of a name; a link has the type of its target. -1: gone. */
+/* The type of a name; a link has the type of its target. -1: the file is
+ * gone. */
 static int type_of(int dir_fd, const struct dirent *d)
 {
 	struct stat st;
@@ -334,7 +336,7 @@ int look_stat_shards(struct look *l)
 
 	for (uint32_t i = 0; rc == 0 && i < n; i++) {
 		const struct ds_shard *s = ds_shards(l->ds);
-		/* A copy, as the texts may move when one is added. */
+		/* Copy the text, because texts may move when one is added. */
 		CLEANUP_FREE char *file = strdup(dataset_shard_file(l->ds, i));
 
 		rc = !file ? -ENOMEM

@@ -32,18 +32,20 @@ struct look {
 	uint64_t skipped; /* see look_skip() */
 	char *first_skipped;
 
-	_Atomic bool stop; /* relaxed: end soon */
-	/* Both for the caller that waits; relaxed. The number of answers from
-	 * the storage, and the driver's current work as a constant string. */
+	_Atomic bool stop; /* relaxed: all jobs must end soon */
+	/* For the caller that waits: the number of answers from the storage,
+	 * and the driver's current work as a constant string. Both are accessed
+	 * relaxed. */
 	_Atomic uint64_t answers;
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* `pending` is 0, or `done` */
 	unsigned pending;	/* lock: jobs of workers */
-	bool done;		/* lock: the driver is through */
-	bool abandoned;		/* lock: so the driver frees the look */
-	int status;		/* lock: 0, or the first failure */
-	struct error err;	/* lock: of it */
+	bool done;		/* lock: the driver has finished */
+	/* Lock: the caller has left, so the driver frees the look */
+	bool abandoned;
+	int status;	  /* lock: 0, or the first failure */
+	struct error err; /* lock: the message of that failure */
 };
 
 static inline bool look_stopped(const struct look *l)
@@ -51,35 +53,38 @@ static inline bool look_stopped(const struct look *l)
 	return atomic_load_explicit(&l->stop, memory_order_relaxed);
 }
 
-/* The storage has answered. Any thread. */
+/* Note that the storage has answered. Called by any thread. */
 static inline void look_answered(struct look *l)
 {
 	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
 }
 
-/* The driver says what it does next, in a text that fits after "while". */
+/* Set the text for what the driver does next; it must fit after "while". Called
+ * by the driver. */
 static inline void look_doing(struct look *l, const char *what)
 {
 	look_answered(l);
 	atomic_store_explicit(&l->doing, what, memory_order_relaxed);
 }
 
-/* Record the first failure and make all other jobs end soon; returns `code`.
- * Any thread. */
+/* Record this failure if it is the first, and make all other jobs end soon.
+ * Returns `code`. Called by any thread. */
 int look_fail(struct look *l, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The workers, started when they are first asked for. Driver. */
+/* Start the workers unless they run already. Called by the driver. */
 int look_workers(struct look *l);
 
 /* Give the workers a job, which must call look_ended() last. */
 void look_submit(struct look *l, struct thread_job *job);
 void look_ended(struct look *l);
 
-/* Wait until no job is left; returns their result. Driver. */
+/* Wait until all jobs have ended. Returns 0 or the first failure. Called by the
+ * driver. */
 int look_wait(struct look *l);
 
-/* fn(l, arg, i) for all i below n, by the workers in any order. Driver. */
+/* Have the workers call fn(l, arg, i) for all i below n, in any order. Called
+ * by the driver. */
 typedef int look_fn(struct look *l, void *arg, uint64_t i);
 int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
 
@@ -90,10 +95,8 @@ enum look_type {
 	LOOK_OTHER, /* a FIFO, a device, a socket */
 };
 
-/*
- * List a directory. Takes dir_fd. Returns 0, -errno if reading failed, or the
- * first non-zero result of fn().
- */
+/* List a directory, and close dir_fd. Returns 0, -errno if reading failed, or
+ * the first non-zero result of fn(). */
 typedef int list_fn(void *arg, const char *name, enum look_type type);
 int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
 
@@ -104,8 +107,9 @@ static inline bool look_is_hidden(const char *name)
 }
 
 /*
- * Count `files` that are not examples. `name` is the first of them by its path,
- * `dir` + `name`; `dir` is empty or ends with '/'. Driver. -ENOMEM.
+ * Count `files` files that are not examples. `dir` + `name` is the lowest of
+ * their paths; `dir` is empty or ends with '/'. Returns 0 or -ENOMEM. Called by
+ * the driver.
  */
 int look_skip(
 	struct look *l, uint64_t files, const char *dir, const char *name);
@@ -113,14 +117,14 @@ int look_skip(
 /* Is it an image by its name, with or without a decode callback? */
 bool look_is_image(const struct look *l, const char *name);
 
-/* List the regular files with `suffix` in the directory itself as shards, in
- * order. look_stat_shards() adds sizes and mtimes. */
+/* List as shards, in order, the regular files with `suffix` that are directly
+ * in the directory. look_stat_shards() adds their sizes and mtimes. */
 int look_list_shards(struct look *l, const char *suffix);
 int look_stat_shards(struct look *l);
 
 struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
-/* The size of a file; for a directory its inode and size, hashed, with the
+/* For a file, its size. For a directory, a hash of its inode and size, with the
  * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries of a dataset, which is constant: any thread, no lock. The tables were
- * made by a look, or checked when their catalogue was mapped, so nothing is
- * checked here.
+ * Answers queries about a dataset. The dataset is constant, so any thread may
+ * ask without a lock. The tables were made by a look, or checked when their
+ * catalogue was mapped, so nothing is checked here.
  */
 #include "loader/dataset/dataset_table_impl.h"
 
@@ -15,7 +15,7 @@ void dataset_close(struct dataset *ds)
 	if (!ds)
 		return;
 	if (ds->map)
-		(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
+		(void)munmap(ds->map, ds->map_bytes); /* as it was mapped */
 	else
 		for (unsigned i = 0; i < SECTIONS; i++)
 			array_release(&ds->section[i]);
@@ -35,8 +35,9 @@ uint64_t dataset_count(const struct dataset *ds)
 	return ds->count;
 }
 
-/* The last file that begins at or before the record; empty ones begin where
- * the next one does. */
+/* The file that contains the record: the last one that begins at or before it.
+ * An empty file begins at the same record as the next file, so it is never the
+ * last. */
 static uint32_t shard_of(const struct dataset *ds, uint64_t record)
 {
 	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);

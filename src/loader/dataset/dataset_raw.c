@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Raw records: files of records of one size. Nothing is kept of a record; its
- * place is computed from its number. Entered by the driver of a look.
+ * Scans files of raw records, which all have one size. The tables contain
+ * nothing about a record; its file and offset are computed from its number.
+ * Entered by the driver of a look.
  */
 #include "loader/dataset/dataset_look_impl.h"
 

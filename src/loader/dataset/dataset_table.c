@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a dataset while they are made, and the texts of labels, which
- * become classes. One thread at a time, the driver of a look.
+ * Fills the tables of a dataset, and turns the texts of labels into classes.
+ * Entered by one thread at a time, the driver of a look.
  */
 #include "loader/dataset/dataset_table_impl.h"
 
@@ -149,7 +149,7 @@ static struct print print_of(const struct dataset *ds, uint64_t i)
 	struct example ex;
 
 	dataset_example(ds, i, &ex);
-	if (ex.whole) /* its size is a hint that not all sources have */
+	if (ex.whole) /* without its size, a hint that not all sources have */
 		return (struct print){.label = ex.label};
 	return (struct print){ex.shard, ex.offset, ex.bytes, ex.label};
 }
@@ -208,7 +208,7 @@ struct label_entry {
 	uint64_t at; /* in the text */
 	uint32_t bytes;
 	uint32_t label; /* by labels_finish() */
-	bool used;	/* by an example: likewise */
+	bool used;	/* by an example; set by labels_finish() */
 };
 
 static uint32_t labels_count(const struct labels *l)
@@ -262,7 +262,7 @@ void labels_release(struct labels *l)
 	table_release(&l->table);
 }
 
-/* A number below 2^31, written in the only way. */
+/* Parse a number below 2^31 without leading zeros. */
 static bool parse_label(const char *text, size_t bytes, uint32_t *out)
 {
 	uint64_t v = 0;

@@ -63,8 +63,8 @@ enum ds_section {
 	SECTIONS,
 };
 
-/* See dataset_skipped(). Names are their place in SECTION_TEXTS + 1; 0: none.
- */
+/* See dataset_skipped(). A name is its offset in SECTION_TEXTS plus 1; 0:
+ * none. */
 struct ds_skipped {
 	uint64_t files, first_file;
 	uint64_t classes, first_class;
@@ -90,7 +90,7 @@ void ds_begin_records(
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 	uint64_t fingerprint);
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
-/* All of them, dataset_shards() many; moves when one is added. */
+/* All shards, dataset_shards() of them. The table moves when one is added. */
 struct ds_shard *ds_shards(struct dataset *ds);
 
 /* Set the files that are not examples; `first` may be NULL. -ENOMEM. */
@@ -113,7 +113,8 @@ size_t ds_example_bytes(enum ds_kind kind);
 
 /* -- Labels ---------------------------------------------------------------- */
 
-/* Texts of labels, each once, numbered as they came. Zero it to begin. */
+/* Texts of labels, each once, numbered in the order in which they were added.
+ * Begin with a zeroed struct. */
 struct labels {
 	struct array text;
 	struct array entry; /* struct label_entry */
@@ -126,9 +127,10 @@ struct labels {
 int32_t labels_add(struct labels *l, const char *text, size_t bytes);
 
 /*
- * Build the classes, in all examples replace numbers of texts by labels, and
- * note the classes that no example has. With `numeric`, decimal texts are
- * numbers if all of them are. Releases the labels, also on failure.
+ * Build the classes, replace the number of its text by a label in each example,
+ * and note the classes without an example. With `numeric`, the texts themselves
+ * are the labels if all of them are decimal numbers. Releases the labels, also
+ * on failure.
  */
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
 void labels_release(struct labels *l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tar shards: one worker a shard reads its headers and groups members by their
- * base names (the convention of WebDataset); then the driver puts the samples
- * of all shards into tables, in order.
+ * Scans tar shards. For each shard a worker reads the headers and groups the
+ * members by their base names (the convention of WebDataset); then the driver
+ * puts the samples of all shards into tables, in order.
  */
 #include "loader/dataset/tarfile_impl.h"
 
@@ -32,7 +32,7 @@ struct sample {
 	uint32_t base_bytes, label_bytes;
 	enum fit fit; /* of: */
 	uint64_t offset, bytes;
-	bool has_label; /* a .cls, be it empty */
+	bool has_label; /* there is a .cls, perhaps empty */
 };
 
 struct shard {
@@ -45,7 +45,7 @@ struct shard {
 struct shards {
 	struct shard *shard;
 	uint32_t n;
-	bool has_labels; /* a .cls somewhere */
+	bool has_labels; /* some sample has a .cls */
 };
 
 /* -- Base names ------------------------------------------------------------ */
@@ -73,8 +73,8 @@ static uint32_t sample_hash(const void *shard, uint32_t n)
 		base_name(shard, sample), sample->base_bytes, 0);
 }
 
-/* The sample of a base name, valid until the next call; NULL: no memory. If it
- * is new, `name` is its first member. */
+/* Find or add the sample with this base name. It is valid until the next call;
+ * NULL: no memory. `name` is the first member of a sample that is added. */
 static struct sample *sample_of(
 	struct shard *s, const char *base, size_t n, const char *name)
 {
@@ -183,7 +183,8 @@ static bool is_hidden_member(const char *name)
 	return name[0] == '.' || strstr(name, "/.");
 }
 
-/* "/./" and the like are somebody's names, "./" is what `tar c .` makes. */
+/* Remove slashes and the "./" of `tar c .` from the beginning. A "/./" within a
+ * name was chosen by the user and stays. */
 static const char *plain_name(const char *name)
 {
 	for (;;) {
@@ -254,7 +255,8 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 			"'%s' of '%s' is not a regular file", file, l->path);
 	s->size = (uint64_t)st.st_size;
 	s->mtime_ns = stat_mtime_ns(&st);
-	/* A read ahead would fetch the data that is skipped. A hint. */
+	/* Reading ahead would fetch the data that is skipped. This is only a
+	 * hint, so it may fail. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	rc = read_shard(l, s, file, fd);
 	table_release(&s->table);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading a tar by its headers. The data of members is skipped; headers are
- * read through a small window, so that short members share a call. What a tar
- * says about the next member (a long name, pax records) is kept until that one
- * is met.
+ * read through a small window, so that short members share a call. What an
+ * extra header says about the member after it (a long name, pax records) is
+ * kept until that member is read.
  */
 #include "loader/dataset/tarfile_impl.h"
 
@@ -103,7 +103,7 @@ int tar_bytes(
 	return 0;
 }
 
-/* The data of an extended header and a NUL, to be freed. */
+/* Read the data of an extended header and add a NUL. The caller frees it. */
 static int read_extra(
 	struct tar_reader *t, uint64_t at, uint64_t bytes, char **out)
 {
@@ -141,7 +141,7 @@ static bool parse_octal(const unsigned char *field, size_t n, uint64_t *out)
 	return i == n || field[i] == ' ' || field[i] == '\0';
 }
 
-/* Or in base 256, marked by the highest bit. */
+/* Parse a number: octal digits, or base 256 if the highest bit is set. */
 static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
 {
 	uint64_t v = field[0] & 0x7f;
@@ -157,8 +157,8 @@ static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
 	return true;
 }
 
-/* The sum of the bytes, counting the checksum itself as spaces. Some tars
- * summed signed bytes. */
+/* The checksum is the sum of the header's bytes, with its own field counted as
+ * spaces. Some old programs summed signed bytes, so both sums are accepted. */
 static bool checksum_right(const struct tar_header *h)
 {
 	const unsigned char *p = (const void *)h;
@@ -183,8 +183,7 @@ static bool all_zero(const void *block)
 	return p[0] == 0 && memcmp(p, p + 1, TAR_BLOCK - 1) == 0;
 }
 
-/* -- What comes before a member ---------------------------------------------
- */
+/* -- Headers before a member ----------------------------------------------- */
 
 static bool key_is(const char *key, size_t n, const char *what)
 {
@@ -239,7 +238,7 @@ static int pax_record(
 	return 0;
 }
 
-/* Records "LENGTH KEY=VALUE\n"; the length is that of all of it. */
+/* Parse records "LENGTH KEY=VALUE\n"; LENGTH counts the whole record. */
 static int pax_records(
 	struct tar_reader *t, uint64_t at, const char *p, size_t left)
 {
@@ -281,7 +280,7 @@ static int take_extra(
 
 /* -- Members --------------------------------------------------------------- */
 
-/* Types that describe what follows, or are not members. */
+/* Is this a type that describes the next member, or is no member? */
 static bool is_extra(char type)
 {
 	return type && strchr("LKxgVX", type);
@@ -322,7 +321,8 @@ static int check_size(struct tar_reader *t, uint64_t at, uint64_t bytes)
 		"truncated");
 }
 
-/* The header at `at`: its member's bytes, checked. 0: the end mark. */
+/* Read the header at `at`, and check the size of its member. Returns 0 at the
+ * end mark. */
 static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 	uint64_t *bytes)
 {
@@ -363,7 +363,7 @@ static bool is_file(char type, const char *name)
 		name[n - 1] != '/';
 }
 
-/* The next member is read: what was said about it is used up. */
+/* The next member is read: forget what extra headers said about it. */
 static void forget_member(struct tar_reader *t)
 {
 	free(t->name);
@@ -379,7 +379,9 @@ static uint64_t rounded(uint64_t bytes)
 int tar_next(struct tar_reader *t, struct tar_member *m)
 {
 	struct tar_header h;
-	bool used = true; /* of the last call: its name was lent */
+	/* The last call returned a member, whose name the caller may have
+	 * used */
+	bool used = true;
 	uint64_t bytes;
 	int rc;
 
@@ -393,7 +395,8 @@ int tar_next(struct tar_reader *t, struct tar_member *m)
 		rc = read_header(t, at, &h, &bytes);
 		if (rc <= 0)
 			return rc;
-		/* Below the file's size, and so is its last whole block. */
+		/* This cannot overflow: the end is below the file's size,
+		 * except for padding to a whole block. */
 		t->at = at + TAR_BLOCK + rounded(bytes);
 		used = !is_extra(h.type);
 		if (!used) {

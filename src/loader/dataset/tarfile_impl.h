@@ -26,7 +26,7 @@ struct tar_reader {
 	int fd;
 	uint64_t size, at; /* size of the file; offset of the next header */
 	char *name;	   /* of the next member, or NULL: as its header says */
-	bool has_size;	   /* and its size: */
+	bool has_size;	   /* an extra header gave its size: */
 	uint64_t member_bytes;
 	uint64_t window_at;
 	size_t window_bytes;
@@ -38,12 +38,12 @@ void tar_begin(struct tar_reader *t, struct look *l, const char *file, int fd,
 	uint64_t size);
 void tar_release(struct tar_reader *t);
 
-/* Returns 1 and the next regular file, 0 at the end mark, or -errno and a
- * message. */
+/* Returns 1 with the next regular file in *m, 0 at the end of the archive, or
+ * -errno with a message. */
 int tar_next(struct tar_reader *t, struct tar_member *m);
 
-/* Get n <= TAR_BLOCK bytes of the file, valid until the next call. Returns 0 or
- * -errno. */
+/* Get n <= TAR_BLOCK bytes at offset `at` of the file. *out is valid until the
+ * next call. Returns 0 or -errno. */
 int tar_bytes(
 	struct tar_reader *t, uint64_t at, size_t n, const unsigned char **out);
 
