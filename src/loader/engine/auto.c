@@ -11,20 +11,21 @@
 
 #define PARTS_LEAST 3
 #define FULL_READS AUTO_FULL_READS
-/* A part that reading is not seen in ends after so many parts' examples. */
+/* If reading could not be timed, a part ends after this many times its
+ * examples. */
 #define PART_MOST 4
-/* Echoing begins when R rises to AUTO_R_BEGIN, and ends when it falls to R_END.
- */
+/* Echoing ends when R falls to this; it begins at AUTO_R_BEGIN. */
 #define R_END 1.04
-/* If R and the factor differ by less than this ratio, a change waits until all
- * parts have the same speed. */
+/* If R and the factor differ by less than this, the factor changes only when
+ * all AUTO_PARTS parts have the same speed. */
 #define FAR 1.25
-/* The factor stays while it is so many times R. */
+/* The factor stays while factor / R is within these limits. */
 #define STAY_MIN 0.98
 #define STAY_MAX 1.03
-/* The trainer waits if that is more of its time. */
+/* The trainer counts as waiting if it waits for more than this part of its
+ * time. */
 #define WAITS 0.003
-/* A fall to this share of the factor is a small step. */
+/* A first, small fall multiplies the factor by this. */
 #define SMALL 0.92
 
 void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
@@ -81,8 +82,8 @@ static bool is_waited_for(
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* The busy time of one part, while reading is as busy as it can be: number of
- * examples and time, as in struct auto_sums. */
+/* What was read in one part while as many reads ran as may run at a time:
+ * numbers of examples and times, as in struct auto_sums. */
 struct auto_busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
 };
@@ -101,7 +102,8 @@ static struct auto_busy busy_of(
 	};
 }
 
-/* Slower than the trainer takes examples, whatever was saved up. */
+/* Is reading slower than the trainer takes examples, even with what storage may
+ * have saved up? */
 static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 	const struct auto_busy *busy)
 {
@@ -114,8 +116,9 @@ static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 }
 
 /*
- * May the part end now? In the middle of a burst only if the burst has shown
- * enough: its beginning makes storage look slower than it is.
+ * May the part end now? In the middle of a burst it may not, unless the trainer
+ * waits or reading is slow anyway: the beginning of a burst does not show the
+ * lasting speed.
  */
 static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -134,9 +137,9 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * An upper limit for the time of a fetch, for a mount with a plan: the time
- * that passed. Fetching kept up with the trainer, so a fetch took no longer,
- * and less if the trainer did not wait.
+ * An upper limit for the time to fetch an example, for a mount that fetches by
+ * a plan. Fetching has kept up with the trainer, so it took at most the time
+ * that has passed, and less if the trainer did not wait.
  */
 static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -148,7 +151,8 @@ static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 	return is_waited_for(then, now) ? ns : SMALL * ns;
 }
 
-/* An example's reading, and how much longer it may take than it was seen to. */
+/* The measured time to read an example, and in *saved_ns how much longer it may
+ * take in the long run. */
 static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 	double *saved_ns)
 {
@@ -159,7 +163,8 @@ static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 		return passed_ns(a, now);
 	if (busy.lasting >= FULL_READS)
 		return busy.lasting_ns / busy.lasting;
-	/* Never fully busy, because memory or the trainer did not let it. */
+	/* Reading was never fully busy, because of the trainer or a lack of
+	 * memory. */
 	if (busy.full < FULL_READS)
 		return each(now->read_ns - a->begun.read_ns,
 			now->reads - a->begun.reads);
@@ -261,7 +266,8 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 	a->planned = now->planned;
 	if (now->planned)
 		fetch_step(a, now);
-	/* Times before the first batch belong to the start. */
+	/* The first part begins with the first batch: the time before it is the
+	 * start. */
 	if (a->begun_once && !is_whole(a, now))
 		return;
 	if (a->begun_once) {
@@ -288,7 +294,8 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 
 /* -- The factor ------------------------------------------------------------ */
 
-/* Coarser where it is large: a step is a thirtieth at most. */
+/* Large factors have coarser steps. A step is at most a thirtieth of the
+ * factor. */
 static uint32_t denominator(double e)
 {
 	if (e < 4)
@@ -330,8 +337,9 @@ static double time_ratio(double up_ns, double down_ns)
 }
 
 /*
- * A fall to R that only bursts tell of begins with one to a little less than is
- * certain: whether the trainer has to wait then shows if the rest is right.
+ * The first step of a fall to an R that was measured in short bursts only. It
+ * goes to slightly less than the R that is certain. If the trainer does not
+ * have to wait then, the rest of the fall follows.
  */
 static double first_step(const struct auto_echo *a, const struct auto_part *m)
 {
@@ -345,7 +353,7 @@ static bool tries(const struct auto_echo *a, const struct auto_part *m)
 		time_ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
-/* Should the factor be another one? True and which. */
+/* Should the factor change? If so, returns true and the new one in *echo. */
 static bool wish(const struct auto_echo *a, const struct auto_part *m,
 	struct schedule_echo *echo)
 {

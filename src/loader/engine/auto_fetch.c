@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The upstream's time where a mount fetches by a plan: the missing bytes of an
- * example times the time to fetch a byte. Both are measured separately, because
- * the first changes with the share that is cached, the second with the source.
+ * Computes the upstream's time if a mount fetches by a plan: the missing bytes
+ * of an example times the time to fetch a byte. Both are measured separately,
+ * because the first depends on how much of the dataset is cached, and the
+ * second on the source.
  */
 #include "loader/engine/auto_impl.h"
 
 #include <math.h>
 
-/* Looks that differ by more show another share of cached examples. Chance and
- * the end of an epoch change it by less. */
+/* If the missing bytes change by more than this factor, more or fewer
+ * examples are cached than before. Chance and the end of an epoch change
+ * them by less. */
 #define MISSING_JUMP 1.5
-/* The fewest looks, and times of a byte, that can change the factor. */
+/* The factor can change only after at least this many looks, and times to fetch
+ * a byte. */
 #define LOOKS_LEAST 3
 #define TIMES_LEAST 2
 
-/* The number of examples that miss so many bytes. */
+/* How many examples lack `bytes` bytes together. */
 static double examples(const struct auto_echo *a, uint64_t bytes)
 {
 	double missing = row_mean(&a->missing);
@@ -55,8 +58,9 @@ static void keep_times(struct auto_echo *a, uint32_t n)
 }
 
 /*
- * Times of another speed are forgotten. One pause of the source may lengthen
- * two times, so it takes three to show that the source is slower.
+ * When the speed has changed, earlier times are forgotten. Two lower times show
+ * that the source is faster. Only three higher ones show that it is slower,
+ * because one pause of the source may lengthen two.
  */
 static void add_time(struct auto_echo *a, double ns, double saved_ns)
 {
@@ -68,8 +72,8 @@ static void add_time(struct auto_echo *a, double ns, double saved_ns)
 		keep_times(a, 3);
 }
 
-/* Measure the time of a byte, once a part's examples or a whole burst were
- * timed. */
+/* Measure the time to fetch a byte, when the examples of a part, or a whole
+ * burst, have been timed. */
 static void look_at_time(struct auto_echo *a, const struct auto_sums *sums)
 {
 	const struct fetch_rates *now = &sums->rates, *then = &a->timed;
@@ -100,7 +104,7 @@ void fetch_step(struct auto_echo *a, const struct auto_sums *now)
 	a->untimed = now->fresh - a->timed_fresh;
 }
 
-/* The source was not busy for a whole window, so it may be faster now. */
+/* Was the source never busy for a whole window? Then it may be faster now. */
 static bool is_stale(const struct auto_echo *a)
 {
 	return a->untimed > AUTO_PARTS * a->part_fresh;
@@ -116,7 +120,7 @@ void fetch_measured(const struct auto_echo *a, struct auto_part *out)
 	if (a->byte_ns.n == 0)
 		return;
 	if (is_stale(a)) {
-		/* The trainer does not wait: the factor is high enough. */
+		/* If the trainer does not wait, the factor is high enough. */
 		ns = fmin(ns, passed_ns);
 		if (!out->waited)
 			ns = fmin(ns, enough_ns);
@@ -128,7 +132,7 @@ void fetch_measured(const struct auto_echo *a, struct auto_part *out)
 
 bool fetch_is_known(const struct auto_echo *a)
 {
-	/* If no measured values come any more, the few old ones say little. */
+	/* Times that are few and old do not hold up a change. */
 	if (!a->planned || a->byte_ns.n == 0 || is_stale(a))
 		return true;
 	return a->byte_ns.n >= TIMES_LEAST && a->missing.n >= LOOKS_LEAST;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The mean without so many of the lowest, and as many of the highest. */
+/* The mean without the `cut` lowest and the `cut` highest values. */
 static double inner_mean(const struct auto_row *r, uint32_t out)
 {
 	double v[AUTO_PARTS] = {0}, sum = 0;
@@ -39,8 +39,8 @@ double row_middle(const struct auto_row *r)
 	return inner_mean(r, r->n ? (r->n - 1) / 2 : 0);
 }
 
-/* Are the last n values above all earlier ones (sign 1) or below them (-1), and
- * above or below their median times the factor, too? */
+/* Are the last n values above all earlier ones, and above their median times
+ * the factor? With sign -1: below instead of above. */
 static bool row_left(
 	const struct auto_row *r, uint32_t n, double factor, double sign)
 {

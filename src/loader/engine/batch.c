@@ -25,13 +25,14 @@
 struct lender {
 	pthread_mutex_t lock;
 	struct list free;    /* lock */
-	uint32_t calls;	     /* lock: of on_free(), going on */
-	pthread_cond_t idle; /* lender_leave(): calls is 0 */
+	uint32_t calls;	     /* lock: calls of on_free() that are running */
+	pthread_cond_t idle; /* lender_leave() waits until `calls` is 0 */
 	bool left;	     /* lock: the loader has ended */
-	/* Lock: slabs that are lent, releases that go on, and the loader. */
+	/* Lock: one for each lent slab, one for each running release, one for
+	 * the loader. */
 	uint32_t refs;
-	/* Both are changed with the lock and read without it. Relaxed, because
-	 * on_free() asks again after each change. */
+	/* Changed with the lock, read without it (relaxed). An old value does
+	 * no harm, because on_free() makes its reader look again. */
 	_Atomic uint32_t lent, free_count;
 	void (*on_free)(void *arg);
 	void *arg; /* both: set once; not used once `left` is set */
@@ -42,7 +43,7 @@ struct lender {
 	void (*release)(void *ctx, void *p, size_t bytes);
 	void *ctx;
 	size_t data_bytes;
-	bool placed; /* the slabs' memory is another's */
+	bool placed; /* the slabs lie in a slab place */
 	struct slab slabs[];
 };
 
@@ -100,7 +101,7 @@ static void slab_release(struct lender *lender, struct slab *slab)
 	slab->crops = NULL;
 }
 
-/* One after the other. */
+/* The slabs lie in the slab place one after the other. */
 static void find_place(
 	struct slab *slab, const struct settings *s, uint8_t *base, uint32_t i)
 {
@@ -121,7 +122,7 @@ static int find_memory(struct slab *slab, const struct settings *s)
 
 static void slab_give_back(struct lent_batch *b);
 
-/* The arrays are one piece of memory, which begins with the crops. */
+/* All arrays are in one block of memory, which begins with the crops. */
 static void slab_init(struct slab *slab, const struct settings *s)
 {
 	uint32_t n = s->c.batch;
@@ -259,7 +260,8 @@ const pthread_mutex_t *lender_lock(const struct lender *lender)
 	return &lender->lock;
 }
 
-/* Releases the lock, which is held. The last reference frees the lender. */
+/* Release the lock, which the caller holds. The last reference frees the
+ * lender. */
 static void unref(struct lender *lender)
 {
 	bool last = --lender->refs == 0;
@@ -342,7 +344,7 @@ static void slab_give_back(struct lent_batch *b)
 	if (lender->pid != getpid())
 		return;
 	pthread_mutex_lock(&lender->lock);
-	if (!slab->lent) { /* given back twice: once is enough */
+	if (!slab->lent) { /* it was given back before: ignore the call */
 		pthread_mutex_unlock(&lender->lock);
 		return;
 	}

@@ -30,8 +30,9 @@ struct lent_batch {
 };
 
 /*
- * Where the batches of a loader come from: the engine of this process, or that
- * of another one. It is a member of its maker's struct.
+ * A batch source: what a loader takes batches from, which is an engine of this
+ * process or a share. It is embedded in the struct of the part that implements
+ * it.
  */
 struct batch_source {
 	const struct loader_ops *ops;
@@ -39,14 +40,14 @@ struct batch_source {
 
 struct dataset;
 
-/* The calls of a loader. Each means what the function refrain_NAME() says,
- * where there is one. */
+/* The calls of a batch source. A member NAME does what include/refrain/loader.h
+ * says of refrain_NAME(), if there is such a function. */
 struct loader_ops {
 	int (*next)(struct batch_source *source, struct lent_batch **out,
 		int timeout_ms);
 	int (*fd)(struct batch_source *source);
 	int (*close)(struct batch_source *source);
-	/* Why the last call that failed did, copied. */
+	/* Copy the message of the last call that failed. */
 	void (*message)(struct batch_source *source, struct error *out);
 
 	/* All members below are NULL for a source that only gives batches. */
@@ -55,22 +56,22 @@ struct loader_ops {
 	uint64_t (*steps_left)(struct batch_source *source);
 	uint64_t (*step)(struct batch_source *source);
 	uint64_t (*epoch_end)(struct batch_source *source, uint64_t epoch);
-	/* The last failure; `error` 0: there was none. */
+	/* Get the last failure; its `error` is 0 if there was none. */
 	void (*failure)(
 		struct batch_source *source, struct refrain_failure *out);
-	/* Fill in all members, including `size`, but for those of the dataset:
-	 * what was skipped. */
+	/* Fill in all members, including `size`, except the numbers of skipped
+	 * files and classes of the dataset. */
 	void (*stats)(struct batch_source *source, struct refrain_stats *out);
 	int (*save)(struct batch_source *source, void *buf, size_t size);
 	int (*save_at)(struct batch_source *source, uint64_t step, void *buf,
 		size_t size);
 	int (*echo_log)(struct batch_source *source, char *buf, size_t size);
-	/* NULL, too, if the batches are not in one block of memory. */
+	/* Also NULL if the batches are not in one block of memory. */
 	int (*memory)(
 		struct batch_source *source, const void **base, size_t *bytes);
 };
 
-/* The calls of each source, as the members say. */
+/* These call the members that all sources have. */
 static inline int batch_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
@@ -105,8 +106,8 @@ static inline const struct refrain_batch *batch_public(
 
 struct lender;
 
-/* Memory that slabs lie in, 64-byte aligned; the giver's for as long as the
- * lender lives. */
+/* Memory for slabs, 64-byte aligned. Its owner must keep it until the lender
+ * has been freed. */
 struct slab_place {
 	void *base;
 	size_t bytes; /* n * slab_bytes() at least */
@@ -141,24 +142,22 @@ uint64_t lender_bytes(const struct settings *s, uint32_t n);
 
 /*
  * on_free() is called after each refrain_release(), without a lock, until
- * lender_leave() returns. -ENOMEM; -EINVAL if the caller's alloc(), or `place`,
- * gave memory that is not aligned; -ENOSPC if the place is too small. `place`
- * may be NULL: samples then are in memory of alloc().
+ * lender_leave() returns. `place` may be NULL: then samples are in memory from
+ * the caller's alloc(). Returns -ENOMEM, -EINVAL if `place` or the memory from
+ * alloc() is not aligned, or -ENOSPC if the place is too small.
  */
 int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	const struct slab_place *place, void (*on_free)(void *arg), void *arg);
 
-/*
- * The loader ends: free the slabs that are not lent, and wait for running calls
- * of on_free().
- */
+/* Call this when the loader ends. It frees the slabs that are not lent, and
+ * waits for running calls of on_free(). */
 void lender_leave(struct lender *lender);
 
 /* Snapshots: another thread may give a slab back at any time. */
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);
-/* For measuring. */
+/* The lender's lock, for bench/ to measure. */
 const pthread_mutex_t *lender_lock(const struct lender *lender);
 
 /* A free slab, or NULL. */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributes memory when there is little. These are given up in turn: reading
- * ahead, keeping decoded examples (their files are kept instead), keeping
- * files. Reads leave memory for decoding, so that no file that was read is
- * dropped before it has been used. If an image needs more than that, data not
- * needed soon is dropped. If that is not enough, its original is *starved*: no
- * read begins, and the other queued servings are made, which frees their files.
- * When none is left, one worker is `alone`: nothing is begun until it has
- * decoded the starved original, and all other data that was read is dropped for
- * it, if necessary. So the oldest batch completes with any budget that holds
- * one file and its region at a time. Nothing is dropped for an image that would
- * not fit even then. Entered with the turn's lock.
+ * Distributes memory when there is little. First, reading ahead is given up,
+ * then keeping decoded examples (their files are kept instead), then keeping
+ * files. Reads leave memory for decoding, so that no file is dropped between
+ * its read and its first use. If an image needs more than that memory, data
+ * that is not needed soon is dropped.
+ *
+ * If that is not enough, the original of the image is *starved*: no read
+ * begins, and the other queued servings are made, which frees their files. When
+ * no other serving is left, one worker becomes `alone`: nothing else begins
+ * until it has decoded the starved original, and if necessary all other data
+ * that was read is dropped for it. So the oldest batch completes with any
+ * budget that holds one file and its region at a time. Nothing is dropped for
+ * an image that would not fit even then. Entered with the turn's lock.
  */
 #include "loader/engine/budget_impl.h"
 
@@ -24,7 +26,7 @@
 struct desk {
 	struct buffer *scratch; /* a decoded image that is not kept */
 	bool busy;		/* its worker makes a serving */
-	uint64_t charged;	/* for what the worker holds for good */
+	uint64_t charged;	/* for the worker's permanent memory */
 };
 
 struct budget {
@@ -32,20 +34,21 @@ struct budget {
 	const struct engine_parts *parts;
 	uint64_t outstanding_max;
 	/* Set by budget_open(). */
-	uint64_t share;	      /* memory that was not taken then */
-	uint64_t alone_bytes; /* that, and workers_bytes then */
+	uint64_t rest_bytes;  /* memory that was not charged then */
+	uint64_t alone_bytes; /* rest_bytes plus workers_bytes then */
 	/* The lock. */
 	uint64_t workers_bytes; /* charged for what workers hold */
 	uint64_t desks_bytes;	/* charged for decoding */
-	uint64_t image_bytes;	/* that decoding one takes; 0: unknown */
+	/* The memory for decoding an image; 0: unknown */
+	uint64_t image_bytes;
 	uint32_t working, reading;
-	struct desk *desks;	  /* one a worker */
+	struct desk *desks;	  /* one for each worker */
 	const struct desk *alone; /* may take all memory */
 };
 
-uint64_t budget_share_bytes(const struct budget *budget)
+uint64_t budget_rest_bytes(const struct budget *budget)
 {
-	return budget->share;
+	return budget->rest_bytes;
 }
 
 uint32_t budget_ahead(const struct budget *budget)
@@ -53,14 +56,15 @@ uint32_t budget_ahead(const struct budget *budget)
 	uint64_t file = meter_file_mean(budget->parts->meter), n;
 
 	ASSERT_TURN(budget->parts->turn);
-	/* No bursts are needed. */
+	/* The mount times its fetches itself, so no bursts are read ahead. */
 	if (help_plans(budget->parts->help))
 		return budget->parts->c->reads_ahead;
-	/* Workers call this at each turn, so it ends early if it can. */
+	/* Returns early where possible, because each turn of a worker calls
+	 * this. */
 	if (!file ||
 		budget->parts->s->ahead_least == budget->parts->s->ahead_max)
 		return budget->parts->s->ahead_max;
-	n = budget->share / 4 / file;
+	n = budget->rest_bytes / 4 / file;
 	if (n < budget->parts->s->ahead_least)
 		return budget->parts->s->ahead_least;
 	return n < budget->parts->s->ahead_max ? (uint32_t)n
@@ -68,15 +72,16 @@ uint32_t budget_ahead(const struct budget *budget)
 }
 
 /*
- * The memory that decoding may take in addition to what it has, if images take
- * `image_bytes` each (0: unknown): half of the memory if all workers need that
- * much, and up to three quarters for one large image, or while images are
- * unknown.
+ * The memory that decoding may take in addition to what it has, if each image
+ * takes `image_bytes` (0: unknown). The total for all workers is limited to
+ * half of the memory, but one large image may take up to three quarters; so may
+ * decoding as long as `image_bytes` is unknown.
  */
 static uint64_t decode_images(const struct budget *budget, uint64_t image_bytes)
 {
 	uint64_t bytes = budget->parts->c->threads * image_bytes;
-	uint64_t half = budget->share / 2, most = half + budget->share / 4;
+	uint64_t half = budget->rest_bytes / 2,
+		 most = half + budget->rest_bytes / 4;
 
 	if (bytes > half)
 		bytes = image_bytes > half ? image_bytes : half;
@@ -90,13 +95,13 @@ static uint64_t decode_bytes(const struct budget *budget)
 	return decode_images(budget, budget->image_bytes);
 }
 
-/* The memory that they may take before other uses give way. */
+/* The memory that examples read ahead may take before other uses give way. */
 static uint64_t ahead_bytes(const struct budget *budget)
 {
 	uint64_t bytes =
 		budget_ahead(budget) * meter_file_mean(budget->parts->meter);
 
-	return bytes < budget->share / 4 ? bytes : budget->share / 4;
+	return bytes < budget->rest_bytes / 4 ? bytes : budget->rest_bytes / 4;
 }
 
 void budget_count_kept(struct budget *budget, uint64_t cost)
@@ -117,16 +122,17 @@ static uint64_t incoming_bytes(const struct budget *budget)
 }
 
 /*
- * Decoded examples may take the memory that encoded ones will not need. Those
- * need it for all examples that can be outstanding or read ahead, less those
- * that are kept decoded. If an example is smaller when decoded, as one with a
- * small crop is, outstanding examples are kept decoded, too.
+ * Decoded examples may take the memory that encoded ones will not need. Encoded
+ * ones need memory for all originals that can be outstanding or read ahead,
+ * except for those that are kept decoded already. If a decoded example is
+ * smaller than its file, as after a small crop, the other outstanding ones are
+ * expected to be kept decoded, too.
  */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = meter_file_mean(budget->parts->meter);
-	/* The first image is known by itself. */
+	/* Before any image was decoded, this one tells the size. */
 	uint64_t desks = budget->desks_bytes +
 		decode_images(budget,
 			budget->image_bytes ? budget->image_bytes : cost);
@@ -134,13 +140,14 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 	struct buffer *b;
 
 	ASSERT_TURN(budget->parts->turn);
-	reserve += desks > budget->share / 8 ? desks : budget->share / 8;
+	reserve +=
+		desks > budget->rest_bytes / 8 ? desks : budget->rest_bytes / 8;
 	if (budget->outstanding_max > originals_kept(budget->parts->pool))
 		reserve += (budget->outstanding_max -
 				   originals_kept(budget->parts->pool)) *
 			(cost < file ? cost : file);
 	if (originals_kept_bytes(budget->parts->pool) + cost + reserve >
-		budget->share)
+		budget->rest_bytes)
 		return NULL;
 	b = memory_get(budget->parts->memory, bytes);
 	if (!b)
@@ -177,22 +184,23 @@ static bool lacks_memory(const struct budget *budget)
 		originals_kept_bytes(budget->parts->pool) +
 			files_bytes(budget) + decode_bytes(budget) +
 			ahead_bytes(budget) >
-		budget->share;
+		budget->rest_bytes;
 }
 
-/* An eighth more, as files and images differ in size. */
+/* Adds an eighth, because files and images differ in size. */
 uint64_t budget_wanted_bytes(const struct budget *budget)
 {
 	uint64_t decode = budget->desks_bytes + decode_bytes(budget);
 	uint64_t ahead =
 		budget_ahead(budget) * meter_file_mean(budget->parts->meter);
-	uint64_t fixed = budget->parts->memory->limit - budget->share;
+	uint64_t fixed = budget->parts->memory->limit - budget->rest_bytes;
 
 	ASSERT_TURN(budget->parts->turn);
 	return fixed + (files_bytes(budget) + decode + ahead) / 8 * 9;
 }
 
-/* Each worker may have one more. */
+/* May a read use memory now? If memory is short, only one unused file for each
+ * worker may be held, besides those read ahead. */
 static bool shares_memory(const struct budget *budget)
 {
 	return !lacks_memory(budget) ||
@@ -209,10 +217,11 @@ bool budget_may_read(const struct budget *budget, uint64_t bytes)
 		shares_memory(budget);
 }
 
-/* A quarter is left for planned reads, and enough for a large image. */
+/* Leaves a quarter of the memory for planned reads, or enough for a large
+ * image. */
 bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes)
 {
-	uint64_t left = budget->share / 4;
+	uint64_t left = budget->rest_bytes / 4;
 
 	if (left < budget->image_bytes)
 		left = budget->image_bytes;
@@ -322,13 +331,14 @@ uint64_t need_bytes(const struct need *need)
 		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
 }
 
-/* Else nothing is to be dropped for it. */
+/* Could the image ever fit? If not, nothing is dropped for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
 	return budget_alone(budget, need_bytes(need) + need->held_cost);
 }
 
-/* The largest of late: one that was much larger is forgotten. */
+/* Note the memory of the largest recent image; the value falls slowly after an
+ * unusually large one. */
 static void note_image(struct budget *budget, uint64_t bytes)
 {
 	if (bytes < budget->image_bytes)
@@ -357,11 +367,12 @@ static bool try_to_work(
 		return false;
 	}
 	budget->desks_bytes += need->extra_bytes;
-	note_image(budget, need_bytes(need) + 1); /* known now */
+	/* + 1, so that it is never 0: unknown */
+	note_image(budget, need_bytes(need) + 1);
 	return true;
 }
 
-/* Scratch memory of those who do not work. */
+/* Free the scratch memory of an idle worker. */
 static bool reclaim_scratch(struct budget *budget)
 {
 	for (uint32_t i = 0; i < budget->parts->c->threads; i++) {
@@ -447,8 +458,8 @@ int budget_new(struct budget **out, const struct engine_parts *parts,
 
 void budget_open(struct budget *budget)
 {
-	budget->share = memory_room(budget->parts->memory);
-	budget->alone_bytes = budget->share + budget->workers_bytes;
+	budget->rest_bytes = memory_room(budget->parts->memory);
+	budget->alone_bytes = budget->rest_bytes + budget->workers_bytes;
 }
 
 void budget_clear(struct budget *budget)

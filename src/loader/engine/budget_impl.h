@@ -26,13 +26,13 @@ struct desk;
 
 /* -- Life; without the lock until threads run -- */
 
-/* `outstanding_max` limits the originals that have servings to come. Returns
- * -ENOMEM. Free *out after a failure, too. */
+/* At most `outstanding_max` originals have servings to come at a time. Returns
+ * 0 or -ENOMEM. Free *out after a failure, too. */
 int budget_new(struct budget **out, const struct engine_parts *parts,
 	uint64_t outstanding_max);
 void budget_free(struct budget *budget); /* NULL is allowed */
-/* Call this when all permanent memory has been charged: the rest is distributed
- * from now on. */
+/* Call this when all permanent memory has been charged. From then on the rest
+ * of the memory is distributed. */
 void budget_open(struct budget *budget);
 /* Give up the scratch memory of all desks. */
 void budget_clear(struct budget *budget);
@@ -41,22 +41,22 @@ void budget_clear(struct budget *budget);
 
 /* How many examples may be read before they are planned. */
 uint32_t budget_ahead(const struct budget *budget);
-/* The memory that is distributed. Constant. */
-uint64_t budget_share_bytes(const struct budget *budget);
+/* The memory that is distributed; constant after budget_open(). */
+uint64_t budget_rest_bytes(const struct budget *budget);
 /*
- * May a read begin now that takes so many bytes? Memory for decoding stays
- * free. With echoes, and too little memory for all originals, the examples that
- * no serving has used yet have a share of it, so that the others can be kept.
+ * May a read that takes `bytes` begin now? Memory for decoding stays free. If
+ * there are echoes and too little memory for all originals, examples that no
+ * serving has used yet get only a part of it, so that the others can be kept.
  */
 bool budget_may_read(const struct budget *budget, uint64_t bytes);
 /* The same for a read of an example that is not planned yet. */
 bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes);
 /* May data for later servings be dropped for a read? */
 bool budget_may_drop(const struct budget *budget);
-/* The limit of memory with which hardly a file would be read again, as far as
- * the files and images so far show. */
+/* Estimate, from the files and images so far, how large the memory limit must
+ * be so that hardly any file is read again. */
 uint64_t budget_wanted_bytes(const struct budget *budget);
-/* Would buffers of so many bytes fit if everything that can be dropped were
+/* Would buffers of `bytes` fit if everything that can be dropped were
  * dropped? */
 bool budget_alone(const struct budget *budget, uint64_t bytes);
 /*
@@ -79,8 +79,8 @@ uint32_t budget_working(const struct budget *budget);
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes);
 /* Count one more kept original, with its cost in bytes. */
 void budget_count_kept(struct budget *budget, uint64_t cost);
-/* May the encoded bytes be kept for the batch of `step`? What is needed after
- * that is dropped for them. */
+/* May the encoded bytes be kept until the batch of `step`? To make room for
+ * them, this drops data that is needed after that batch. */
 bool budget_for_encoded(const struct budget *budget, uint64_t step);
 
 /* -- For decoding -- */
@@ -90,8 +90,8 @@ struct desk *budget_desk(struct budget *budget, uint32_t n);
 /* The scratch memory of a desk, or NULL. Needs the lock, or is called by the
  * desk's worker while it is busy. */
 uint8_t *desk_scratch(const struct desk *desk);
-/* A worker begins or ends its work. budget_charge() charges the bytes that it
- * keeps permanently. */
+/* A worker begins or ends its work. budget_charge() charges the worker's
+ * permanent memory, which is `held_bytes` now. */
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
 void budget_charge(
@@ -99,9 +99,11 @@ void budget_charge(
 
 /* The memory that one image takes. */
 struct need {
-	size_t scratch_bytes; /* 0: it is decoded where it is kept */
-	uint64_t extra_bytes; /* that the decoder takes meanwhile */
-	uint64_t held_cost;   /* of the buffers that it has already */
+	/* 0: the image is decoded into the memory where it is kept */
+	size_t scratch_bytes;
+	/* Memory that the decoder takes during the call */
+	uint64_t extra_bytes;
+	uint64_t held_cost; /* of the buffers that the original has already */
 };
 
 /*
@@ -118,8 +120,8 @@ void budget_done(
 	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
 /* May a starved original be decoded now? */
 bool budget_feeds(const struct budget *budget);
-/* Queue that original, for the worker of this desk. Gives it all memory if
- * there would not be enough otherwise. */
+/* Queue the first starved original for the worker of this desk. If memory would
+ * not suffice otherwise, the worker gets all of it. */
 void budget_feed(struct budget *budget, const struct desk *desk);
 /* If this worker has all memory for itself, give it back. */
 void budget_give_back(struct budget *budget, const struct desk *desk);

@@ -37,7 +37,7 @@ static void count_error(struct refrain_stats *out, int error, const char *stage)
 		out->errors_read++;
 }
 
-/* The next candidate. */
+/* Try the next candidate. */
 static void substitute(const struct engine_parts *parts, struct original *o)
 {
 	uint64_t words[] = {
@@ -55,9 +55,7 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 	original_read_first(parts->pool, o);
 }
 
-/*
- * A lack of resources of the process does not mean that the example is damaged.
- */
+/* Does the error show a lack of resources? Then the example is not damaged. */
 static bool is_of_machine(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
@@ -86,7 +84,7 @@ static void stop_for_want(
 		outcome_damage(parts->outcome)->msg, advice);
 }
 
-/* Keep why the example failed; its substitutes are another matter. */
+/* Keep the message for the example itself, not for its substitutes. */
 static void note_why(const struct engine_parts *parts, struct original *o,
 	int error, const char *stage)
 {
@@ -99,7 +97,9 @@ static void note_why(const struct engine_parts *parts, struct original *o,
 	o->error = error;
 	o->error_index = o->index;
 	o->why = strdup(outcome_damage(parts->outcome)
-				->msg); /* without it: the number */
+				/* Without memory for it, only the number is
+				 * reported */
+				->msg);
 }
 
 static void note_no_substitute(struct original *o)

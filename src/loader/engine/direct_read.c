@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of a mount's tiers, opened without asking the mount: content and
+ * Reads entries in a mount's tiers without asking the mount: content and
  * trailer in one read, verified as the mount verifies them. On any error the
  * file is read through the mount instead, which repairs the entry. Entered
- * under the turn's lock, and by the ring's threads, which take it; hashing is
- * done without it.
+ * under the turn's lock, and by the ring's threads, which take the lock, but
+ * not for hashing.
  *
  *	tier opening -> reading -> verified -> reader_done()
  *	   |  ^  |         |
@@ -16,7 +16,7 @@
 
 #include "loader/engine/reader_files_impl.h"
 
-/* Room for one byte more than the entry has, so that a read sees its end. */
+/* One byte more than the entry's file, so that its end is seen. */
 static size_t file_room(uint64_t item_bytes)
 {
 	return entry_bytes(item_bytes) + 1;
@@ -47,7 +47,7 @@ uint64_t direct_example_bytes(
 	return key ? key->bytes : 0;
 }
 
-/* Lock taken. */
+/* With the lock. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
 	ASSERT_TURN(reader->parts->turn);
@@ -68,7 +68,7 @@ static void on_bad_closed(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 
-	(void)res; /* was only read */
+	(void)res; /* the file was only read */
 	turn_lock(reader->parts->turn);
 	go_through_mount(reader, r);
 	turn_unlock(reader->parts->turn);
@@ -78,7 +78,8 @@ static void on_entry_read(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
-	/* Nobody else touches the operation's buffer and key meanwhile. */
+	/* Needs no lock: no other thread uses the operation's buffer and key
+	 * now. */
 	int rc = res < 0
 		? res
 		: entry_check(r->buffer->data, (size_t)res, r->key, r->want);

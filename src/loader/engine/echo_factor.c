@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the echo factor during a run, as measured (loader/engine/auto.h) or
- * as a log says. Called before each run of the planner, with the turn's lock. A
- * change affects only examples that are not planned yet. Changes are logged,
- * and another run with that log produces the same stream.
+ * Changes the echo factor during a run, because of measurements
+ * (loader/engine/auto.h) or because a log says so. Called before each run of
+ * the planner, with the turn's lock. A change affects only examples that are
+ * not planned yet. Changes are logged, and another run with that log produces
+ * the same stream.
  */
 #include "loader/engine/echo_factor_impl.h"
 
@@ -24,7 +25,7 @@
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
 
-/* A line of the log: what schedule_change() was told. */
+/* A line of the log: the arguments of schedule_change(). */
 struct echo_change {
 	uint64_t step;
 	struct schedule_echo echo;
@@ -34,15 +35,15 @@ struct echoes {
 	const struct engine_parts *parts; /* set once */
 	uint64_t before; /* changes that were made before this handle */
 	struct auto_echo measured; /* settings.measures */
-	bool due;   /* a step was returned since it was looked at */
+	bool due;   /* a step was returned since the last attempt to change */
 	bool ended; /* no more changes in this run */
-	/* Changes of the run from number `base` on. In a replay all are there
-	 * from the beginning, else those that were made so far. */
+	/* Changes of the run from number `base` on. In a replay the log has all
+	 * of them from the beginning; otherwise it has those made so far. */
 	struct echo_change *log;
 	uint32_t logged;
 	size_t room;
 	uint64_t base;
-	uint64_t made; /* before this handle, and by it */
+	uint64_t made; /* including those before this handle */
 };
 
 static int reserve(struct echoes *e)
@@ -115,9 +116,9 @@ static void follow(struct echoes *e)
 }
 
 /*
- * The fresh examples that a run needs for a change of its factor. The first
+ * How many fresh examples a run needs for a change of its factor. The first
  * change comes one spread of fresh examples after the start, when three eighths
- * of a spread were measured, and one more spread must be left to use it.
+ * of a spread have been measured. Another spread must follow to make use of it.
  */
 static uint64_t needs_fresh(const struct echoes *e)
 {
@@ -189,7 +190,7 @@ static int parse_log(struct echoes *e, const char *text, struct error *err)
 	return 0;
 }
 
-/* The first fresh number that the change would be for. */
+/* The first fresh number that the change would apply to. */
 static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 {
 	uint64_t asked = schedule_fresh_before(s, c->step);

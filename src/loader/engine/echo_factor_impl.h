@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the echo factor, as the measured times or a log require. Every
- * function needs the turn's lock, except echo_new() and echo_free().
+ * Changes the echo factor, because of measured times or because a log says so.
+ * Every function needs the turn's lock, except echo_new() and echo_free().
  */
 #ifndef ENGINE_ECHO_FACTOR_IMPL_H
 #define ENGINE_ECHO_FACTOR_IMPL_H
@@ -30,13 +30,13 @@ void echo_free(struct echoes *e); /* NULL is allowed */
 
 /* Call this before the planner runs: changes the factor if necessary. */
 void echo_plan(struct echoes *e);
-/* A batch was returned and metered. `full`: more reads are waiting than may run
- * at a time. */
+/* Call this when a batch has been returned and metered. `full`: more reads are
+ * waiting than may run at a time. */
 void echo_returned(struct echoes *e, bool full);
 
 /* The number of changes so far, including those before this handle. */
 uint64_t echo_changes(const struct echoes *e);
-/* The measured times; false: too little is known so far. */
+/* Get the measured times. Returns false if too little is known so far. */
 bool echo_measured(const struct echoes *e, struct auto_part *out);
 /* Implement refrain_stats.echo_reason and echo_needs_fresh. */
 const char *echo_reason(const struct echoes *e, uint64_t *needs_fresh);

@@ -21,9 +21,9 @@ static void begin_turn(void *arg)
 }
 
 /*
- * Continue everything that has become possible by the changes under the lock:
- * choose reads, and mark the threads that have something to do. This is the
- * only place that does so.
+ * Continue everything that the changes under the lock have made possible:
+ * choose reads, and mark the threads that have something to do. No other
+ * function does this.
  */
 static void *end_turn(void *arg)
 {
@@ -33,7 +33,8 @@ static void *end_turn(void *arg)
 
 	reader_pump(engine->parts.reader);
 	reads = reader_take(engine->parts.reader);
-	/* The pool may be gone when a read that hung ends after the close. */
+	/* After the close the pool may have been freed, when a read that hung
+	 * ends. */
 	if (!outcome_closing(engine->parts.outcome) &&
 		!budget_is_taken(engine->parts.budget))
 		turn_mark_workers(&engine->turn,
@@ -75,7 +76,7 @@ static void say_closing(struct engine *engine)
 	turn_unlock(&engine->turn);
 }
 
-/* Calls that wait return; false if one does not. */
+/* Make waiting calls return. Returns false if one does not in time. */
 static bool callers_left(struct engine *engine, uint64_t until_ns)
 {
 	TURN_LOOK_SCOPE(&engine->turn);
@@ -126,7 +127,7 @@ int engine_close(struct batch_source *source)
 	uint32_t left;
 	bool ended;
 
-	if (!engine->complete) { /* no thread has begun */
+	if (!engine->complete) { /* no thread runs */
 		engine_free(engine);
 		return 0;
 	}

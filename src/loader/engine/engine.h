@@ -27,8 +27,9 @@ int engine_open(struct batch_source **out, const struct refrain_config *config,
 int engine_place(const struct refrain_config *config, uint32_t *slabs,
 	size_t *bytes, struct error *err);
 
-/* The `next` of an engine, for a caller that has waited for this batch since
- * `since_ns`; 0: its calls are its waits. */
+/* Like `next` of the engine as a batch source, but counts the wait from
+ * `since_ns`, when the caller began to wait for this batch; 0: from this
+ * call. */
 int engine_next(struct batch_source *source, struct lent_batch **out,
 	int timeout_ms, uint64_t since_ns);
 
@@ -40,10 +41,11 @@ int engine_open_dataset(
 
 /* Inputs of a saved state, besides the schedule. */
 struct state_of {
-	const struct settings *s; /* state_begin(): with the state, or none */
-	uint64_t fingerprint;	  /* of the dataset */
-	uint64_t changes;	  /* of the echo factor so far */
-	uint64_t step;		  /* the next one */
+	/* For state_begin(), with the saved state if there is one */
+	const struct settings *s;
+	uint64_t fingerprint; /* of the dataset */
+	uint64_t changes;     /* of the echo factor so far */
+	uint64_t step;	      /* the next one */
 };
 
 struct state_begun {
@@ -53,8 +55,8 @@ struct state_begun {
 /* Save the state before the batch of `step`, as refrain_save_at(). */
 int state_save(const struct state_of *of, const struct schedule *schedule,
 	uint64_t step, void *buf, size_t room, struct error *err);
-/* Set up the schedule for a configuration and its state, as refrain_open()
- * does. */
+/* Set up the schedule for a configuration and its saved state, as
+ * refrain_open() does. */
 int state_begin(const struct state_of *of, const struct schedule_config *config,
 	struct schedule *schedule, struct state_begun *begun,
 	struct error *err);

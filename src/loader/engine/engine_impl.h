@@ -40,20 +40,20 @@
 #include "loader/core/settings.h"
 
 struct engine {
-	struct batch_source source; /* what others know of it */
+	struct batch_source source; /* the engine as others see it */
 	uint32_t magic;
 	struct engine_parts parts;
 	/* Set once. */
 	struct settings s;
 	struct turn turn;
-	bool turns;    /* there is one */
+	bool turns;    /* `turn` has been initialised */
 	bool complete; /* all parts exist: turns may be taken */
 
 	/* The lock. */
 	struct memory memory;
 	struct schedule schedule; /* see planner_impl.h */
 	uint32_t callers;
-	uint64_t waited_ns; /* in calls for the next batch that timed out */
+	uint64_t waited_ns; /* in calls that timed out, for the next batch */
 };
 
 static inline struct engine *engine_of(const struct batch_source *source)
@@ -67,7 +67,7 @@ static inline struct engine *engine_of(const struct batch_source *source)
 /* The beginning and the end of a turn, for engine_open.c. */
 extern const struct turn_ops engine_turns;
 extern const struct loader_ops engine_ops;
-/* Close an engine, also one that is not complete. */
+/* Also closes an engine that is not complete. */
 int engine_close(struct batch_source *source);
 
 /* -- engine_next.c: what is ready, and for whom -- */
@@ -77,7 +77,7 @@ bool engine_is_ready(const struct engine *engine);
 
 /* -- engine_stats.c -- */
 
-/* The meter counts the time until now. */
+/* Have the meter count the time until now. */
 void engine_tick(struct engine *engine);
 void engine_stats(struct batch_source *source, struct refrain_stats *out);
 
@@ -86,15 +86,16 @@ void engine_stats(struct batch_source *source, struct refrain_stats *out);
 int engine_save(struct batch_source *source, void *buf, size_t size);
 int engine_save_at(
 	struct batch_source *source, uint64_t step, void *buf, size_t size);
-/* Begin at the state in the configuration, if there is one. Sets the next step
- * and the number of earlier changes of the echo factor. */
+/* Begin at the saved state in the configuration, if there is one. Sets *step to
+ * the next step and *changes to the number of earlier changes of the echo
+ * factor. */
 int state_restore(struct engine *engine, const struct schedule_config *config,
 	uint64_t *step, uint64_t *changes, struct error *err);
 
 /* -- watchdog.c -- */
 
-/* Say what the oldest batch waits for: the message and failure of -ETIMEDOUT.
- */
+/* Set the message and the failure for -ETIMEDOUT, which say what the oldest
+ * batch waits for. */
 void watch_describe(
 	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns);
 

@@ -13,8 +13,8 @@
 #include "common/base/cond.h"
 #include "loader/engine/engine_impl.h"
 
-/* The share of damaged examples is checked from this many examples on, or from
- * the end of an epoch on. */
+/* The proportion of damaged examples is checked after this many examples, or
+ * after an epoch if that has fewer. */
 #define DAMAGE_EXAMPLES 1000
 
 static bool all_lent(const struct engine *engine)
@@ -36,7 +36,7 @@ bool engine_is_ready(const struct engine *engine)
 		all_lent(engine);
 }
 
-/* A batch has failed for good. */
+/* Stop the run: a batch has failed for good. */
 static int stop(struct engine *engine, const struct step *st)
 {
 	struct refrain_failure failure = {
@@ -53,15 +53,14 @@ static int stop(struct engine *engine, const struct step *st)
 }
 
 /*
- * Does this batch raise the share of damaged examples above the limit? It is
- * counted batch by batch, so that the result does not depend on the number of
- * threads, and only from a meaningful number of examples on.
+ * Does this batch raise the proportion of damaged examples above the limit?
+ * They are counted batch by batch, so that the result does not depend on the
+ * number of threads. The check begins only when enough examples have been seen.
  */
 static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
-	uint64_t share =
-		dataset_count(engine->parts.dataset) / engine->s.c.world;
-	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
+	uint64_t own = dataset_count(engine->parts.dataset) / engine->s.c.world;
+	uint64_t least = own < DAMAGE_EXAMPLES ? own : DAMAGE_EXAMPLES;
 	uint64_t fresh = meter_stats(engine->parts.meter)->fresh + st->fresh;
 	uint64_t damaged =
 		meter_damaged_fresh(engine->parts.meter) + st->damaged;
@@ -84,7 +83,8 @@ static int stop_too_damaged(struct engine *engine, const struct step *st)
 	return outcome_stop(engine->parts.outcome, -EBADMSG);
 }
 
-/* 1, 0, -errno, or -EAGAIN: it would wait. */
+/* Returns 1 if there is a batch, 0 at the end, -errno, or -EAGAIN if the call
+ * would have to wait. */
 static int look(struct engine *engine)
 {
 	struct step *st = steps_finished(engine->parts.steps);
@@ -133,7 +133,8 @@ static int wait_for_step(
 	return rc;
 }
 
-/* This is rare, so its cost does not matter. */
+/* Is this the step whose duplicates cannot be avoided? Steps with duplicates
+ * are rare, so the cost does not matter. */
 static bool is_exception(const struct engine *engine, const struct step *st)
 {
 	struct schedule_facts facts;
@@ -214,7 +215,7 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	engine->callers++;
 	outcome_begin_call(engine->parts.outcome);
 	rc = wait_for_step(engine, timeout_ms, called_ns);
-	/* A caller that waits in several calls has waited in all of them. */
+	/* Add the time of this call to the wait of a later one. */
 	if (rc == -ETIMEDOUT && !since_ns)
 		engine->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)

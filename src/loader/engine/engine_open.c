@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening an engine: makes its parts, each over those below it, then starts
- * their threads. On the caller's thread; the parts do not need the lock yet.
+ * Opens an engine: creates its parts, the lowest first, then starts their
+ * threads. Runs on the caller's thread; the parts do not need the lock yet.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,10 +18,9 @@
 #define WORKER_BYTES ((uint64_t)64 << 10)
 #define ORIGINALS_SPARE 64
 
-/* -- What it takes ----------------------------------------------------------
- */
+/* -- Sizes and limits ------------------------------------------------------ */
 
-/* Slabs being filled, and one that is lent. */
+/* The slabs that are being filled, and one that is lent. */
 static uint32_t slab_count(const struct settings *s)
 {
 	return s->c.batches_ahead + 1;
@@ -125,9 +124,10 @@ static int open_lender(struct engine *engine, const struct slab_place *place,
 	return 0;
 }
 
-/* Where a run begins. */
+/* The position at which a run begins. */
 struct start {
-	uint64_t step, changes; /* the first; of the echo factor, before it */
+	/* First step; changes of the echo factor before it */
+	uint64_t step, changes;
 	uint64_t outstanding_max, originals;
 };
 
@@ -170,7 +170,7 @@ static int open_pool(
 	return 0;
 }
 
-/* The state of the run for the mount, as of a turn. */
+/* Tell the mount's help the state of the run. Called in a turn. */
 static void say_run(void *arg, struct help_run *out)
 {
 	struct engine *engine = OBJECT(engine, arg);
@@ -185,7 +185,8 @@ static void say_run(void *arg, struct help_run *out)
 	};
 }
 
-/* The rest of the memory is the budget's. */
+/* Open the mount's help, then let the budget distribute the rest of the
+ * memory. */
 static void open_help(struct engine *engine, const struct start *start)
 {
 	struct help_config config = {
@@ -207,7 +208,7 @@ static void open_help(struct engine *engine, const struct start *start)
 
 /* -- In order -------------------------------------------------------------- */
 
-/* The lock, the memory, and what counts. */
+/* Create the lock, the memory, and the parts that count. */
 static int open_turns(struct engine *engine, struct error *err)
 {
 	int rc = turn_init(&engine->turn, &engine_turns, engine);
@@ -254,7 +255,8 @@ static int open_parts(struct engine *engine, const struct slab_place *place,
 	return 0;
 }
 
-/* Threads of a library take no signals. */
+/* Block signals in the library's threads: the program's own threads get
+ * them. */
 static int begin_threads(struct engine *engine, struct error *err)
 {
 	sigset_t all, before;
@@ -273,7 +275,8 @@ static int begin_threads(struct engine *engine, struct error *err)
 	return rc;
 }
 
-/* Clear pointers to the caller's memory. */
+/* Clear pointers to memory of the caller, which may be gone after
+ * refrain_open(). */
 static void forget_callers(struct refrain_config *c)
 {
 	c->dataset = c->root = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of an engine. Each part has a pointer to this set, which is filled
- * in once, in the order below, before there are threads. A part calls only the
- * parts that engine_impl.h draws below it.
+ * The list of the parts of an engine. Each part has a pointer to this list,
+ * which is filled in once, in the order of its members, before there are
+ * threads. A part calls only the parts that the drawing in engine_impl.h has
+ * below it.
  */
 #ifndef ENGINE_ENGINE_PARTS_IMPL_H
 #define ENGINE_ENGINE_PARTS_IMPL_H

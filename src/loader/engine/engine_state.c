@@ -23,13 +23,13 @@ _Static_assert(
 		REFRAIN_STATE_MAX,
 	"a state is too large");
 
-/* Flags that the schedule has are not compared again. */
+/* Clear flags that are compared as parts of the schedule. */
 static void normalise(struct refrain_config *c)
 {
 	c->flags &= member_flags_hashed();
 }
 
-/* The n-th hash. For a callback it only says whether there is one. */
+/* The n-th hash. For a callback, it only shows whether there is one. */
 static uint16_t member_hash(const struct refrain_config *c, size_t n)
 {
 	static const char none[sizeof(c->decode)];
@@ -170,15 +170,15 @@ static int parse(
 	return 0;
 }
 
-/* Is this a member that changes no position of the stream, but only what
- * replaces a damaged example? */
+/* Does this member only decide what replaces a damaged example? Then it changes
+ * no position of the stream. */
 static bool is_free(const struct member *m)
 {
 	return m->offset == offsetof(struct refrain_config, policy) ||
 		m->offset == offsetof(struct refrain_config, max_pixels);
 }
 
-/* A state of an older library knows fewer members. */
+/* Compare the hashes. The state of an older library has fewer of them. */
 static int compare(
 	const struct state_of *of, struct state_head *h, struct error *err)
 {

@@ -13,7 +13,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* Per step or batch, in ms. */
+/* Times per step or batch, in ms. */
 struct rates {
 	double read, decode, augment, trainer, wait;
 };
@@ -34,7 +34,7 @@ static void rates_of(
 
 static const char *bottleneck_of(const struct rates *r)
 {
-	/* A trainer that hardly waits is what everything else waits for. */
+	/* If the trainer hardly waits, it is the bottleneck. */
 	if (r->wait * 20 < r->trainer)
 		return "trainer";
 	if (r->read > r->decode && r->read > r->augment)
@@ -43,8 +43,9 @@ static const char *bottleneck_of(const struct rates *r)
 }
 
 /*
- * Per batch of decoded examples, not per step. When nothing was decoded of
- * late, as at the end of a run with echoes, it is that of the whole run.
+ * The upstream's time per batch of decoded examples, not per step. If nothing
+ * was decoded recently, as at the end of a run with echoes, it is the mean of
+ * the whole run.
  */
 static double upstream_ms(
 	const struct engine *engine, const struct meter_view *m)
@@ -118,8 +119,9 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	out->echo_reason =
 		echo_reason(engine->parts.echoes, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
-	/* A batch is put together as its samples are made: echoes of whole
-	 * ones would save no more than echoes after augmentation. */
+	/* `batch` is never suggested: assembling a batch costs nothing extra,
+	 * so echoes of whole batches save no more than echoes after
+	 * augmentation. */
 	out->suggested_point =
 		strcmp(out->bottleneck, "augment") == 0 ? "after" : "before";
 }

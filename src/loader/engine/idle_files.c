@@ -31,7 +31,7 @@ static void idle_put(struct idle *idle, uint32_t at, struct original *o)
 	o->idle_at = at;
 }
 
-/* There is a hole at `at`: returns where `o` belongs, the hole moved there. */
+/* Move the hole at `at` up to where `o` belongs. Returns that place. */
 static uint32_t sift_up(
 	struct idle *idle, uint32_t at, const struct original *o)
 {

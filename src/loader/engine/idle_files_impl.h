@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The idle originals of the pool: those that hold data for later servings, none
- * of which is planned yet. When memory is short, the one that is needed last is
- * dropped: with files of one size, no other choice reads fewer files again.
- * Guarded by the turn's lock.
+ * The idle originals of the pool: they hold data for later servings, none of
+ * which is planned yet. When memory is short, the original that is needed last
+ * is dropped: if all files have one size, no other choice means fewer repeated
+ * reads. Guarded by the turn's lock.
  */
 #ifndef ENGINE_IDLE_FILES_IMPL_H
 #define ENGINE_IDLE_FILES_IMPL_H
@@ -21,13 +21,13 @@ struct idle {
 /* -ENOMEM. */
 int idle_init(struct idle *idle, uint32_t room);
 void idle_release(struct idle *idle);
-/* Its memory, with room for so many. */
+/* The memory of a heap for `room` originals. */
 uint64_t idle_bytes(uint64_t room);
 
-/* `o` is needed in the batch of o->next_step. */
+/* Add an original, which is next needed in the batch of o->next_step. */
 void idle_add(struct idle *idle, struct original *o);
 void idle_remove(struct idle *idle, struct original *o);
-/* The one that is needed last, or NULL. */
+/* The original that is needed last, or NULL. */
 struct original *idle_last(const struct idle *idle);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes one serving from the data of its original. If more servings are to
- * come, the decoded region (echo point before) or the sample itself (after,
- * batch) is kept in the original if there is room. Otherwise the worker decodes
- * into its scratch memory, which stays in its processor's cache, and the file
- * is kept if there is room for that. Echoes after augmentation, and of whole
- * batches, are copies of the sample that is kept: a copy costs a hundredth of
- * what making it does, and no batch has to be held for as long as the window.
- * Workers come here with the lock and release it meanwhile.
+ * Makes one serving from the data of its original. If more servings are to come
+ * and there is room, the original keeps the decoded region (echo point before)
+ * or the sample itself (after, batch). Otherwise the worker decodes into its
+ * scratch memory, which stays in its processor's cache, and the file is kept if
+ * there is room for that. For the echo points after and batch, echoes are
+ * copies of the kept sample. A copy costs a hundredth of making a sample, and
+ * whole batches need not be held until they are repeated. Workers come here
+ * with the lock and release it while they decode, augment or copy.
  */
 #include "loader/engine/make_serving_impl.h"
 
@@ -22,11 +22,12 @@ struct make {
 	struct worker *w;
 	struct serving *s;
 	struct original *o;
-	bool more; /* there are servings to come */
+	bool more; /* more servings are to come */
 	struct sample_layout layout;
-	struct buffer *keep; /* decode into that, or NULL: scratch */
+	/* Memory to decode into; NULL: the scratch memory */
+	struct buffer *keep;
 	uint64_t decode_ns, augment_ns;
-	uint64_t starved_bytes; /* that it lacks */
+	uint64_t starved_bytes; /* memory that the original lacks */
 };
 
 /* -- Status of a sample ---------------------------------------------------- */
@@ -65,7 +66,7 @@ static uint8_t *place_of(const struct engine_parts *parts, struct serving *s)
 	return s->step->slab->data + s->place * parts->s->sample_bytes;
 }
 
-/* Zeros, in no part of an image. */
+/* Fill the place with zeros, and set an empty crop. */
 static void zero(const struct engine_parts *parts, struct serving *s)
 {
 	memset(place_of(parts, s), 0, parts->s->sample_bytes);
@@ -73,9 +74,9 @@ static void zero(const struct engine_parts *parts, struct serving *s)
 }
 
 /*
- * There is no substitute for this sample: with REFRAIN_ZERO_FILL it is filled
- * with zeros, otherwise the step fails. The message is that of the lowest place
- * in the batch.
+ * There is no substitute for this sample. With REFRAIN_ZERO_FILL its place is
+ * filled with zeros; otherwise the step fails. If several places fail, the step
+ * keeps the message of the lowest.
  */
 static void note_failure(const struct engine_parts *parts, struct serving *s,
 	int status, const char *why)
@@ -91,7 +92,8 @@ static void note_failure(const struct engine_parts *parts, struct serving *s,
 	st->error_stage = s->original->error_stage;
 	st->error_index = s->original->error_index;
 	free(st->why);
-	st->why = why ? strdup(why) : NULL; /* without it: the number */
+	/* Without memory for it, only the number is reported */
+	st->why = why ? strdup(why) : NULL;
 }
 
 /*
@@ -126,18 +128,18 @@ static void count_decode(const struct engine_parts *parts, const struct make *m)
 	m->o->was_decoded = true;
 }
 
-/* -- What an original holds, for the sampler ----------------------------------
- */
+/* -- The data of an original, for the sampler ------------------------------ */
 
 static uint64_t seed_of_serving(const void *ctx, uint32_t k)
 {
 	const struct make *m = ctx;
 
-	/* The slot's seed is that of one serving; this is that of any. */
+	/* The seed in the slot is for its own serving only; this computes that
+	 * of serving k. */
 	return schedule_augment_seed(m->w->parts->schedule, &m->o->slot, k);
 }
 
-/* How many different crops the servings have. */
+/* How many different crops there are among the servings. */
 static uint32_t crops(const struct make *m)
 {
 	return m->w->parts->c->echo_point == REFRAIN_ECHO_BEFORE
@@ -156,8 +158,8 @@ static struct encoded encoded_of(const struct original *o)
 	};
 }
 
-/* Find the layout for all later servings if they are kept, else for this one.
- */
+/* Find the layout for this serving or, with `keep`, for all servings to
+ * come. */
 static void find_layout(struct make *m, bool keep)
 {
 	struct seeds some = {keep ? m->o->low : m->s->echo,
@@ -272,7 +274,7 @@ static int decode_and_make(
 	return 0;
 }
 
-/* Move the memory that the original keeps to the original. */
+/* Give the original the memory with the data that it keeps. */
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
@@ -289,7 +291,8 @@ static void adopt(
 	original_state(parts->pool, o, ORIGINAL_KEPT);
 }
 
-/* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
+/* Keep a copy of the data at `from` if there is room. Called with the lock,
+ * which is released during the copy. */
 static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
@@ -305,7 +308,8 @@ static void keep_copy(struct make *m, const struct decoded *d,
 	adopt(m, d, b, bytes);
 }
 
-/* A record is kept as it is: its file is what was decoded. */
+/* Keep the encoded bytes of a record, because they are its decoded form,
+ * too. */
 static void keep_encoded(struct make *m, const struct decoded *d)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -316,8 +320,8 @@ static void keep_encoded(struct make *m, const struct decoded *d)
 	adopt(m, d, b, d->bytes);
 }
 
-/* Update the original after a successful decode. The lock is held, and released
- * meanwhile. */
+/* Update the original after a successful decode. Called with the lock, which
+ * may be released during the call. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -359,8 +363,8 @@ static void give_back_keep(struct make *m, size_t bytes)
 	m->keep = NULL;
 }
 
-/* Like budget_to_work(), with the sizes that find_layout() set. After -EAGAIN
- * `starved_bytes` is set. */
+/* Call budget_to_work() with the sizes that find_layout() has set. If that
+ * returns -EAGAIN, starved_bytes says how much memory is missing. */
 static int take_room(struct make *m)
 {
 	int rc;
@@ -378,7 +382,8 @@ static int take_room(struct make *m)
 	return rc;
 }
 
-/* Memory for what find_layout() says, in the pool or in scratch. */
+/* Get memory for the layout, in the pool if the data is to be kept, else
+ * scratch memory. */
 static int find_room(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -390,7 +395,7 @@ static int find_room(struct make *m)
 	if (pool)
 		m->keep = budget_to_keep(parts->budget, bytes);
 	if (!m->keep)
-		find_layout(m, false); /* this serving's part alone will do */
+		find_layout(m, false); /* decode only what this serving needs */
 	rc = take_room(m);
 	if (rc == -E2BIG && m->keep) {
 		give_back_keep(m, bytes);
@@ -417,7 +422,8 @@ static int probe(struct make *m, struct error *err)
 	return rc;
 }
 
-/* Decode in the room that there is now: as decode_and_make(). */
+/* Decode into the memory that find_room() got. Returns as decode_and_make()
+ * does. */
 static int decode_in_room(struct make *m, int *status, struct error *err)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -450,8 +456,8 @@ static int make_once(struct make *m, int *status, struct error *err)
 	return rc == 0 ? decode_in_room(m, status, err) : rc;
 }
 
-/* Returns false if the original failed or the serving waits; the consequences
- * have been handled. */
+/* Returns false if the original failed, or if the serving waits for memory;
+ * both have been handled then. */
 static bool make_from_file(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;

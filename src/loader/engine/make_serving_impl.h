@@ -27,7 +27,7 @@ struct worker {
 struct workers {
 	/* Set once. */
 	const struct engine_parts *parts;
-	cpu_set_t cpus; /* that they may run on */
+	cpu_set_t cpus; /* processors that the workers may run on */
 	struct worker *table;
 	uint32_t count;
 	uint32_t running; /* the lock */
@@ -35,9 +35,9 @@ struct workers {
 
 /*
  * Make a serving. `state` is the state of its original: KEPT, FAILED, or
- * ENCODED (then it is WORKING now, for this worker). The turn's lock is held
- * before and after the call, and released meanwhile. Returns false if the
- * original failed or was put back; the serving then continues to wait.
+ * ENCODED (then it is WORKING now, for this worker). Called with the turn's
+ * lock, which is released during the call. Returns false if the original failed
+ * or was put back; the serving then continues to wait.
  */
 bool serving_make(
 	struct worker *w, struct serving *s, enum original_state state);

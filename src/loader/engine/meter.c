@@ -14,19 +14,22 @@
 #define WINDOW_STEPS_MIN 16
 
 struct meter {
-	const struct turn *turn;  /* set once; all below: its lock */
-	struct refrain_stats out; /* counters; the rest is made on request */
+	const struct turn *turn; /* set once; all below: its lock */
+	/* Counters; other members are computed on request */
+	struct refrain_stats out;
 	struct sums now, before, older;
 	uint64_t window_steps;
 	uint64_t windows;
 	struct sums first;    /* when the first window had passed */
-	uint64_t ticked_ns;   /* until when the sums are right */
-	uint64_t returned_ns; /* when the last batch was, or 0 */
+	uint64_t ticked_ns;   /* the time up to which the sums have counted */
+	uint64_t returned_ns; /* when the last batch was returned, or 0 */
 	uint64_t lag_sum, lags;
 	struct hash_stream *stream;
 	uint64_t file_sum, file_count; /* costs of files read */
-	uint64_t damaged_fresh;	       /* fresh examples of returned batches */
-	uint8_t *damaged; /* a bit an example; NULL: none failed yet */
+	/* Damaged fresh examples in returned batches */
+	uint64_t damaged_fresh;
+	/* One bit for each example; NULL: none has failed yet */
+	uint8_t *damaged;
 };
 
 int meter_new(struct meter **out, const struct turn *turn)
@@ -139,8 +142,8 @@ void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns)
 	m->now.augment_ns += ns;
 }
 
-/* A bit each, from the first one on that fails. Without memory for them each
- * failure counts. */
+/* There is one bit for each example, allocated at the first failure, so that an
+ * example counts once. Without memory for the bits, each failure counts. */
 void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	uint64_t *memory_bytes)
 {
@@ -222,7 +225,8 @@ static void count_times(struct meter *m, const struct meter_step *st)
 	trainer->bytes += st->bytes;
 	m->now.steps++;
 	m->now.wall_ns = st->now_ns;
-	if (!m->returned_ns) { /* nothing came before the first */
+	/* Before the first batch there is no time to count */
+	if (!m->returned_ns) {
 		m->before = m->older = m->first = m->now;
 		return;
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The counters and times of an engine. Every function needs the turn's lock
- * once threads run. Counters are kept where events happen; times are sums that
- * only grow, and rates are differences between now and the last window but one.
+ * once threads run. Events are counted where they happen. Times are sums that
+ * only grow; a rate is computed from the difference between now and the end of
+ * the window before the last one.
  *
- * Workers do both halves of the pipeline, so the time of the upstream cannot be
- * read from a clock. It is the time that they spend on decoding and on waiting
- * for reads while batches are wanted, divided by their number. A worker that
- * sleeps because enough batches are ready counts for neither.
+ * The same workers decode and augment, so no clock shows the time of the
+ * upstream alone. It is computed: the time that workers decode, or wait for
+ * reads while batches are wanted, divided by the number of workers. A worker
+ * that sleeps because enough batches are ready counts for neither.
  */
 #ifndef ENGINE_METER_H
 #define ENGINE_METER_H
@@ -21,7 +22,7 @@
 
 struct meter;
 
-/* Sums that only grow; differences of two are a window. */
+/* Sums that only grow; a window is the difference of two of them. */
 struct sums {
 	uint64_t wall_ns;
 	uint64_t steps, decoded;
@@ -66,8 +67,8 @@ uint64_t meter_now_ns(const struct meter *m);
  */
 struct refrain_stats *meter_stats(struct meter *m);
 
-/* A file that costs so much memory was read. `full`: more reads are waiting
- * than may run at a time. */
+/* Count a file that was read and takes `cost` bytes of memory. `full`: more
+ * reads are waiting than may run at a time. */
 void meter_file(struct meter *m, uint64_t cost, bool full);
 /* Count timed reads; see auto_burst_read(). */
 void meter_timed(struct meter *m, uint32_t reads, uint64_t ns);
@@ -79,12 +80,12 @@ void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns);
 void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	uint64_t *memory_bytes);
 
-/* A batch that is returned. */
+/* A batch that is being returned to the caller. */
 struct meter_step {
 	const struct schedule_slot *slots;
 	uint32_t count, fresh, damaged, epochs_ended;
 	uint32_t substituted, zero_filled, duplicates;
-	bool exception; /* the one step whose duplicates cannot be helped */
+	bool exception; /* the one step whose duplicates cannot be avoided */
 	uint64_t lag_sum, lag_min;
 	uint32_t lags;
 	uint64_t bytes;
@@ -103,7 +104,7 @@ uint64_t meter_step_ns(const struct meter *m);
 
 struct meter_view {
 	struct sums first; /* when the first window had passed */
-	struct sums older; /* when the last window but one had */
+	struct sums older; /* when the window before the last one had passed */
 	struct sums now;
 	uint64_t lag_sum, lags;
 	uint64_t stream_hash;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool: originals by fresh number, from when an example is first to be read
- * until its last serving is over. Entered with the turn's lock.
+ * The pool. It finds originals by fresh number, from the moment an example is
+ * named for reading until its last serving is over. Entered with the turn's
+ * lock.
  *
  *	        pump              read              taken by a worker
  *	ABSENT ------> READING --------> ENCODED -------------------> WORKING
@@ -13,10 +14,10 @@
  *	  +---- dropped --- KEPT <-- decoded, or made ----------------------+
  *	READING, WORKING --> FAILED: by policy, or no substitute is whole
  *
- * An original without a planned serving is on one of the lists: to be read
- * ahead, read ahead, or idle. Idle ones are dropped for want of memory, the one
- * that is needed last first. Those that were read ahead, and starved ones, are
- * dropped only for an image that does not fit otherwise.
+ * An original without a planned serving is on one of three lists: to be read
+ * ahead, read ahead, or idle. When memory is short, idle originals are dropped,
+ * beginning with the one that is needed last. Originals that were read ahead,
+ * and starved ones, are dropped only for an image that would not fit otherwise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ struct originals {
 	struct list urgent, ahead, read_ahead, starved;
 	struct idle idle;
 	uint32_t ahead_count; /* originals on `ahead` */
-	uint32_t incoming;    /* originals that are */
+	uint32_t incoming;    /* number of originals that are `incoming` */
 	uint64_t kept_bytes;  /* charged for `kept` */
 	uint32_t kept_count;
 };
@@ -292,8 +293,8 @@ void original_used(struct originals *pool, struct original *o)
 	o->incoming = false;
 }
 
-/* The step of a serving. If a state was restored or the echo factor changes,
- * it may be unknown; nothing but speed depends on it. */
+/* The step of a serving. It may be unknown after a state was restored, or if
+ * the echo factor changes; only speed depends on it. */
 static uint64_t serving_step_of(
 	const struct originals *pool, const struct original *o, uint32_t echo)
 {
@@ -310,7 +311,7 @@ uint64_t original_next_step(
 {
 	ASSERT_TURN(pool->parts->turn);
 	if (o->planned > 1)
-		return 0; /* soon */
+		return 0; /* another serving is planned: soon */
 	return serving_step_of(pool, o, o->slot.servings - o->left + 1);
 }
 
@@ -513,7 +514,7 @@ bool originals_reclaim_idle(struct originals *pool, uint64_t step)
 	return true;
 }
 
-/* The last of them is needed last. */
+/* The last original of the list is needed last, so it is dropped first. */
 bool originals_reclaim_unused(struct originals *pool)
 {
 	struct list *from = list_empty(&pool->read_ahead) ? &pool->starved

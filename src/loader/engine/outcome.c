@@ -11,8 +11,8 @@
 
 struct outcome {
 	const struct turn *turn;
-	/* Changed with the lock held. Atomic, because start_reads() of engine.c
-	 * looks at it without the lock. */
+	/* Changed with the lock; atomic because start_reads() of engine.c reads
+	 * it without. */
 	_Atomic bool closing;
 	int stopped;
 	struct error message, damage;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk along the schedule: steps are planned while a slab is free and there
- * are fewer than batches_ahead; fresh examples are given to the reader up to
- * reads_ahead further. Workers come here between servings; one at a time has
- * `busy`, and asks the schedule and the dataset without the lock. The walk does
- * not stop between epochs.
+ * Walks along the schedule. It plans steps while a slab is free and fewer than
+ * batches_ahead steps are unfinished, and names fresh examples to the reader up
+ * to reads_ahead beyond the planned ones. Workers come here between servings.
+ * One worker at a time sets `busy`, and asks the schedule and the dataset
+ * without the lock. The walk does not stop between epochs.
  */
 #include "loader/engine/planner_impl.h"
 
@@ -14,28 +14,30 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* `busy`: one worker has the rest to itself. The schedule changes with the lock
- * while nobody is busy, and is read with the lock or while busy. */
+/* While `busy` is set, the worker that set it has the other members to itself.
+ * The schedule may change only under the lock and while `busy` is not set; it
+ * may be read under the lock or by the busy worker. */
 struct planner {
 	const struct engine_parts *parts; /* set once */
 	bool busy;
 	bool at_end;		/* no step is left to be planned */
 	uint64_t steps;		/* of the run */
 	uint64_t fresh_end;	/* no fresh number from there on is needed */
-	uint64_t planned_fresh; /* fresh numbers that steps were given */
-	uint64_t read_fresh;	/* ... that were given to the reader */
-	uint64_t epoch;		/* of the newest fresh example planned */
+	uint64_t planned_fresh; /* fresh numbers below this are in steps */
+	/* Fresh numbers below this were named to the reader */
+	uint64_t read_fresh;
+	uint64_t epoch; /* of the newest fresh example planned */
 	struct schedule_cursor cursor;
-	struct example *examples;	/* of a step that is being planned */
-	struct schedule_slot ahead[16]; /* a few that are to be read */
+	struct example *examples; /* of a step that is being planned */
+	/* a few examples to be named to the reader */
+	struct schedule_slot ahead[16];
 	struct example ahead_examples[16];
 };
 
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))
 
-/* -- What is to be planned --------------------------------------------------
- */
+/* -- Is there something to plan -------------------------------------------- */
 
 static bool wants_step(const struct planner *p)
 {
@@ -69,7 +71,7 @@ static void count_lag(struct planner *p, struct step *st, struct serving *s)
 
 	if (!s->echo ||
 		(!original_step_before(s->original, &before) &&
-			/* planned before a restart */
+			/* The serving before was planned before a restart */
 			schedule_serving_step(p->parts->schedule, fresh,
 				s->echo - 1, &before) < 0))
 		return;
@@ -106,7 +108,7 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 	original_plan(p->parts->pool, o, s);
 }
 
-/* Find the epochs whose last fresh example is in this step. */
+/* Find the epochs that have their last fresh example in this step. */
 static void find_ended(
 	const struct planner *p, struct step *st, uint64_t first_epoch)
 {
@@ -133,8 +135,8 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 		p->read_fresh = p->planned_fresh;
 }
 
-/* Plan the next step. No other thread uses the cursor, or a step that is not
- * published. */
+/* Needs no lock for the step and the cursor: no other thread uses a step before
+ * it is published. */
 static void plan_step(struct planner *p)
 {
 	struct step *st = steps_at(p->parts->steps, steps_end(p->parts->steps));
@@ -220,7 +222,8 @@ static uint64_t epoch_at(struct planner *p)
 		: 0;
 }
 
-/* Take the schedule's figures for the whole run. */
+/* Get the number of steps and of fresh examples in the run from the
+ * schedule. */
 static void take_facts(struct planner *p)
 {
 	struct refrain_stats *stats = meter_stats(p->parts->meter);
@@ -296,7 +299,7 @@ bool planner_read_all(const struct planner *p)
 	return p->read_fresh >= p->fresh_end;
 }
 
-/* Examples already read ahead are served by the new factor. */
+/* Apply a changed factor to examples that were read ahead already. */
 void planner_look_again(struct planner *p)
 {
 	struct schedule_slot slot;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The planner walks along the schedule: it makes steps from the places of the
- * schedule, and names fresh examples further ahead to the reader. Any worker
- * runs it, one at a time. Every function needs the turn's lock, except
- * planner_new(), which takes it, and planner_free().
+ * The planner walks along the schedule: it creates steps, and names fresh
+ * examples further ahead to the reader. Any worker runs it, one at a time.
+ * Every function needs the turn's lock, except planner_new(), which takes it,
+ * and planner_free().
  */
 #ifndef ENGINE_PLANNER_IMPL_H
 #define ENGINE_PLANNER_IMPL_H
@@ -37,8 +37,8 @@ void planner_run(struct planner *p);
 uint64_t planner_steps(const struct planner *p);
 /* Are all steps planned? */
 bool planner_at_end(const struct planner *p);
-/* Fresh numbers below the first value are planned; below the second, they have
- * been named to the reader. */
+/* Fresh numbers below planner_planned_fresh() are planned; those below
+ * planner_read_fresh() have been named to the reader. */
 uint64_t planner_planned_fresh(const struct planner *p);
 uint64_t planner_read_fresh(const struct planner *p);
 /* Was every example of the run named to the reader? */

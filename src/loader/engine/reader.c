@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a file: open, read to the end, close, each an operation of
- * base/uring. Shards and raw files stay open. Which file is next is
- * reader_next.c's. Entered by the ring's threads, which take the turn's lock.
+ * Reads a file: open, read to the end, close, each an operation of base/uring.
+ * Shards and raw files stay open. reader_next.c decides which file is next.
+ * Entered by the ring's threads, which take the turn's lock.
  *
  * Only regular files are read: a FIFO or a terminal may never answer, and a
- * device may never end. So a file is opened with O_NONBLOCK, which a FIFO
- * needs, and with O_NOCTTY; then its type is checked.
+ * device may never end. So a file is opened with O_NOCTTY and with O_NONBLOCK,
+ * without which opening a FIFO could hang; then its type is checked.
  *
  *	free -> opening -> reading -> closing -> free
  *	          |           |  (shard: no opening, no closing)
@@ -24,15 +24,14 @@
 #include "loader/engine/reader_files_impl.h"
 
 #define TRIES_MAX 2
-/* An operation reads no more at a time. */
+/* The most that one operation reads. */
 #define READ_MAX ((size_t)1 << 30)
 
 static void on_open(struct uring_op *op, int res);
 static void on_read(struct uring_op *op, int res);
 static void on_close(struct uring_op *op, int res);
 
-/* -- Operations, which begin when the lock has been released ----------------
- */
+/* -- Operations; they begin when the lock has been released ---------------- */
 
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r))
@@ -54,7 +53,8 @@ struct read_op *reader_take(struct reader *reader)
 	return first;
 }
 
-/* Once begun, it may end and be used again at any time. */
+/* Get the next operation first: one that has begun may end and be reused at any
+ * time. */
 bool reader_begin(struct reader *reader, struct read_op *first)
 {
 	for (struct read_op *r = first, *next; r; r = next) {
@@ -88,8 +88,7 @@ static void begin_open(struct read_op *r)
 		r->waits ? O_RDONLY | O_NOCTTY : READER_OPEN_FLAGS);
 }
 
-/* -- Its end ----------------------------------------------------------------
- */
+/* -- The end of a read ----------------------------------------------------- */
 
 static void release_op(struct reader *reader, struct read_op *r)
 {
@@ -135,9 +134,8 @@ static bool may_pass(int rc)
 		rc == -EINTR || rc == -ESTALE;
 }
 
-/*
- * If descriptors are short, allow no more reads at a time than are running now.
- */
+/* Was the failure a lack of descriptors? Then allow no more reads at a time
+ * than are running now. */
 static bool lack_descriptors(struct reader *reader, int rc)
 {
 	if ((rc != -EMFILE && rc != -ENFILE) || !reader->busy)
@@ -146,7 +144,7 @@ static bool lack_descriptors(struct reader *reader, int rc)
 	return true;
 }
 
-/* Lock taken by the caller. */
+/* With the lock. */
 static void read_failed(struct reader *reader, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
@@ -189,7 +187,8 @@ static void take_label(struct reader *reader, struct original *o)
 	o->encoded_bytes -= o->skip;
 }
 
-/* Sizes are guessed before a first read: give back what was too much. */
+/* Sizes are guessed for the first reads: replace a buffer that is much too
+ * large. */
 static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 {
 	struct buffer *less;
@@ -204,7 +203,8 @@ static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 	return less;
 }
 
-/* An unchanged speed also ends a lasting burst. */
+/* Time a read of a burst. When no more reads are waiting, a burst that has
+ * lasted long is still timed until only a quarter of the allowed reads run. */
 static void time_read(struct reader *r)
 {
 	uint32_t reading = budget_reading(r->parts->budget), timed;
@@ -272,8 +272,8 @@ static int grow(struct reader *reader, struct read_op *r)
 	return 0;
 }
 
-/* Returns 1 if the whole example has been read, 0 if reading continues, or
- * -errno. */
+/* Handle the n bytes that were read. Returns 1 if the example is complete, 0 if
+ * reading continues, or -errno. */
 static int got_some(struct reader *reader, struct read_op *r, size_t n)
 {
 	r->got += n;
@@ -282,7 +282,7 @@ static int got_some(struct reader *reader, struct read_op *r, size_t n)
 			return 1;
 		return n ? 0 : -EBADMSG;
 	}
-	/* The size that was expected, and room was left: that is the end. */
+	/* The file ended at the expected size: room for more was left. */
 	if (n == 0 || (r->got == r->want && r->got < r->buffer->bytes))
 		return 1;
 	return r->got == r->buffer->bytes ? grow(reader, r) : 0;
@@ -307,7 +307,7 @@ static void on_read(struct uring_op *op, int res)
 	turn_unlock(reader->parts->turn);
 }
 
-/* Keep the first descriptors of shards that there are. */
+/* Keep the descriptor of a shard open, up to shards_max of them. */
 static void share_fd(struct reader *reader, struct read_op *r)
 {
 	const struct example *ex = &r->original->example;
@@ -321,12 +321,13 @@ static void share_fd(struct reader *reader, struct read_op *r)
 
 int reader_check_file(int fd, bool local, uint64_t *bytes)
 {
-	/* The type never changes, so a file server need not be asked. */
+	/* The type of a file never changes, so the file server need not be
+	 * asked. */
 	int flags = AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
 	struct statx st;
 
-	/* Not fstat(): ThreadSanitizer follows descriptors in that, and does
-	 * not see that the ring opens and closes them. */
+	/* Not fstat(): ThreadSanitizer tracks descriptors there, and would not
+	 * see that the ring opens and closes them. */
 	if (statx(fd, "", flags, STATX_TYPE | (local ? STATX_SIZE : 0), &st) <
 		0)
 		return -errno;
@@ -334,8 +335,7 @@ int reader_check_file(int fd, bool local, uint64_t *bytes)
 		return -EISDIR;
 	if (!S_ISREG(st.stx_mode))
 		return -ENXIO;
-	/* Clear O_NONBLOCK: with it, reads of a ring fail instead of waiting.
-	 */
+	/* With O_NONBLOCK, reads of a ring would fail instead of waiting. */
 	if (fcntl(fd, F_SETFL, O_RDONLY) < 0)
 		return -errno;
 	*bytes = local ? st.stx_size : 0;
@@ -354,7 +354,7 @@ static int check_open(
 {
 	int rc = reader_check_file(r->fd, reader->local, bytes);
 
-	/* The original itself may be gone, with the loader. */
+	/* Use only the operation: the original may be gone, with the loader. */
 	if (!r->whole)
 		*bytes = 0;
 	if (rc == 0 && *bytes > reader->parts->s->encoded_max)
@@ -364,8 +364,8 @@ static int check_open(
 	return rc;
 }
 
-/* Get a buffer of that size and one byte more, if possible; otherwise grow()
- * gets one later. */
+/* If possible, replace the buffer by one of that size and one byte more;
+ * otherwise grow() gets a larger one later. */
 static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes + 1);
@@ -382,7 +382,8 @@ static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	r->buffer = b;
 }
 
-/* A lease, of a file server for example, must first be given up: wait. */
+/* Must the open wait? Somebody, such as a file server, has a lease on the file
+ * and must first give it up. */
 static bool must_wait(struct read_op *r, int res)
 {
 	if (res != -EAGAIN || r->waits)
@@ -433,7 +434,7 @@ static void on_close(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 
-	(void)res; /* was only read */
+	(void)res; /* the file was only read */
 	turn_lock(reader->parts->turn);
 	release_op(reader, r);
 	turn_unlock(reader->parts->turn);

@@ -17,21 +17,24 @@
 struct read_op {
 	struct uring_op op;
 	struct reader *reader;
-	struct read_op *next; /* free ones; those that will begin */
-	/* The function to call, with these arguments, when the lock has been
-	 * released. */
+	/* In the list of free operations, or of queued ones */
+	struct read_op *next;
+	/* begin() is called with this operation when the lock has been
+	 * released; it uses `ring`. */
 	void (*begin)(struct read_op *r);
 	struct uring *ring;
 	int dir_fd, fd_closing;
-	struct original *original; /* NULL: only closes its file */
+	/* NULL: the operation only closes its file */
+	struct original *original;
 	struct buffer *buffer;
 	bool busy;
 	int fd;
-	bool whole;	/* set when it starts: the example is a whole file */
-	bool unsized;	/* set when it starts: ask how large the file is */
+	bool whole; /* set when it starts: the example is a whole file */
+	/* Set when it starts: the file's size must be asked for */
+	bool unsized;
 	bool waits;	/* the file is opened without O_NONBLOCK */
-	bool shared_fd; /* that of a shard, which stays open */
-	/* The tier entry that this operation tries first: */
+	bool shared_fd; /* the descriptor is that of a shard and stays open */
+	/* The tier entry that this operation tries first. */
 	unsigned tier;
 	struct hash128 key;
 	char path[ENTRY_PATH_MAX];
@@ -49,17 +52,19 @@ struct reader {
 	const struct engine_parts *parts; /* set once */
 	struct uring *ring;
 	struct read_op *ops, *free;
-	struct read_op *queued, **queued_end; /* begin at the turn's end */
+	/* Operations that begin at the end of the turn */
+	struct read_op *queued, **queued_end;
 	/* The number of threads that are beginning reads. Sequentially
 	 * consistent; pairs with outcome_closing_now(). */
 	_Atomic uint32_t beginning;
-	bool local;	  /* set once: the files are on a local file system */
-	uint32_t depth;	  /* set once: ops */
-	uint32_t allowed; /* ops that may be busy: fewer when descriptors are
-			     short */
-	uint32_t busy;	  /* ops that are */
-	bool full;	  /* all allowed ops are busy, and more reads wait */
-	struct auto_burst burst; /* since it was full, while it is busy */
+	bool local;	/* set once: the files are on a local file system */
+	uint32_t depth; /* set once: the number of ops */
+	/* Ops that may be busy: fewer than depth when descriptors are short. */
+	uint32_t allowed;
+	uint32_t busy; /* number of busy ops */
+	bool full;     /* all allowed ops are busy, and more reads wait */
+	/* Reads since `full` was set; see time_read() */
+	struct auto_burst burst;
 	bool bursting;	/* if s->measures: a burst of reads ahead is running */
 	int *shard_fds; /* -1: not open */
 	uint32_t shards_max;
@@ -67,15 +72,15 @@ struct reader {
 
 /* -- reader.c -- */
 
-/* A file that may be of any type is opened with these. */
+/* Flags to open a file that may be of any type. */
 #define READER_OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
 /*
- * Check that a file opened with them is regular, and clear O_NONBLOCK. *bytes
- * is its size if it is `local`, else 0. Returns 0, -ENXIO (another type),
- * -EISDIR or -errno. Without the lock.
+ * Check that a file opened with READER_OPEN_FLAGS is regular, and clear
+ * O_NONBLOCK. *bytes is its size if it is `local`, else 0. Returns 0, -EISDIR,
+ * -ENXIO if it has another type, or -errno. Called without the lock.
  */
 int reader_check_file(int fd, bool local, uint64_t *bytes);
-/* The message about an example that is larger than settings.encoded_max. */
+/* Set the message for an example that is larger than settings.encoded_max. */
 void reader_say_large(const struct reader *reader, struct error *err);
 
 /* Queue work that begins when the lock has been released. */
@@ -96,7 +101,7 @@ void reader_cancel(struct reader *reader, struct read_op *r);
 
 /* The size of the tier's entry to try first for this original, or 0. */
 size_t direct_bytes(const struct reader *reader, const struct original *o);
-/* The size of the example in it, or 0. */
+/* The size of the example in that entry, or 0. */
 uint64_t direct_example_bytes(
 	const struct reader *reader, const struct original *o);
 /* Start to read that entry, if there is one; otherwise return false. */

@@ -33,13 +33,13 @@ int reader_new(struct reader **out, const struct engine_parts *parts);
 void reader_free(struct reader *reader); /* NULL is allowed */
 /* The memory of a reader with so many reads at a time. */
 uint64_t reader_bytes(uint32_t reads);
-/* Start its threads. -errno, with err. */
+/* Start the reader's threads. Returns -errno with err set. */
 int reader_start(struct reader *reader, struct error *err);
 /* End all reads, after outcome_close(). Returns how many were left behind. */
 uint32_t reader_stop(struct reader *reader, uint64_t wait_ns);
 /* The ring, once the reader has been started. */
 struct uring *reader_ring(const struct reader *reader);
-/* CPU time of its threads so far. Needs the lock. */
+/* CPU time of the reader's threads so far. Needs the lock. */
 uint64_t reader_cpu_ns(const struct reader *reader);
 
 /* -- Turns -- */

@@ -17,7 +17,8 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-/* Does the kernel answer reads of cached files there on the spot? */
+/* Is this a file system on which the kernel answers reads of cached files at
+ * once? */
 static bool is_local(uint32_t fs_type)
 {
 	static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
@@ -29,7 +30,7 @@ static bool is_local(uint32_t fs_type)
 	return false;
 }
 
-/* Shards may take half of the descriptors that the process may have. */
+/* Shards that stay open may use half of the process's limit of descriptors. */
 static int shards_init(struct reader *reader)
 {
 	uint32_t n = dataset_shards(reader->parts->dataset);
@@ -106,8 +107,8 @@ static struct uring *ring_of(const struct reader *reader, uint32_t i)
 	return r->busy && r->original ? r->ring : NULL;
 }
 
-/* An operation that ends before it is cancelled begins nothing after that but
- * the closing of its file, on the same ring. */
+/* Cancel all running operations. An operation that ends before it is cancelled
+ * only begins to close its file, on the same ring. */
 static void cancel_reads(struct reader *reader)
 {
 	for (uint32_t i = 0; i < reader->depth; i++) {

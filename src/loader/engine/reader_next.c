@@ -53,11 +53,12 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	reader_open(reader, r);
 }
 
-/* The size of files so far plus a quarter, but not a large share of memory. */
+/* Guess the size of a file: the mean of the files so far plus a quarter, but at
+ * most a small part of the memory. */
 static size_t guess(const struct reader *reader)
 {
 	uint64_t bytes = meter_file_mean(reader->parts->meter) * 5 / 4;
-	uint64_t most = budget_share_bytes(reader->parts->budget) / 64;
+	uint64_t most = budget_rest_bytes(reader->parts->budget) / 64;
 
 	if (!bytes)
 		bytes = GUESS_BYTES;
@@ -80,7 +81,7 @@ static size_t bytes_needed(
 		return o->size_hint;
 	if (!o->example.bytes)
 		return guess(reader);
-	/* A hint. One more, so that the end is seen in one go. */
+	/* The size is a hint. One byte more lets a single read see the end. */
 	return o->example.bytes < most ? o->example.bytes + 1 : most;
 }
 
@@ -103,8 +104,8 @@ static void refuse_large(struct reader *reader, struct original *o)
 	damage_fail(reader->parts, o, -E2BIG, "read", why.msg);
 }
 
-/* Get memory for a planned read without dropping what was read and not used,
- * or NULL. */
+/* Get memory for a planned read, or NULL. Data that was read but not used yet
+ * is not dropped for it. */
 static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
@@ -116,7 +117,8 @@ static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 	return memory_get(reader->parts->memory, bytes);
 }
 
-/* The same if nothing else can go on before this read. */
+/* Get memory for a read that everything else waits for: such data is dropped,
+ * too. */
 static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 {
 	struct buffer *b;
@@ -165,11 +167,11 @@ static bool start_ahead(struct reader *reader, struct original *o)
 }
 
 /*
- * Should the reader read ahead now? The speed of storage only shows while as
- * many reads go on as may. A trainer that is slower than storage would cause
- * one read now and then. So examples are read ahead in bursts, and batches
- * between the bursts are made from the reserve. A mount with a plan measures
- * the speed itself.
+ * Should examples be read ahead now? Reading can be timed only while it is as
+ * busy as possible. With a slow trainer there would only be a read now and
+ * then, so examples are read ahead in bursts, and the trainer uses up those
+ * that were read ahead between bursts. A mount with a plan measures for itself,
+ * so it needs no bursts.
  */
 static bool reads_ahead(struct reader *reader)
 {
@@ -185,7 +187,8 @@ static bool reads_ahead(struct reader *reader)
 	return reader->bursting;
 }
 
-/* False: there is nothing more to be read, or no room. */
+/* Returns false if nothing more is to be read, or if there is no memory for
+ * it. */
 static bool start_next(struct reader *reader)
 {
 	struct original *o = originals_first_urgent(reader->parts->pool);

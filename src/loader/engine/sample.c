@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding and augmenting of one example; see sample.h. A sampler belongs to
- * one thread.
+ * Decodes and augments one example; see sample.h. A sampler belongs to one
+ * thread.
  */
 #include "loader/engine/sample.h"
 
@@ -151,7 +151,7 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 
 /* -- Decoding -------------------------------------------------------------- */
 
-/* augment_fn() knows of no stride. */
+/* Move the rows together, because augment_fn() takes no stride. */
 static void close_rows(struct decoded *d)
 {
 	size_t row = (size_t)d->width * 3, stride = d->image.stride_bytes;
@@ -227,7 +227,7 @@ static int decode_other(const struct refrain_config *c,
 	return 0;
 }
 
-/* Is it what the samples are made of? */
+/* Can samples be made from this decoded example? */
 static int check_decoded(
 	const struct settings *s, const struct decoded *in, struct error *err)
 {
@@ -254,7 +254,8 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 
 	*out = (struct decoded){.data = room};
 	if (s->plain) {
-		/* A record is copied from where it is, and never written to. */
+		/* The cast is safe: nothing writes to a record, it is only
+		 * copied from here. */
 		out->data = (uint8_t *)(uintptr_t)in->data + in->skip;
 		out->bytes = in->bytes;
 		return check_decoded(s, out, err);
@@ -268,7 +269,7 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 
 /* -- Augmenting ------------------------------------------------------------ */
 
-/* `in` may be a region of a JPEG. */
+/* The crop is that of the whole image, also if `in` is a region of a JPEG. */
 static void find_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct crop *out)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns the encoded bytes of an example into a sample. It chooses the part of
- * an image to decode, the scale, and the callbacks to use. Its only inputs are
- * bytes, seeds and a configuration, and it holds no lock.
+ * Turns the encoded bytes of an example into a sample: chooses the part of an
+ * image to decode, the scale, and the callbacks to use. The only inputs are
+ * bytes, seeds and a configuration. No lock is held.
  *
- * The first decode covers everything that any serving of the example touches,
- * also past ones (after a restart), so that the usability of a damaged file
+ * The first decode covers everything that any serving of the example uses, even
+ * servings that were over before a restart. So whether a damaged file is usable
  * does not depend on when it is decoded. Later decodes may cover less.
  */
 #ifndef ENGINE_SAMPLE_H
@@ -46,9 +46,10 @@ struct seeds {
 
 /* The known properties of an encoded image. All 0: nothing yet. */
 struct picture {
-	bool declined; /* by the user's decode(): a JPEG */
+	/* The user's decode() declined it: it is a JPEG for our decoder */
+	bool declined;
 	bool probed;
-	bool verified; /* all that its servings touch was decoded once */
+	bool verified; /* the regions of all its servings were decoded once */
 	struct image_info info;
 	struct rect region; /* of all servings */
 	unsigned denom;	    /* likewise */
@@ -58,10 +59,10 @@ struct picture {
 struct sample_layout {
 	struct image image; /* jpeg */
 	size_t bytes;
-	uint64_t extra_bytes; /* that libjpeg takes meanwhile */
+	uint64_t extra_bytes; /* memory that libjpeg takes during the decode */
 };
 
-/* A decoded example, wherever it lies. */
+/* A decoded example, in memory of the pool or of a worker. */
 struct decoded {
 	struct image image; /* of images; for jpeg: a region */
 	uint8_t *data;	    /* the same memory */
@@ -72,21 +73,24 @@ struct decoded {
 /* Is it decoded by our decoder? */
 bool sample_is_jpeg(const struct settings *s, const struct picture *pic);
 
-/* Look at the header, once; `all`: of all servings. 0 or -errno, with err. */
+/* Check the header unless that was done before; `all` are the seeds of all
+ * servings. Returns 0, or -errno with err set. */
 int sample_probe(struct sampler *p, struct picture *pic,
 	const struct encoded *in, const struct seeds *all, struct error *err);
-/* Lay out the decode for the servings `some`, of `all` that exist. */
+/* Lay out the decode for the servings `some`, out of `all` that the example
+ * has. */
 void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	const struct seeds *some, struct sample_layout *out);
-/* Decode into `room`, of layout->bytes. 0, -errno, or REFRAIN_DECLINE. */
+/* Decode into `room`, which has layout->bytes. Returns 0, -errno, or
+ * REFRAIN_DECLINE. */
 int sample_decode(struct sampler *p, const struct picture *pic,
 	const struct encoded *in, struct sample_layout *layout, uint8_t *room,
 	struct decoded *out, struct error *err);
-/* Set the shape of a decoded example that is not a JPEG: its image is its
- * bytes. */
+/* Set the image of a decoded example that is not a JPEG from its width, height
+ * and bytes. */
 void sample_take_shape(struct decoded *d);
 
-/* Make one sample. -errno. */
+/* Make one sample. Returns 0 or -errno. */
 int sample_augment(struct sampler *p, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, uint8_t *out);
 /* Fill in which part of the image the sample shows. */

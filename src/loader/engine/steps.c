@@ -13,7 +13,7 @@ struct steps {
 	const struct turn *turn;
 	struct step *ring;
 	uint32_t room;
-	uint64_t first, end; /* numbers that are in it */
+	uint64_t first, end; /* the step numbers in the ring */
 	uint32_t ready;	     /* servings that are queued */
 	uint32_t unfinished; /* servings that are planned, not done */
 };

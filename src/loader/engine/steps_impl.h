@@ -28,11 +28,12 @@ enum serving_state {
 };
 
 struct serving {
-	struct list node; /* of its original, or step->ready */
+	struct list node; /* in the list of its original, or in step->ready */
 	struct step *step;
 	struct original *original;
 	uint32_t place, echo;
-	uint64_t lag; /* steps since the serving before; UINT64_MAX: unknown */
+	/* Steps since its previous serving; UINT64_MAX: unknown */
+	uint64_t lag;
 	uint64_t since_ns;
 	enum serving_state state;
 };
@@ -40,10 +41,11 @@ struct serving {
 /* An unfinished batch. */
 struct step {
 	uint64_t number;
-	uint32_t count, left; /* servings; those that are not done */
+	uint32_t count, left; /* servings, and those that are not done */
 	struct list ready;    /* servings that a worker can take */
 	struct slab *slab;
-	struct schedule_slot *slots; /* planner's until it is published */
+	/* Belongs to the planner until the step is published */
+	struct schedule_slot *slots;
 	struct serving *servings;
 	uint64_t lag_sum, lag_min; /* of its echoes */
 	uint32_t lags, duplicates, fresh, epochs_ended;
@@ -58,13 +60,14 @@ struct step {
 	char *why;
 };
 
-/* `room` steps of at most `batch` servings. -ENOMEM: to be freed, too. */
+/* A ring of at most `room` steps with up to `batch` servings. Returns 0 or
+ * -ENOMEM. Free *out after a failure, too. */
 int steps_new(struct steps **out, const struct turn *turn, uint32_t room,
 	uint32_t batch);
 void steps_free(struct steps *s); /* NULL is allowed */
-/* Its memory, with so many of them. */
+/* The memory of a ring of that size. */
 uint64_t steps_bytes(uint32_t room, uint32_t batch);
-/* Set the number of the first step. Call this before it is published. */
+/* Set the number of the first step. Call this before any step is published. */
 void steps_begin(struct steps *s, uint64_t first);
 
 /* The range of step numbers in the ring; the first is the next batch. */
@@ -72,15 +75,15 @@ uint64_t steps_first(const struct steps *s);
 uint64_t steps_end(const struct steps *s);
 struct step *steps_at(const struct steps *s, uint64_t number);
 struct step *steps_oldest(const struct steps *s); /* or NULL */
-/* The oldest, if all its servings are done; or NULL. */
+/* The oldest step if all its servings are done, or NULL. */
 struct step *steps_finished(const struct steps *s);
 bool steps_full(const struct steps *s);
 /* The number of queued servings, and of planned servings that are not done. */
 uint32_t steps_ready(const struct steps *s);
 uint32_t steps_unfinished(const struct steps *s);
 
-/* Publish the step at the end, which the planner has filled in, with so many
- * servings. Then call steps_plan() for each. */
+/* Publish the step at the end of the ring, which the planner has filled in,
+ * with `count` servings. Then call steps_plan() for each of them. */
 void steps_publish(struct steps *s, struct step *st, uint32_t count);
 void steps_plan(struct steps *s);
 /* Queue a serving, whose original now has data to make it from. */

@@ -29,7 +29,7 @@ static void work(struct worker *w, struct serving *s)
 	bool made;
 
 	if (!original_take(all->parts->pool, s, &state))
-		return; /* another worker was faster */
+		return; /* another worker has the file */
 	if (state == ORIGINAL_ENCODED)
 		stage = REFRAIN_STAGE_DECODE;
 	s->state = SERVING_WORKS;
@@ -53,7 +53,7 @@ static void be_nice(const struct workers *all)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
-	/* Failures are ignored: they only make things slower. */
+	/* Failures are ignored: they only affect speed. */
 	if (all->parts->c->nice)
 		(void)setpriority(PRIO_PROCESS, (id_t)tid,
 			getpriority(PRIO_PROCESS, (id_t)tid) +

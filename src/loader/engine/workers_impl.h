@@ -21,7 +21,7 @@
 
 struct workers;
 
-/* The parts that workers use, except those that are built after them. */
+/* The workers use all parts of an engine except those created after them. */
 /* Create as many workers as configured. Returns -errno with err set. Free *out
  * after a failure, too. */
 int workers_new(struct workers **out, const struct engine_parts *parts,
@@ -30,16 +30,16 @@ int workers_new(struct workers **out, const struct engine_parts *parts,
  * allowed. */
 void workers_free(struct workers *workers);
 /*
- * Start the threads. They run the planner, and before it echo_plan(). All
+ * Start the threads. They call echo_plan() before each run of the planner. All
  * signals are blocked in them, so that the program's own threads get the
  * signals. Returns -errno with err set.
  */
 int workers_start(struct workers *workers, struct error *err);
-/* Wait for the threads, after outcome_close(). Returns false if one does not
- * end in time. */
+/* Stop the workers, after outcome_close(). Returns false if one does not end in
+ * time. */
 bool workers_stop(struct workers *workers, uint64_t until_ns);
 uint32_t workers_count(const struct workers *workers);
-/* CPU time of its threads so far. Needs the lock. */
+/* CPU time of the workers so far. Needs the lock. */
 uint64_t workers_cpu_ns(const struct workers *workers);
 
 #endif
