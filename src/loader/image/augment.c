@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes samples from images. The vertical filter comes first, two rows of the
- * sample at a time, into memory that stays in the first cache; then the
- * horizontal one (mirrored, if need be, by its table), and the conversion.
- * Between the filters, values keep 7 fractional bits if 31 bits allow it.
+ * Makes samples from images, two rows at a time. The vertical filter comes
+ * first and writes to memory that stays in the first-level cache. Then come the
+ * horizontal filter, whose table also mirrors the row if the sample is flipped,
+ * and the conversion. Between the filters, values keep 7 fractional bits if 31
+ * bits allow it.
  */
 #include "loader/image/augment.h"
 
@@ -22,9 +23,11 @@ struct augmenter {
 	const struct kernels *kernels;
 	struct emitter emitter;
 	struct filter horizontal, vertical;
-	const uint8_t **taps; /* rows of the image for one of the sample */
-	int16_t *mixed;	      /* two rows, after the vertical filter */
-	uint8_t *pixels;      /* u8 rows that are not made in place */
+	/* Rows of the image that one row of the sample needs */
+	const uint8_t **taps;
+	int16_t *mixed; /* two rows, after the vertical filter */
+	/* u8 rows, unless they are made in the sample itself */
+	uint8_t *pixels;
 	size_t taps_room, mixed_room, pixels_room;
 };
 
@@ -78,9 +81,10 @@ size_t augmenter_memory_bytes(const struct augmenter *a)
 }
 
 /*
- * Extend one axis of a box outward to whole pixels. The image has `size` pixels
- * from `origin` on. Returns the first pixel of its data that the filters may
- * use, or -EINVAL if the box is not inside the image.
+ * Compute one axis of a box, rounded outward to whole pixels. The image has
+ * `size` pixels from `origin` on. Returns the index in the image's data of the
+ * first pixel that may be used, or -EINVAL if the image does not contain the
+ * box.
  */
 static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	uint32_t box_start, uint32_t box_size, double start, double length,
@@ -143,8 +147,8 @@ static int prepare(struct augmenter *a, const struct crop_source *s,
 	return rc;
 }
 
-/* Bits of fraction between the filters: 255 and a half, shifted by those and
- * by those of the horizontal weights, is below 2^31. */
+/* The fractional bits between the filters: 255.5 shifted left by these bits and
+ * by the bits of the horizontal weights must be below 2^31. */
 static unsigned fraction_bits(const struct augmenter *a)
 {
 	unsigned left = 23 - a->horizontal.bits;
@@ -153,9 +157,9 @@ static unsigned fraction_bits(const struct augmenter *a)
 }
 
 /*
- * Put one row of the sample through the vertical filter. It adds the half that
- * rounds the result of the horizontal filter: the weights of that one sum to 1,
- * so it passes the half on unchanged.
+ * Filter one row of the sample vertically. This also adds 1/2, so that the
+ * horizontal filter rounds: its weights sum to 1, so the 1/2 passes through it
+ * unchanged.
  */
 static void mix_row(struct augmenter *a, const struct crop_source *s,
 	uint32_t y, int16_t *out)
@@ -176,7 +180,7 @@ static void mix_row(struct augmenter *a, const struct crop_source *s,
 	a->kernels->vertical(&mix, 3 * (size_t)s->across.limit, out);
 }
 
-/* Rows y and y + 1 (or y twice, at the end) as u8 RGB. */
+/* Make rows y and y + 1 as u8 RGB; at the end, row y twice. */
 static void make_rows(struct augmenter *a, const struct crop_source *s,
 	uint32_t y, uint8_t *const out[2])
 {
@@ -192,7 +196,7 @@ static void make_rows(struct augmenter *a, const struct crop_source *s,
 		&a->horizontal, shift, (const int16_t *const *)in, out);
 }
 
-/* All rows, one after the other. */
+/* Make all rows. */
 static void resize(
 	struct augmenter *a, const struct crop_source *s, uint8_t *to)
 {
@@ -207,7 +211,7 @@ static void resize(
 	}
 }
 
-/* All rows, each converted while it is in the cache. */
+/* Make all rows, and convert each while it is in the cache. */
 static void resize_and_emit(
 	struct augmenter *a, const struct crop_source *s, void *to)
 {

@@ -3,9 +3,9 @@
  * Turns a decoded image into a sample of a batch: crop, antialiased resize,
  * flip, colour jitter, cutout, normalisation, type and layout. The augmentation
  * is a pure function of the configuration, the seed and the size of the image.
- * It is known before the image is decoded, so that only the region of the crops
- * is decoded. An augmenter (scratch memory) belongs to one thread at a time;
- * its pixels are the same with and without SIMD.
+ * Therefore it is known before the image is decoded, and only the region of the
+ * crops is decoded. An augmenter is scratch memory, and belongs to one thread
+ * at a time. Pixels are the same with and without SIMD.
  */
 #ifndef IMAGE_AUGMENT_H
 #define IMAGE_AUGMENT_H
@@ -16,15 +16,18 @@
 
 #include "loader/image/region.h"
 
-/* The scales of libjpeg that an image may be decoded at. */
+/* At which of libjpeg's scales an image may be decoded. */
 enum augment_scale {
-	SCALE_EXACT,	/* full size alone: the pixels of a full decode */
-	SCALE_BY_CROP,	/* as few pixels as the crop needs; one crop an image */
-	SCALE_BY_IMAGE, /* the same for all crops that the image can have */
+	/* Only at full size, so that no pixel differs from a full decode */
+	SCALE_EXACT,
+	/* As few pixels as the crop needs; an image has one crop */
+	SCALE_BY_CROP,
+	/* The same scale for all crops that the image can have */
+	SCALE_BY_IMAGE,
 };
 
-/* The members are as in refrain_config, with the defaults filled in. The
- * creator has checked them. */
+/* Checked by its creator. The members are as in refrain_config, with defaults
+ * filled in. */
 struct augment_config {
 	uint32_t height, width;	   /* of a sample */
 	int type, layout, augment; /* enums of refrain/loader.h */
@@ -37,15 +40,15 @@ struct augment_config {
 };
 
 /*
- * One augmentation of one image. The resampled area may begin and end within a
- * pixel (EVAL). Its filters may then use pixels outside it, but none outside
- * `box`. TRAIN and NONE resample the box itself.
+ * One augmentation of one image. With EVAL the resampled area may begin and end
+ * within a pixel, and its filters may use pixels outside of it, but none
+ * outside of `box`. TRAIN and NONE resample the box itself.
  */
 struct crop {
 	struct rect box;	    /* in the upright image at full size */
-	double x, y, width, height; /* what is resampled, likewise */
+	double x, y, width, height; /* the resampled area, in the same pixels */
 	bool flip;
-	float jitter[3];	     /* factors; 1: as it is */
+	float jitter[3];	     /* factors; 1: no change */
 	uint32_t cutout_x, cutout_y; /* top left corner, in the sample */
 	uint32_t cutout_width, cutout_height; /* 0: none */
 };
@@ -54,38 +57,39 @@ struct crop {
 size_t augment_sample_bytes(const struct augment_config *c);
 
 /*
- * The augmentation of a seed for an image of this size (neither side 0).
+ * Compute the augmentation that a seed gives for an image of this size (neither
+ * side is 0).
  *
  * TRAIN: as torchvision's RandomResizedCrop: ten draws of area and log-uniform
- * aspect, then the largest centre crop of an admissible aspect. Mirrored with
- * probability 1/2; jitter factors uniform in [max(0, 1 - x), 1 + x]; the centre
- * of the cutout uniform over the sample, clipped at its edges. Each is drawn
- * separately from (seed, its number), so that switching one off changes no
- * other. Only additions, multiplications, divisions and square roots of doubles
- * are used, which IEEE 754 defines to the bit, and no function of libm that is
- * not: a seed is the same crop on every machine.
+ * aspect, then the largest centre crop of an admissible aspect. It is mirrored
+ * with probability 1/2. Jitter factors are uniform in [max(0, 1 - x), 1 + x].
+ * The centre of the cutout is uniform over the sample; the cutout is clipped at
+ * the edges. Each value is drawn from the seed and a number of its own, so that
+ * switching one off changes no other. Only additions, multiplications,
+ * divisions and square roots of doubles are used, which IEEE 754 defines to the
+ * bit, so that a seed gives the same crop on every machine.
  *
- * EVAL and NONE ignore the seed. EVAL: resize so that the shorter side (the
- * tighter one, if the sample is not square) becomes size * 8 / 7 rounded down,
- * the other in proportion rounded down, then the centre (halves to even), as
- * torchvision's Resize and CenterCrop.
+ * EVAL and NONE ignore the seed. EVAL is torchvision's Resize and CenterCrop:
+ * the shorter side (the tighter one, if the sample is not square) becomes size
+ * * 8 / 7 rounded down, and the other side is in proportion, rounded down. Then
+ * the centre is cut out; halves are rounded to even.
  */
 void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out);
 
 /*
- * The scale (1, 2, 4 or 8: 1/denom) to decode an image of width x height at for
- * this crop of it, as config.scale says: 1, or the smallest at which the crop,
- * or the least crop that the image can have, still has as many pixels as the
- * sample in both directions. An image with several crops is decoded once for
- * all of them. SCALE_BY_IMAGE then makes the pixels of each independent of the
- * others.
+ * The denominator (1, 2, 4 or 8) of the scale at which to decode an image of
+ * width x height for this crop. SCALE_EXACT: 1. SCALE_BY_CROP: the smallest
+ * scale at which the crop still has as many pixels as the sample in both
+ * directions. SCALE_BY_IMAGE: the same, but for the smallest crop that the
+ * image can have: an image with several crops is decoded once for all of them,
+ * and the pixels of one crop must not depend on the others.
  */
 unsigned crop_denom(const struct augment_config *c, const struct crop *crop,
 	uint32_t width, uint32_t height);
 
-/* Grow *to until it holds the box of `crop`; an empty one (width 0) becomes
- * the box. */
+/* Grow *to until it contains the box of `crop`. If *to is empty (width 0), it
+ * becomes the box. */
 void crop_union(struct rect *to, const struct crop *crop);
 
 struct augmenter;
@@ -95,25 +99,26 @@ int augmenter_new(struct augmenter **out, const struct augment_config *c);
 void augmenter_free(struct augmenter *a);
 
 /*
- * Make a sample: `out` has augment_sample_bytes(), 64-byte aligned or not.
- * `in` holds the box of the crop, outward to whole pixels of its scale.
- * -EINVAL if it does not; -ENOMEM, and only while scratch memory still grows
- * (it is kept; see augmenter_memory_bytes()).
+ * Make a sample. `out` has augment_sample_bytes() and need not be aligned. `in`
+ * must contain the box of the crop, rounded outward to whole pixels of its
+ * scale; otherwise returns -EINVAL. Returns -ENOMEM if scratch memory cannot
+ * grow; it is kept between calls (see augmenter_memory_bytes()).
  *
  * The resize is that of Pillow's BILINEAR after a crop to the box. Along an
- * axis, in pixels of `in`, `length` pixels from `start` on become n: with
- * scale = length / n, support = max(scale, 1) and c = start + (i + 1/2) *
- * scale, output i is the mean of the pixels j in [floor(c - support + 1/2),
- * floor(c + support + 1/2)) that the box touches, weighted with
- * max(0, 1 - |j + 1/2 - c| / support). In the unmirrored u8 sample, without
- * jitter, every value is within 1 of that in real numbers, rounded once.
+ * axis, in pixels of `in`, `length` pixels from `start` on become n: with scale
+ * = length / n, support = max(scale, 1) and c = start + (i + 1/2) * scale,
+ * output i is the mean of the pixels j in [floor(c - support + 1/2), floor(c +
+ * support + 1/2)) that the box touches, weighted with max(0, 1 - |j + 1/2 - c|
+ * / support). In an unmirrored u8 sample without jitter, every value is within
+ * 1 of the exact result rounded once.
  *
- * Then, on u8 values, each rounded to nearest: brightness (v * f), contrast
- * (m + (v - m) * f, m the mean grey of the sample), saturation (g + (v - g) *
- * f, g the grey of the pixel), grey being 0.299 R + 0.587 G + 0.114 B rounded.
- * Floats are v * (1 / (255 std)) + (-mean / std), two roundings to binary32,
- * or v * (1 / 255), and F16 those rounded to nearest even. The cutout is the
- * mean of the configuration: 0 where values are normalised.
+ * Then these are applied to u8 values, and each result is rounded to nearest:
+ * brightness (v * f), contrast (m + (v - m) * f, m the mean grey of the
+ * sample), saturation (g + (v - g) * f, g the grey of the pixel), grey being
+ * 0.299 R + 0.587 G + 0.114 B rounded. Float samples are v * (1 / (255 std)) +
+ * (-mean / std), with two roundings to binary32, or v * (1 / 255) without
+ * normalisation. F16 samples are these, rounded to nearest even. The cutout has
+ * the mean of the configuration, which is 0 if values are normalised.
  */
 int augment(struct augmenter *a, const struct image *in,
 	const struct crop *crop, void *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the part of an image that becomes a sample, and its augmentation:
- * pure functions of configuration, seed and size; any thread. Only additions,
- * multiplications, divisions and square roots of doubles are used, so that a
- * seed means the same on every machine; logarithm and exponential are therefore
- * implemented here.
+ * Chooses the part of an image that becomes a sample, and its augmentation.
+ * Pure functions of configuration, seed and size, for any thread. Only
+ * additions, multiplications, divisions and square roots of doubles are used,
+ * so that a seed means the same on every machine. Therefore logarithm and
+ * exponential are implemented here.
  */
 #include <float.h>
 #include <math.h>
@@ -13,10 +13,12 @@
 #include "loader/image/augment.h"
 #include "refrain/loader.h"
 
-/* On x87 a sum would depend on what the compiler keeps in a register. */
+/* With x87 arithmetic, a sum would depend on which values the compiler keeps in
+ * registers. */
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles must be computed as doubles");
 
-/* Numbers of draws; part of every stream that was ever saved. */
+/* The number of each draw. They must not change: every saved stream depends on
+ * them. */
 enum draw {
 	DRAW_TRY = 0, /* area, aspect, x, y of each of the ten tries */
 	DRAW_FLIP = 64,
@@ -44,13 +46,13 @@ static uint64_t draw(uint64_t seed, unsigned n)
 	return mix(mix(seed + step) + (n + 1) * step);
 }
 
-/* In [0, 1), 53 bits. */
+/* Draw a number in [0, 1), with 53 random bits. */
 static double uniform(uint64_t seed, unsigned n)
 {
 	return (double)(draw(seed, n) >> 11) * 0x1p-53;
 }
 
-/* In [0, below). */
+/* Draw an integer in [0, below). */
 static uint32_t integer(uint64_t seed, unsigned n, uint32_t below)
 {
 	return (uint32_t)(((draw(seed, n) >> 32) * below) >> 32);
@@ -96,7 +98,7 @@ static void use_whole_box(struct crop *out)
 	out->height = out->box.height;
 }
 
-/* One draw of area and aspect; false if such a box does not fit. */
+/* Draw area and aspect once. Returns false if such a box does not fit. */
 static bool try_box(const struct augment_config *c, uint64_t seed, unsigned n,
 	uint32_t width, uint32_t height, struct rect *box)
 {
@@ -117,7 +119,7 @@ static bool try_box(const struct augment_config *c, uint64_t seed, unsigned n,
 	return true;
 }
 
-/* A whole number of pixels, as near to x as 1 to `most` allows. */
+/* Round x to a whole number of pixels between 1 and `most`. */
 static uint32_t within(double x, uint32_t most)
 {
 	if (x >= most)
@@ -140,8 +142,8 @@ static void centre_box(const struct augment_config *c, uint32_t width,
 	box->y = (height - box->height) / 2;
 }
 
-/* Where a square around `centre` begins and how long it is, cut off at `size`.
- */
+/* One axis of a square around `centre`: where it begins and how long it is
+ * after clipping at `size`. */
 static void cut(uint32_t side, uint32_t centre, uint32_t size, uint32_t *start,
 	uint32_t *length)
 {
@@ -178,9 +180,8 @@ static void train(const struct augment_config *c, uint64_t seed, uint32_t width,
 }
 
 /*
- * One axis of an EVAL crop. Resizing turns `size` pixels into `resized` ones,
- * of which the `wanted` in the centre are the sample. Sets where that begins in
- * the image and its length, and the pixels that its filters look at.
+ * One axis of EVAL: `size` pixels are resized to `resized`, and the `wanted`
+ * pixels in the centre are taken. Also gives the pixels that the filters use.
  */
 static void centre_axis(uint32_t size, uint64_t resized, uint32_t wanted,
 	double *start, double *length, uint32_t *box_start, uint32_t *box_size)
@@ -189,7 +190,8 @@ static void centre_axis(uint32_t size, uint64_t resized, uint32_t wanted,
 	double support = scale < 1 ? 1 : scale, low, high;
 	uint64_t before = (resized - wanted) / 2;
 
-	before += (resized - wanted) % 2 & before; /* a half goes to even */
+	/* Halves are rounded to even */
+	before += (resized - wanted) % 2 & before;
 	*start = (double)before * scale;
 	*length = wanted * scale;
 	low = floor(*start - support);
@@ -243,8 +245,8 @@ static unsigned denom_of(
 	return denom;
 }
 
-/* The smallest box that a draw of area and aspect can give, or the centre crop
- * that takes its place. */
+/* A lower limit for the box of any draw of area and aspect, and of the centre
+ * crop that replaces a failed draw. */
 static void least_box(const struct augment_config *c, uint32_t width,
 	uint32_t height, double *least_width, double *least_height)
 {

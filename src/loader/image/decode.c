@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The decoder: finds the part of the stored image that a region needs, and
- * decodes its rows. Between images it keeps only one strip of rows. One thread
- * at a time.
+ * decodes its rows. Only one strip of rows is kept between images. Used by one
+ * thread at a time.
  *
- * libjpeg-turbo decodes a part exactly if it is asked in this way only: crop
- * to whole MCUs with a column to spare at either side (its upsampling of
- * chroma ends at the crop as it would at the edge of an image, and a very
- * narrow crop is upsampled in another way), skip once, from row 0, read, abort.
+ * libjpeg-turbo decodes a part exactly only if it is called in this way: crop
+ * to whole MCUs with one more column on either side, skip once, from row 0,
+ * read, abort. The columns are needed because chroma is upsampled at the edges
+ * of a crop as at the edges of an image, and in another way in a very narrow
+ * crop.
  */
 #include <errno.h>
 #include <limits.h>
@@ -55,9 +56,10 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /*
- * A range of pixels at full size as one of scaled pixels. If scaled pixels are
- * counted from the other end (mirrored), a size that is not a multiple of denom
- * shifts them by less than one pixel.
+ * Convert a range of pixels at full size to scaled pixels. If pixels are
+ * counted from the other end (mirrored) and the size is not a multiple of
+ * denom, scaled pixels are shifted by less than one pixel, so one more is
+ * needed.
  */
 static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	uint32_t full, bool mirrored)
@@ -71,8 +73,8 @@ static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	*size = to - from;
 }
 
-/* Widen the region to one that libjpeg can crop to, with the columns that its
- * upsampling spoils. */
+/* Widen the region to one to which libjpeg can crop, including the columns that
+ * its upsampling changes. */
 static void widen(struct rect *stored, uint32_t step, uint32_t full)
 {
 	uint32_t from = stored->x > 0 ? stored->x - 1 : 0;
@@ -127,18 +129,19 @@ static void set_parameters(struct decoder *d, const struct decode_job *job)
 	c->scale_num = 1;
 	c->scale_denom = job->out->denom;
 	c->out_color_space = job->info->components == 4 ? JCS_CMYK : JCS_RGB;
-	/* Guesses coefficients that a progressive file left out, from
-	 * neighbours, which differ at the edges of a crop. */
+	/* Block smoothing guesses coefficients that a progressive file leaves
+	 * out from neighbouring blocks; at the edges of a crop the result would
+	 * differ. */
 	c->do_block_smoothing = FALSE;
-	/* libjpeg looks at it when it lays out coefficients; the second line
-	 * of defence. */
+	/* libjpeg checks this limit when it allocates coefficients. It is a
+	 * second check, after that of the header. */
 	c->mem->max_memory_to_use =
 		d->limits.max_memory_bytes < (uint64_t)LONG_MAX
 		? (long)d->limits.max_memory_bytes
 		: LONG_MAX;
 }
 
-/* Go to the first row and column. */
+/* Start decoding at the first row and column of the region. */
 static int start_rows(struct decoder *d, const struct rect *stored)
 {
 	JDIMENSION x = stored->x, width = stored->width;
@@ -157,7 +160,7 @@ static int start_rows(struct decoder *d, const struct rect *stored)
 	return 0;
 }
 
-/* libjpeg hands out a few rows a call. */
+/* Read rows; libjpeg returns only a few in each call. */
 static void read_rows(
 	struct decoder *d, uint8_t *to, size_t stride_bytes, uint32_t count)
 {
@@ -170,7 +173,7 @@ static void read_rows(
 		for (uint32_t i = 0; i < n; i++)
 			rows[i] = to + (done + i) * stride_bytes;
 		n = jpeg_read_scanlines(&d->cinfo, rows, n);
-		if (n == 0) /* only if libjpeg is not what we think it is */
+		if (n == 0) /* cannot happen with the libjpeg that we know */
 			decoder_fail(d,
 				error_set(
 					d->err, -EBADMSG, "no rows are left"));

@@ -20,7 +20,7 @@ struct decoder;
 struct decode_limits {
 	uint64_t max_pixels;	   /* of an image */
 	uint64_t max_memory_bytes; /* that libjpeg may take for one image */
-	unsigned max_scans;	   /* of a progressive one; at least 1 */
+	unsigned max_scans;	   /* of a progressive image; at least 1 */
 	bool ignore_orientation;
 };
 
@@ -29,8 +29,9 @@ struct image_info {
 	uint32_t width, height; /* upright */
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */
 	uint8_t components;	/* 1, 3 or 4 */
-	uint8_t mcu_width; /* as stored, pixels: what libjpeg can crop to */
-	bool whole_rows;   /* it cannot, unless denom is 1 */
+	/* Stored pixels: libjpeg can crop to multiples of this */
+	uint8_t mcu_width;
+	bool whole_rows; /* libjpeg can crop columns only if denom is 1 */
 	/* The maximum memory of decode_region() while it runs, including the
 	 * decoder's own memory but not out->data. */
 	uint64_t memory_bytes;
@@ -41,7 +42,7 @@ int decoder_new(struct decoder **out, const struct decode_limits *limits);
 void decoder_free(struct decoder *d);
 
 /*
- * Read the header, and look whether the file has an end. 0, or
+ * Read the header, and check that the file has an end. Returns 0, or
  *	-EMEDIUMTYPE	no JPEG (empty, HTML, another kind), or one of a kind
  *			that is not decoded (12 bits, lossless, arithmetic if
  *			the library lacks it)
@@ -49,34 +50,34 @@ void decoder_free(struct decoder *d);
  *			header), or too short for what its header claims
  *	-E2BIG		over a limit
  *	-ENOMEM
- * with a message that says what is wrong, the path not included. Nothing that
- * grows with what the header claims is allocated.
+ * with a message that says what is wrong, without the path. No memory is
+ * allocated in proportion to sizes that the header claims.
  */
 int decode_probe(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err);
 
 /*
- * How the smallest image that holds `region` at 1/denom would look: fills all
- * of *out but `data` (with the margin that decoding needs, if any) and returns
- * the bytes that data must have. denom is 1, 2, 4 or 8; the region is not
- * empty and lies within the image.
+ * Lay out the smallest image that contains `region` at 1/denom, with a margin
+ * if decoding needs one. Fills in all of *out but `data`, and returns the bytes
+ * that `data` must have. denom is 1, 2, 4 or 8; the region is not empty and
+ * lies within the image.
  */
 size_t decode_layout(const struct image_info *info, const struct rect *region,
 	unsigned denom, struct image *out);
 
 /*
- * Decode into out->data, as decode_layout() laid it out. Pixels of `region`
- * (outward to whole scaled pixels) are those of a full decode at the same
- * scale with libjpeg's default upsampling, bit for bit; around them there may
- * be a margin of anything. Grey, CMYK and YCCK become RGB.
+ * Decode into out->data, as laid out by decode_layout(). The pixels of
+ * `region`, rounded outward to whole scaled pixels, are bit for bit those of a
+ * full decode at the same scale with libjpeg's default upsampling. The pixels
+ * of the margin around them are undefined. Grey, CMYK and YCCK become RGB.
  *
- * 0, or as decode_probe(). What comes back is a function of the bytes, the
- * region and denom alone. A truncated file is refused whatever the region is.
- * Corrupt data is refused if it lies above the region's last row (for a
- * progressive file: anywhere), and not looked for below it: whoever decodes an
- * example for several servings passes the union of all of them every time, or
- * the answer would depend on which are still to come. -EINVAL: `out` was not
- * laid out for this image.
+ * Returns 0, an error as decode_probe(), or -EINVAL if `out` was not laid out
+ * for this image. The result depends only on the bytes, the region and denom. A
+ * truncated file is refused whatever the region is. Corrupt data is refused if
+ * it lies above the region's last row, in a progressive file anywhere; data
+ * below that row is not checked. So decode an example for several servings with
+ * the union of all their regions: otherwise the result would depend on which
+ * servings are still to come.
  */
 int decode_region(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err);

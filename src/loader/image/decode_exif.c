@@ -19,7 +19,7 @@ struct tiff {
 	bool big_endian;
 };
 
-/* The caller has checked that they are there. */
+/* The caller has checked that both bytes exist. */
 static uint32_t get16(const struct tiff *t, size_t at)
 {
 	const uint8_t *p = t->data + at;

@@ -9,7 +9,8 @@
 
 #include "loader/image/decode_impl.h"
 
-/* Tables, pools that are not full, lists of rows: 37 KB were seen. */
+/* libjpeg's tables, lists of rows and partly used memory; 37 KB were
+ * measured. */
 #define FIXED_BYTES ((uint64_t)64 << 10)
 #define COEF_BLOCK_BYTES ((uint64_t)(DCTSIZE2 * sizeof(JCOEF)))
 
@@ -30,7 +31,7 @@ static uint64_t multiple_above(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* A file with several scans is held in memory as coefficients. */
+/* libjpeg keeps all coefficients of a file with several scans in memory. */
 static uint64_t coefficient_bytes(const struct decoder *d)
 {
 	uint64_t n = 0;
@@ -50,9 +51,9 @@ static uint64_t coefficient_bytes(const struct decoder *d)
 }
 
 /*
- * The memory that libjpeg needs for rows: of each component, a row of MCUs with
- * a quarter more as context, and a row of samples in full width. At smaller
- * scales it needs less.
+ * The memory for rows: for each component a row of MCUs, a quarter more for
+ * context rows, and one of its rows upsampled to full width. At smaller scales
+ * it is less.
  */
 static uint64_t row_bytes(const struct decoder *d)
 {
@@ -98,9 +99,9 @@ static int check_kind(struct decoder *d)
 }
 
 /*
- * A block takes a code for its first coefficient, and in a sequential file one
- * for the end of the others: a bit each at least. (Arithmetic coding can do
- * with less.)
+ * Can the file have enough bytes for its size? A block has at least a code for
+ * its first coefficient and, in a sequential file, one for the end of the
+ * others. Each code has at least one bit. (Arithmetic coding may need less.)
  */
 static int check_bytes(struct decoder *d)
 {
@@ -115,10 +116,8 @@ static int check_bytes(struct decoder *d)
 		d->cinfo.image_width, d->cinfo.image_height, bytes);
 }
 
-/*
- * The last marker of a whole file, maybe with something behind it. Within a
- * scan these two bytes do not occur.
- */
+/* Does the end marker of a complete file occur, perhaps with other bytes behind
+ * it? These two bytes do not occur within a scan. */
 static int check_end(struct decoder *d)
 {
 	const uint8_t *start = d->source.next_input_byte, *p;
@@ -166,11 +165,11 @@ static int check_decoder_memory(
 }
 
 /*
- * At lower scales libjpeg makes the blocks of subsampled components larger, up
- * to twice or four times in both directions. If that is not all that it takes
- * to bring them to full size (as with 4x2 but not with 2x2 sampling), the rest
- * is upsampled, and then a crop of libjpeg-turbo 2.1.5 has wrong columns where
- * MCUs meet.
+ * Would a crop have wrong columns at lower scales? There libjpeg decodes the
+ * blocks of subsampled components larger, up to twice or four times in both
+ * directions. If that does not bring them to full size (it does with 2x2
+ * sampling, but not with 4x2), they are also upsampled, and then a crop of
+ * libjpeg-turbo 2.1.5 has wrong columns where MCUs meet.
  */
 static bool needs_whole_rows(const struct decoder *d)
 {
@@ -197,7 +196,7 @@ static void fill_info(struct decoder *d, struct image_info *info)
 	info->width = turned ? d->cinfo.image_height : d->cinfo.image_width;
 	info->height = turned ? d->cinfo.image_width : d->cinfo.image_height;
 	info->components = (uint8_t)d->cinfo.num_components;
-	/* libjpeg takes the MCU of a single component as one block. */
+	/* libjpeg takes one block as the MCU of a single component. */
 	info->mcu_width = DCTSIZE;
 	if (d->cinfo.num_components > 1)
 		info->mcu_width *= (uint8_t)d->cinfo.max_h_samp_factor;
@@ -208,14 +207,16 @@ static void fill_info(struct decoder *d, struct image_info *info)
 		info->memory_bytes += coefficient_bytes(d);
 }
 
-/* Called with a guard. libjpeg stops behind the header of the first scan. */
+/* Called by decoder_guard(). libjpeg stops behind the header of the first
+ * scan. */
 static int read_jpeg_header(struct decoder *d, void *arg)
 {
 	struct image_info *info = arg;
 	int rc;
 
 	decoder_create(d);
-	(void)jpeg_read_header(&d->cinfo, TRUE); /* fails in no other way */
+	/* All its failures leave by longjmp() */
+	(void)jpeg_read_header(&d->cinfo, TRUE);
 	rc = check_kind(d);
 	if (rc == 0)
 		rc = check_image_size(d);

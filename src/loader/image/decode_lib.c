@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Callbacks of libjpeg: errors and warnings, input from memory, markers, the
- * count of scans. A failure leaves libjpeg by longjmp() to decoder_guard() and
- * goes no further; nothing is printed. Entered by the decoder's thread.
+ * count of scans. A failure leaves libjpeg by longjmp() to decoder_guard(),
+ * which returns it. Nothing is printed. Entered by the decoder's thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -69,8 +69,9 @@ static _Noreturn void fail_as_told(j_common_ptr cinfo)
 }
 
 /*
- * libjpeg goes on after a warning, with grey or garbage for what is missing.
- * These say nothing about the pixels, and other programs show such files:
+ * After a warning libjpeg continues with grey or garbage in place of what is
+ * missing. The following warnings do not concern pixels, and other programs
+ * show such files:
  *
  *   ADOBE_XFORM     an unknown code is taken as the usual one
  *   JFIF_MAJOR      a version number
@@ -80,8 +81,8 @@ static _Noreturn void fail_as_told(j_common_ptr cinfo)
  *                   a restart marker, where it means that the decoder lost
  *                   its way within the interval
  *
- * All others, those of later versions included, are damage: HIT_MARKER,
- * HUFF_BAD_CODE, ARITH_BAD_CODE, MUST_RESYNC (pixels are made up),
+ * All other warnings, including those of later versions, are damage:
+ * HIT_MARKER, HUFF_BAD_CODE, ARITH_BAD_CODE, MUST_RESYNC (pixels are made up),
  * BOGUS_PROGRESSION (a scan is missing or repeated), JPEG_EOF.
  */
 static bool is_harmless(const struct jpeg_error_mgr *e)
@@ -99,7 +100,8 @@ static bool is_harmless(const struct jpeg_error_mgr *e)
 	}
 }
 
-/* Negative: a warning; others are for debugging. */
+/* Take a message of libjpeg. Negative levels are warnings; others are for
+ * debugging. */
 static void take_message(j_common_ptr cinfo, int level)
 {
 	if (level < 0 && !is_harmless(cinfo->err))
@@ -111,8 +113,8 @@ static void print_nothing(j_common_ptr cinfo)
 	(void)cinfo;
 }
 
-/* Called for every row of every scan: a file of many empty scans would take
- * minutes. */
+/* Limit the number of scans: a file with many empty scans would take minutes.
+ * libjpeg calls this for every row of every scan. */
 static void count_scans(j_common_ptr cinfo)
 {
 	struct decoder *d = decoder_of(cinfo);
@@ -156,7 +158,7 @@ static void skip_input(j_decompress_ptr cinfo, long bytes)
 	s->bytes_in_buffer -= (size_t)bytes;
 }
 
-/* libjpeg would copy the marker; it is read where it lies. */
+/* Read the marker in the input itself, because libjpeg would copy it. */
 static boolean take_app1(j_decompress_ptr cinfo)
 {
 	struct decoder *d = decoder_of((j_common_ptr)cinfo);

@@ -62,7 +62,8 @@ void turn_upright(
 	out->height = r.height;
 }
 
-/* Steps in bytes, from pixel to pixel and from row to row of what is stored. */
+/* Where stored pixels go in the upright image: the distances in bytes from one
+ * stored pixel to the next, and from one stored row to the next. */
 struct path {
 	uint8_t *start;
 	ptrdiff_t pixel, row;
@@ -87,7 +88,7 @@ static struct path path_of(uint8_t orientation, const struct image *out)
 	return p;
 }
 
-/* A stored column becomes a run of neighbours: the outer loop is over them. */
+/* Loops over stored columns first, because a stored column becomes a row. */
 static void put_columns(const struct path *p, const uint8_t *rows,
 	size_t stride_bytes, uint32_t width, uint32_t count)
 {
@@ -128,7 +129,7 @@ void turn_rows(uint8_t orientation, const uint8_t *rows, size_t stride_bytes,
 			rows + y * stride_bytes, width);
 }
 
-/* a * b / 255, rounded to the nearest. */
+/* a * b / 255, rounded to nearest. */
 static uint8_t scale_255(unsigned a, unsigned b)
 {
 	return (uint8_t)((a * b + 127) / 255);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Normalisation and type. There are 256 values a channel, so each result is
- * computed once, here, by the arithmetic that the vector versions use.
+ * Normalises values and converts them to the type of the sample. A channel has
+ * only 256 values, so this computes all results once, with the same arithmetic
+ * as the vector versions.
  */
 #include "loader/image/emitter_impl.h"
 
@@ -17,7 +18,7 @@ static uint32_t bits_of(float value)
 	return bits;
 }
 
-/* v >> shift, to nearest, of two the even one. */
+/* v >> shift, rounded to nearest, halves to even. */
 static uint32_t shift_rounded(uint32_t v, unsigned shift)
 {
 	uint32_t half = UINT32_C(1) << (shift - 1);
@@ -33,7 +34,8 @@ uint16_t half_of(float value)
 	uint32_t exponent = magnitude >> 23;
 	uint32_t fraction = (magnitude & 0x7fffff) | 0x800000;
 
-	if (magnitude > 0x7f800000) /* a NaN: quiet, what fits of its payload */
+	/* a quiet NaN, with the bits of the payload that fit */
+	if (magnitude > 0x7f800000)
 		return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
 	if (exponent >= 127 + 16)
 		return (uint16_t)(sign | 0x7c00);

@@ -11,7 +11,7 @@
 
 void emitter_init(struct emitter *e, const struct augment_config *c);
 
-/* The bits of the nearest binary16; of two equally near, the even one. */
+/* The bits of the nearest binary16; halves are rounded to even. */
 uint16_t half_of(float value);
 
 /* Fill the cutout of a crop, in a finished sample. */

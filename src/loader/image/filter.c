@@ -24,11 +24,12 @@ int grow(void *p, size_t *room, size_t count, size_t size)
 }
 
 /*
- * Bits of a weight. The centre of an output is scale / 2 or more inside the
- * span, so the weights before they are normalised sum to 3/4 scale or more,
- * less 1/2 for whole pixels; none is above 1. So those of 14 bits fit 16, and
- * a bit more does each time that the scale doubles from 4 on. 22, as the sum
- * of 255 times all has to fit 31.
+ * How many bits a weight has. Weights must fit in 16 bits. The centre of an
+ * output is at least scale / 2 inside the range, so raw weights sum to at least
+ * 3/4 scale - 1/2 (1/2 because pixels are whole), and none is above 1.
+ * Therefore normalised weights of 14 bits always fit, and one bit more fits
+ * each time the scale doubles from 4 on. The limit is 22 bits, because 255
+ * times the sum of all weights must fit in 31.
  */
 static unsigned filter_bits(double scale)
 {
@@ -41,10 +42,8 @@ static unsigned filter_bits(double scale)
 	return bits;
 }
 
-/*
- * `n` weights, normalised, rounded, and summing to 1 << bits: what rounding
- * left over goes to the largest.
- */
+/* Normalise and round `n` weights so that they sum to 1 << bits: the largest
+ * weight takes up the error of rounding. */
 static void quantise(
 	const double *raw, unsigned n, double sum, unsigned bits, int16_t *out)
 {
@@ -96,8 +95,8 @@ int filter_make(struct filter *f, const struct span *span, unsigned count,
 	double scale = span->length / count;
 	size_t padded = ((size_t)count + 3) & ~(size_t)3, window;
 
-	/* [floor(a), floor(a + 2 support)) holds ceil(2 support) or one less.
-	 */
+	/* [floor(a), floor(a + 2 support)) has at most ceil(2 support)
+	 * pixels. */
 	window = scale > 1 ? (size_t)ceil(2 * scale) : 2;
 	window = window < span->limit ? window : span->limit;
 	f->count = count;

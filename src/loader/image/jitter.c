@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colour jitter. Brightness and contrast change each value independently of the
- * others, so both are done with one table. Contrast needs the mean grey first.
+ * Applies colour jitter. Brightness and contrast change each value
+ * independently of the others, so one table does both. The mean grey must be
+ * known before contrast.
  */
 #include "loader/image/jitter_impl.h"
 
@@ -42,14 +43,15 @@ static uint8_t added(unsigned grey, int difference)
 	return (uint8_t)(v > 255 ? 255 : v);
 }
 
-/* How far a value that differs from the grey by -255 to 255 shall differ. */
+/* A table: the new distance from the grey for each old one, from -255 to
+ * 255. */
 static void init_distances(float factor, int16_t *distances)
 {
 	for (int d = 0; d <= 255; d++) {
 		double far = d * (double)factor + 0.5;
 
 		distances[255 + d] = (int16_t)(far < 510 ? far : 510);
-		/* A half goes up on both sides of the grey. */
+		/* Halves are rounded up on both sides of the grey. */
 		far = d * (double)factor - 0.5;
 		far = far > 0 ? far + 1 : 0;
 		distances[255 - d] = (int16_t)(far < 510 ? -(int)far : -510);

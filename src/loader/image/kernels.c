@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loops in plain C, which define what the others compute. Work is
- * cut into blocks of a constant size, which compilers turn into vectors.
+ * The inner loops in plain C. Their results are the reference for the other
+ * versions. Work is divided into blocks of constant size, which compilers turn
+ * into vector instructions.
  */
 #include "loader/image/kernels_impl.h"
 
@@ -49,7 +50,8 @@ static void vertical(const struct mix *mix, size_t count, int16_t *out)
 		out[i] = mix_one(mix, i);
 }
 
-/* The common numbers of taps are constants, for loops without a branch. */
+/* The usual numbers of taps are compiled as constants, so that their loops need
+ * no branch. */
 static inline __attribute__((always_inline)) void horizontal_taps(
 	const struct filter *f, unsigned taps, unsigned shift,
 	const int16_t *in, uint8_t *out)
@@ -130,8 +132,7 @@ static void emit(
 const struct kernels kernels_plain = {vertical, horizontal, emit};
 
 #if defined(__x86_64__)
-/* cpuid is read by hand, because some compilers that we build with do not know
- * F16C by name. */
+/* Some supported compilers cannot test for F16C by name. */
 static bool has_avx2_and_f16c(void)
 {
 	unsigned a, b, c, d;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loops for AVX2 and F16C. Functions are compiled for those by
- * attribute, so that the rest of the library runs anywhere; nothing is fused
- * (no FMA), as the plain version cannot.
+ * The inner loops for AVX2 and F16C. Only these functions are compiled for
+ * them, by an attribute, so that the library runs on any processor. There is no
+ * FMA, because results must equal those of the plain version.
  */
 #include "loader/image/kernels_impl.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Loops over registers: at -O2 these would be arrays in memory. */
+/* Unrolls loops over registers, which would be arrays in memory at -O2. */
 #define UNROLL _Pragma("GCC unroll 4")
 
 #define AVX2 __attribute__((target("avx2,f16c")))
 #define INLINE_AVX2 static inline __attribute__((always_inline)) AVX2
 
-/* Two weights, for each pair of 16-bit lanes. */
+/* Two weights, repeated for all pairs of 16-bit elements. */
 INLINE_AVX2 __m256i weight_pair(const int16_t *weights)
 {
 	int32_t both;
@@ -29,7 +29,7 @@ INLINE_AVX2 __m256i load(const void *p)
 	return _mm256_loadu_si256(p);
 }
 
-/* 32 values of the vertical filter. */
+/* Compute 32 values of the vertical filter. */
 INLINE_AVX2 void mix_32(
 	const struct mix *mix, unsigned pairs, size_t at, int16_t *restrict out)
 {
@@ -68,7 +68,8 @@ INLINE_AVX2 void mix_32(
 		_mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* The last block overlaps the one before: the same values once more. */
+/* The last block may overlap the one before it, and computes the same values
+ * again. */
 INLINE_AVX2 void mix_all(const struct mix *mix, unsigned pairs, size_t count,
 	int16_t *restrict out)
 {
@@ -93,8 +94,8 @@ AVX2 static void vertical_avx2(
 		mix_all(mix, mix->pairs, count, out);
 }
 
-/* Filter one pixel of two rows, one row in each lane. The lane has a sum of 32
- * bits for each channel, and a fourth one without a meaning. */
+/* One pixel of two rows, one row in each 128-bit lane: three sums of 32 bits,
+ * and a fourth that is not used. */
 INLINE_AVX2 __m256i pixel(const struct filter *f, unsigned pairs, size_t x,
 	const int16_t *const in[2])
 {
@@ -119,7 +120,7 @@ INLINE_AVX2 __m256i pixel(const struct filter *f, unsigned pairs, size_t x,
 	return sum;
 }
 
-/* Four pixels: 12 bytes in each lane. */
+/* Four pixels: 12 bytes in each 128-bit lane. */
 INLINE_AVX2 __m256i pixels_4(const struct filter *f, unsigned pairs,
 	__m128i shift, size_t x, const int16_t *const in[2])
 {
@@ -142,8 +143,8 @@ INLINE_AVX2 void resize_all(const struct filter *f, unsigned pairs,
 	uint8_t end[32];
 	size_t x = 0;
 
-	/* Stores of 16 bytes, of which the next one overwrites 4: so long as
-	 * the row has that many. */
+	/* Stores 16 bytes, of which the next store overwrites 4, so it stops
+	 * when the row has fewer than 16 bytes left. */
 	for (; x + 6 <= f->count; x += 4) {
 		__m256i v = pixels_4(f, pairs, by, x, in);
 
@@ -173,7 +174,7 @@ AVX2 static void horizontal_avx2(const struct filter *f, unsigned shift,
 		resize_all(f, f->pairs, shift, in, out);
 }
 
-/* Eight values to floats of either size. */
+/* Convert eight values to floats of either size, and store them. */
 INLINE_AVX2 void put_floats(
 	int type, __m256i v, __m256 factor, __m256 add, void *out)
 {
@@ -239,7 +240,7 @@ INLINE_AVX2 uint32_t float_pixels(const struct emitter *e, int type,
 	return x;
 }
 
-/* Where the bytes of a channel lie in each register of 48: 0x80 is none. */
+/* Which bytes of three registers, 48 bytes, belong to a channel; 0x80: none. */
 static const uint8_t thirds[3][3][16] = {
 	{
 		{0, 3, 6, 9, 12, 15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
@@ -267,7 +268,7 @@ static const uint8_t thirds[3][3][16] = {
 	},
 };
 
-/* Bytes in planes: the third, that is every third byte, of 48. */
+/* Take every third byte of 48: the bytes of one channel. */
 INLINE_AVX2 __m128i every_third(const __m128i in[3], const __m128i pick[3])
 {
 	return _mm_or_si128(_mm_shuffle_epi8(in[0], pick[0]),

@@ -14,43 +14,44 @@
 #include "loader/image/filter_impl.h"
 #include "refrain/loader.h"
 
-/* The number of elements that must be readable after the end of a row that is
- * resampled, and of bytes after a row that is converted. */
+/* How many elements after the end of a row that is resampled must be readable,
+ * and how many bytes after a row that is converted. */
 #define KERNEL_SLACK 32
 
-/* How u8 values become those of a sample; see emitter_init(). */
+/* How u8 values are converted to those of a sample; see emitter_init(). */
 struct emitter {
 	int type, layout;	 /* enums of refrain/loader.h */
 	uint32_t width, height;	 /* of the sample */
 	float factor[3], add[3]; /* value * factor + add */
-	uint32_t table[3][256];	 /* the bits of the results, of either type */
-	uint32_t fill[3];	 /* those of the configured mean */
+	uint32_t table[3][256];	 /* the results, as bits of the sample's type */
+	uint32_t fill[3];	 /* bits of the configured mean */
 };
 
 /* One output row of the vertical filter. */
 struct mix {
-	const uint8_t *const *rows; /* 2 * pairs of them */
-	const int16_t *weights;	    /* as many */
+	const uint8_t *const *rows; /* 2 * pairs rows */
+	const int16_t *weights;	    /* 2 * pairs weights */
 	unsigned pairs;
-	int32_t round;	/* added to the sum, */
-	unsigned shift; /* which then loses these bits */
+	int32_t round;	/* added to the sum */
+	unsigned shift; /* then the sum is shifted right by this */
 };
 
 struct kernels {
-	/* `count` values: at most 2^15 - 1 each. */
+	/* Compute `count` values, of at most 2^15 - 1 each. */
 	void (*vertical)(const struct mix *mix, size_t count, int16_t *out);
 	/*
-	 * Two rows of RGB at once, out of what vertical() made of `in`; sums
-	 * lose `shift` bits and are below 256 then. 3 * f->count bytes each.
+	 * Filter two rows at once. `in` are rows from vertical(). Sums are
+	 * shifted right by `shift`, and are then below 256. An output row is
+	 * RGB, and has 3 * f->count bytes.
 	 */
 	void (*horizontal)(const struct filter *f, unsigned shift,
 		const int16_t *const in[2], uint8_t *const out[2]);
-	/* Emit row y of a sample that is not u8 in NHWC. */
+	/* Convert row y for a sample that is not u8 in NHWC, and store it. */
 	void (*emit)(const struct emitter *e, const uint8_t *rgb, uint32_t y,
 		void *sample);
 };
 
-/* The fastest that this processor and REFRAIN_DISABLE (simd) allow. */
+/* The fastest version that this processor and REFRAIN_DISABLE (simd) allow. */
 const struct kernels *kernels_best(void);
 
 extern const struct kernels kernels_plain;
@@ -71,7 +72,7 @@ static inline void emit_value(int type, size_t at, uint32_t bits, void *sample)
 		((uint8_t *)sample)[at] = (uint8_t)bits;
 }
 
-/* Emit columns from x on with the table: the end of a row that does not fill a
+/* Convert columns from x on by the table: the end of a row that does not fill a
  * vector, or a whole row. */
 void emit_plain(const struct emitter *e, const uint8_t *rgb, uint32_t x,
 	uint32_t y, void *sample);

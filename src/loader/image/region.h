@@ -18,8 +18,8 @@ struct rect {
 /*
  * A region of an image that was decoded at 1/denom of its size: interleaved
  * RGB, upright. Pixel (0, 0) of `data` is pixel (x, y) of the scaled image,
- * which has full_width x full_height pixels (rounded up). The memory is the
- * maker's; nothing is aligned but `data` itself, to 64 bytes.
+ * which has full_width x full_height pixels (rounded up). The memory belongs to
+ * the image's creator. Only `data` itself is aligned, to 64 bytes.
  */
 struct image {
 	uint8_t *data;
