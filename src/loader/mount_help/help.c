@@ -19,15 +19,15 @@
 #include "common/base/cond.h"
 #include "common/base/magic.h"
 
-/* The first request for keys asks for so many. */
+/* The number of keys in the first request. */
 #define KEYS_FIRST 256u
 /* The time that closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
-/* The shortest and the longest pause between two attempts to reach the next
- * daemon, from the second attempt on. */
+/* The pause between attempts to reach the next daemon, from the second attempt
+ * on. */
 #define BACK_MIN_NS (10 * NS_PER_MS)
 #define BACK_MAX_NS NS_PER_S
-/* The usual memory of the lines and their tables. */
+/* The usual memory for requests, answers and their tables. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
 /* -- Doing it -------------------------------------------------------------- */
@@ -57,7 +57,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	if (rc < 0)
 		return rc;
 	turn_lock(m->c.turn);
-	/* The others may have one when they are read again. */
+	/* An example without an entry now may have one when it is read
+	 * again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
@@ -66,8 +67,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	return 0;
 }
 
-/* Has the daemon ended? Nothing was asked, so the socket is readable only at
- * its end. */
+/* If the socket is readable although nothing was asked, the daemon has
+ * ended. */
 static int see_daemon(struct mount_help *m)
 {
 	int rc = talk_wait_readable(m->talk.fd, 0);
@@ -75,8 +76,8 @@ static int see_daemon(struct mount_help *m)
 	return rc > 0 ? -EPIPE : rc;
 }
 
-/* Work until the loader closes, and return 0, or until the conversation is
- * over, and return -errno. */
+/* Do the thread's work until the loader closes: 0. Returns -errno if the
+ * conversation is over. */
 static int serve(struct mount_help *m)
 {
 	struct help_now now;
@@ -114,7 +115,7 @@ static int serve(struct mount_help *m)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* Record the socket. From now on, help_stop() can shut it down. */
+/* Make the socket known, so that closing can shut it down. */
 static int say_socket(struct mount_help *m)
 {
 	struct help_run run;
@@ -143,8 +144,8 @@ static int meet(struct mount_help *m)
 	return rc;
 }
 
-/* Tiers that this user may not open are skipped, because other tiers may hold
- * entries. */
+/* Open the mount's tiers. A tier that this user may not open is skipped,
+ * because others may hold entries. */
 static int open_tiers(struct mount_help *m)
 {
 	static const char request[] = "{\"cmd\":\"status\"}\n";
@@ -169,8 +170,8 @@ static int open_tiers(struct mount_help *m)
 	return rc < 0 ? rc : 0;
 }
 
-/* The threads that wait for the mount do for the tiers, where there is no
- * io_uring. */
+/* Create the ring for tiers. Without io_uring, the loader's own ring serves:
+ * its threads can wait for tiers, too. */
 static struct uring *make_ring(struct mount_help *m)
 {
 	struct uring *ring;
@@ -186,7 +187,7 @@ static struct uring *make_ring(struct mount_help *m)
 static void close_tiers(struct mount_help *m)
 {
 	while (m->tiers > 0)
-		(void)close(m->tier_fds[--m->tiers]); /* only looked through */
+		(void)close(m->tier_fds[--m->tiers]); /* nothing was written */
 }
 
 /* False: closing has begun. */
@@ -217,8 +218,8 @@ static int go_on(struct mount_help *m)
 	return -ECANCELED;
 }
 
-/* Reads do not wait for the daemon any more. A socket that closing has taken is
- * closed by help_stop(): then false. */
+/* End the conversation: reads no longer wait for the daemon. Returns false if
+ * closing has taken over the socket; then help_stop() closes it. */
 static bool hang_up(struct mount_help *m, enum help_state state)
 {
 	bool ours;
@@ -250,16 +251,15 @@ static bool pause_for(struct mount_help *m, uint64_t ns)
 	return !closing;
 }
 
-/* A daemon that has just ended may have told us where it listens. */
+/* May the next attempt succeed? The socket's address may be that of a daemon
+ * that has just ended. */
 static bool may_meet_next(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ENOENT || rc == -EAGAIN;
 }
 
-/*
- * The kernel lets us wait for the next daemon, or ends the connection. The
- * second of two that end at once is asked later.
- */
+/* Wait for the next daemon, and go on with it. If the last daemon ended within
+ * a second after it was reached, the first attempt waits, too. */
 static int meet_next(struct mount_help *m)
 {
 	uint64_t pause_ns =
@@ -399,8 +399,9 @@ static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 			break;
 }
 
-/* Interrupt the thread. It does not close the socket from now on, whose number
- * would be another file's. Releases the lock meanwhile. */
+/* Interrupt the thread. It must not close the socket any more, whose number
+ * might then belong to another file. The lock is released during the
+ * shutdown. */
 static void shut_socket(struct mount_help *m)
 {
 	int fd = m->socket;
@@ -409,7 +410,7 @@ static void shut_socket(struct mount_help *m)
 		return;
 	m->socket = -1;
 	turn_unlock(m->c.turn);
-	(void)shutdown(fd, SHUT_RDWR); /* or it is already */
+	(void)shutdown(fd, SHUT_RDWR); /* fails if it has been shut down */
 	turn_lock(m->c.turn);
 }
 

@@ -18,7 +18,7 @@
 /* -- Answers --------------------------------------------------------------- */
 
 struct wanted {
-	int ok;		  /* -1: not said */
+	int ok;		  /* -1: not in the answer */
 	const char *name; /* the member that is wanted */
 	bool (*take)(struct json_scan *s, struct wanted *w);
 	bool taken;

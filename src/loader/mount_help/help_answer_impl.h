@@ -17,7 +17,7 @@
 #define ANSWER_NAME_ROOM(bytes) (2 * (bytes) + 16)
 
 /* Write the name as a JSON string, or as {"hex":...} if it needs escapes.
- * Returns the end. */
+ * Returns the end of the text. */
 char *answer_put_name(char *at, const char *name, size_t bytes);
 
 /* The name of an entry; if bytes is 0, read it through the mount. */
@@ -26,21 +26,23 @@ struct answer_key {
 	uint32_t bytes;
 };
 
-/* Returns 1 if it says "ok", 0 if it reports an error, -EBADMSG if it is not an
- * answer. */
+/* Returns 1 if the answer says "ok", 0 if it reports an error, -EBADMSG if the
+ * line is no answer. */
 int answer_ok(const char *line, size_t bytes);
 
-/* 1: there are exactly so many keys. Otherwise as answer_ok(). */
+/* Get keys. Returns 1 if there are exactly `count`; otherwise as
+ * answer_ok(). */
 int answer_keys(
 	const char *line, size_t bytes, struct answer_key *keys, size_t count);
 
-/* A number that is a member of the answer itself. Otherwise as answer_ok(). */
+/* Get a number that is a direct member of the answer. Returns as
+ * answer_ok(). */
 int answer_number(
 	const char *line, size_t bytes, const char *name, uint64_t *out);
 
 /*
- * Get several numbers at once; true and false are 1 and 0. A value keeps its
- * old number if it is missing or not a whole number. Otherwise as answer_ok().
+ * Get several numbers at once; true and false are 1 and 0. A value that is
+ * missing or not a whole number keeps its old number. Returns as answer_ok().
  */
 struct answer_value {
 	const char *name;
@@ -49,8 +51,9 @@ struct answer_value {
 int answer_values(const char *line, size_t bytes, struct answer_value *values,
 	size_t count);
 
-/* Get the tiers' directories from a status. Returns their number, or as
- * answer_ok(). Paths that are longer than PATH_MAX or relative are left out. */
+/* Get the tiers' directories from a status. Returns their number; after a
+ * failure as answer_ok(). Paths that are longer than PATH_MAX or relative are
+ * left out. */
 #define ANSWER_TIERS_MAX 16
 int answer_tiers(
 	const char *line, size_t bytes, char dirs[ANSWER_TIERS_MAX][PATH_MAX]);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends one request to the mount and waits for its answer. If that is late,
- * reads that wait for it continue without it. The help's thread.
+ * Sends one request to the mount and waits for its answer. If the answer is
+ * late, reads that wait for it continue without it. Entered by the help's
+ * thread.
  */
 #include <errno.h>
 
 #include "loader/mount_help/help_impl.h"
 
-/* A daemon that takes longer is left alone. */
+/* If a daemon takes longer to answer, the conversation ends. */
 #define ANSWER_MS 10000
 
 static void set_late(struct mount_help *m, bool late)

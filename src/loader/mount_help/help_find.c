@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the mount that a directory lies on. It walks up within the file system
- * to the root of a refrain mount, which has the attribute. May hang like any
- * call on the mount. No state; any thread.
+ * to the root of a refrain mount, which has an attribute that names the control
+ * socket. May hang like any call on the mount. No state; any thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ static int socket_path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 		: -ENODATA;
 }
 
-/* Cut the last name off. False: nothing is left, or of another file system. */
+/* Remove the last name. Returns false if nothing is left, or if the rest is on
+ * another file system. */
 static bool go_up(char *path, dev_t dev)
 {
 	char *slash = strrchr(path, '/');
@@ -47,7 +48,8 @@ static bool go_up(char *path, dev_t dev)
 	return stat(path, &st) == 0 && st.st_dev == dev;
 }
 
-/* The attribute of a directory, if it is the root of a refrain mount. */
+/* Read the attribute of a directory; only the root of a refrain mount has
+ * it. */
 static ssize_t read_control(const char *path, char *socket, uid_t *owner)
 {
 	CLEANUP_FD int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -60,9 +60,9 @@ int help_find(
 	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX]);
 
 /*
- * Open a cache directory that the daemon named, with O_PATH. Returns -EPERM if
- * it belongs to somebody other than the mount's owner and root, or if others
- * may write to it, or another -errno.
+ * Open, with O_PATH, a cache directory that the daemon has named. Returns the
+ * descriptor; -EPERM if it belongs neither to the mount's owner nor to root, or
+ * if others may write to it; or another -errno.
  */
 int help_open_tier(const char *dir, uid_t owner);
 
@@ -74,21 +74,21 @@ enum help_thread_state {
 	THREAD_NONE,
 	THREAD_WORKS,
 	THREAD_SLEEPS,
-	THREAD_STIRRED, /* is to look again */
+	THREAD_STIRRED, /* will look again */
 	THREAD_ENDED,
 };
 
 enum help_plan_state {
 	PLAN_NONE,
-	PLAN_REFUSED, /* by this daemon */
-	PLAN_AGAIN,   /* the daemon before had one */
+	PLAN_REFUSED, /* refused by this daemon */
+	PLAN_AGAIN,   /* the previous daemon had a plan */
 	PLAN_BEGUN,
 	PLAN_RATED,
 };
 
 /* The next task of the thread; see help_work.c. */
 enum help_work {
-	WORK_NONE, /* for a while: see whether the daemon is there */
+	WORK_NONE, /* nothing for a while: check whether the daemon lives */
 	WORK_KEYS,
 	WORK_BEGIN,
 	WORK_PLAN,
@@ -109,36 +109,39 @@ struct mount_help {
 	uint64_t examples;
 	uint64_t epoch_fresh; /* fresh examples of an epoch, of this rank */
 	uint64_t keys_count;
-	uint64_t charged;   /* of the loader's memory */
-	struct uring *ours; /* the loader's own */
+	uint64_t charged;   /* bytes charged to the loader's memory */
+	struct uring *ours; /* the loader's own ring */
 	unsigned depth;
 
 	pthread_t thread;
 
-	/* All of these: the lock. */
+	/* All of these are guarded by the lock. */
 	enum help_state state;
 	struct uring *ring; /* for entries; NULL until ON */
 	enum help_thread_state thread_state;
-	/* Nobody waits for keys now: an answer is late, in whatever state. */
+	/* An answer is late, so no read waits for keys now, in any state. */
 	bool late;
-	int socket;	       /* to be shut down at the end; -1 */
+	int socket;	       /* closing shuts it down; -1: none */
 	struct help_key *keys; /* by index modulo keys_count; NULL: none */
-	uint64_t known;	       /* keys in it */
+	uint64_t known;	       /* number of keys in `keys` */
 	uint64_t answered; /* keys have been requested for fresh numbers below
 			      this */
 	uint64_t read_end; /* fresh numbers below this may be being read */
 	enum help_plan_state plan_state;
-	/* The reader closes this gate, so that nothing is read before the mount
-	 * has the beginning of the plan. The thread opens it then, or when no
-	 * plan is wanted any more. */
+	/* Nothing is read until the mount has the beginning of a plan. The
+	 * reader closes this gate; the thread opens it when the mount has that
+	 * much of the plan, or when no plan is wanted any more. */
 	bool gated;
-	uint64_t in_row; /* hits since the last read through the mount; starts
-			    as after an epoch of hits */
+	/* Hits since the last read through the mount. It starts as if an epoch
+	 * of hits had passed. */
+	uint64_t in_row;
 	uint64_t due_ns; /* no wake-up for progress before this time */
 	struct help_direct direct,
-		told;	      /* since the start, and those already reported */
+		/* Direct: since the start; told: of these, reported */
+		told;
 	uint64_t tell_due_ns; /* do not report before this time */
-	bool fetching;	      /* what the mount said last: at full speed */
+	/* The mount said last that it fetches at full speed */
+	bool fetching;
 	struct fetch_rates rates; /* of this plan and those before */
 	uint64_t returns;	  /* daemons after the first */
 
@@ -147,23 +150,23 @@ struct mount_help {
 	int tier_fds[ANSWER_TIERS_MAX];
 	unsigned tiers;
 
-	/*
-	 * The thread's. While it does not work, others may look, with the lock.
-	 */
+	/* These belong to the thread. While it sleeps, others may read them
+	 * under the lock. */
 	struct talk talk;
 	char below[PATH_MAX];
 	struct schedule schedule; /* a copy of the planner's */
 	char *request;
 	uint64_t *asked;	    /* indices of a request */
-	struct answer_key *answers; /* to them */
-	enum help_work last;	    /* keys and names for the plan take turns */
-	uint64_t back_ns;	    /* when the last daemon was reached */
+	struct answer_key *answers; /* the answers to these */
+	/* The last task: keys and names for the plan take turns */
+	enum help_work last;
+	uint64_t back_ns; /* when the current daemon was reached */
 	struct help_plan {
-		uint64_t first; /* fresh number of the first in it */
+		uint64_t first; /* the fresh number at position 0 */
 		uint64_t added; /* fresh numbers below this are in the plan */
-		uint64_t positions; /* of the plan */
+		uint64_t positions; /* how many the plan has */
 		bool full;	    /* the mount takes no more until a report */
-		uint64_t reported;  /* fresh number */
+		uint64_t reported;  /* the fresh number of the last report */
 		uint64_t step_ns;   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
 		struct fetch_rates before; /* of plans before */
@@ -187,43 +190,47 @@ uint64_t help_slack(const struct mount_help *m);
 #define HELP_NAMES_MAX 2048u
 #define HELP_REQUEST_BYTES ((size_t)512 << 10)
 
-/* Examples with fresh numbers below `fresh`, and steps below `step`, were
- * returned. The next `begun` examples may be being read. */
+/* The state of the run: examples with fresh numbers below `fresh`, and steps
+ * below `step`, have been returned, and the next `begun` examples may be being
+ * read. */
 struct help_report {
 	uint64_t fresh, step, begun;
 	uint64_t step_ns; /* of the trainer; 0: not known */
 	struct help_direct untold;
 };
-/* Offer the mount a plan that begins there. Its refusal is not a failure.
- * -errno: the conversation is over. */
+/* Offer the mount a plan that begins at now->fresh. Returns -errno if the
+ * conversation is over; a refusal is not a failure. */
 int help_plan_begin(struct mount_help *m, const struct help_report *now);
-/* Add names to it, up to fresh number `to`. As above. */
+/* Add names to the plan, up to fresh number `to`. Returns as
+ * help_plan_begin(). */
 int help_plan_add(struct mount_help *m, uint64_t to);
 int help_plan_report(struct mount_help *m, const struct help_report *now);
-/* Ask for keys from fresh number `from` on, `most` of them; *next is the first
- * not asked for. The answers are in m->answers, *count of them. */
+/* Ask for keys of at most `most` examples from fresh number `from` on. *next
+ * is the first fresh number that was not asked for. m->answers has *count
+ * answers. */
 int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next);
 
 /* -- help_rates.c -- */
 
-/* Take rates from the answer to a report: 1, 0 (refused), or -errno. */
+/* Take rates from the answer to a report. Returns 1, 0 if it was refused, or
+ * -errno. */
 int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
 /* -- help_tell.c -- */
 
-/* The direct hits not yet reported; they count as reported from now on. Needs
- * the lock. */
+/* Get the direct hits that are not reported yet, and count them as reported.
+ * Needs the lock. */
 struct help_direct help_untold(struct mount_help *m);
-/* A report that no daemon counts: its hits are in the next one. */
+/* A report was lost: its hits are added to the next report. */
 void help_not_told(struct mount_help *m, const struct help_direct *untold);
-/* Write the counts as members of a request; nothing if there are none. */
+/* Write the hits as members of a request; writes nothing if there are none. */
 #define HELP_DIRECT_TEXT 96
 int help_put_direct(const struct help_direct *untold, char *text, size_t size);
-/* Report direct hits to the mount. The thread's. -errno: the conversation is
- * over. */
+/* Report direct hits to the mount. Called by the thread. Returns -errno if the
+ * conversation is over. */
 int help_tell(struct mount_help *m, const struct help_direct *untold);
-/* The same at the end, with a short time limit. */
+/* Report the last hits when the loader closes, with a short time limit. */
 void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
 /* -- help_ask.c -- */
@@ -235,7 +242,7 @@ int help_ask(struct mount_help *m, size_t bytes, const char **line,
 
 /* -- help_work.c -- */
 
-/* The state of the run when there was something to do. */
+/* The state of the run when help_wait_for_work() returned. */
 struct help_now {
 	uint64_t answered, plan_end;
 	struct help_report report;

@@ -23,7 +23,7 @@ uint64_t help_slack(const struct mount_help *m)
 	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
 }
 
-/* How far from what was returned reads of a loader may be. */
+/* How far ahead of the returned examples a loader may read. */
 static uint64_t spread(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
@@ -32,7 +32,7 @@ static uint64_t spread(const struct mount_help *m)
 	return batches * c->batch + m->c.s->ahead_max;
 }
 
-/* 1, 0 (refused), or -errno. */
+/* Returns 1, 0 if the mount refused, or -errno. */
 static int ask_daemon(struct mount_help *m, int bytes)
 {
 	const char *line;
@@ -59,7 +59,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 		.echo = schedule_echo_at(&m->schedule, now->step),
 		.before = m->rates,
 	};
-	/* The mount would refuse windows of whole batches, and small ones. */
+	/* Left out for batch echoes and small windows, which the mount would
+	 * refuse. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window);
@@ -78,7 +79,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
-	if (rc < 0) /* for the next daemon */
+	if (rc < 0) /* the plan is sent again to the next daemon */
 		return rc;
 	turn_lock(m->c.turn);
 	m->plan_state = rc == 1 ? PLAN_BEGUN : PLAN_REFUSED;
@@ -102,7 +103,7 @@ static struct names_tail names_begin(struct mount_help *m, const char *head)
 		m->request + n, m->request + HELP_REQUEST_BYTES - 8, 0};
 }
 
-/* False: the request is full. */
+/* Returns false if the request is full. */
 static bool names_add(
 	struct mount_help *m, struct names_tail *names, uint64_t index)
 {
@@ -131,7 +132,7 @@ static int names_end(struct mount_help *m, struct names_tail *names)
 	return (int)(names->at + 3 - m->request);
 }
 
-/* The slot of a fresh example that the run needs; false: after its end. */
+/* Get the slot of a fresh example. Returns false if the run ends before it. */
 static bool needed(
 	struct mount_help *m, uint64_t fresh, struct schedule_slot *slot)
 {
@@ -198,8 +199,9 @@ static int put_step_time(
 		step_ns / NS_PER_MS, step_ns % NS_PER_MS);
 }
 
-/* The newest change of the factor, as soon as it is decided: it is known by
- * the example that it begins with, as the mount may count other steps. */
+/* Add the newest change of the factor, as soon as it is decided. It is
+ * identified by the first example to which it applies, because the mount may
+ * count steps differently. */
 static int put_echo(struct mount_help *m, char *text, size_t size)
 {
 	struct schedule_echo echo = schedule_echo_at(&m->schedule, UINT64_MAX);
@@ -212,8 +214,8 @@ static int put_echo(struct mount_help *m, char *text, size_t size)
 		schedule_change_begins(&m->schedule), echo.p, echo.q);
 }
 
-/* Add changed values: the time of a step if it changed by a tenth, and the
- * factor. */
+/* Add values that have changed: the time of a step if it changed by a tenth,
+ * and the factor. */
 static void put_changes(struct mount_help *m, const struct help_report *now,
 	char *text, size_t size)
 {
@@ -225,8 +227,8 @@ static void put_changes(struct mount_help *m, const struct help_report *now,
 	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
-/* Names that the mount left out have no position. The mount does not say which,
- * so each name may be earlier by their number. */
+/* Names that the mount left out have no position. The mount does not say which
+ * these are, so each position is reported too low by their number. */
 int help_plan_report(struct mount_help *m, const struct help_report *now)
 {
 	struct help_plan *p = &m->plan;
@@ -252,8 +254,8 @@ int help_plan_report(struct mount_help *m, const struct help_report *now)
 
 /* -- Keys ------------------------------------------------------------------ */
 
-/* The indices of at most `most` examples that are needed; fewer: then the run
- * ends. */
+/* Get the indices of the next `most` examples that are needed. Returns their
+ * number, which is less than `most` at the end of the run. */
 static uint32_t look_at_fresh(
 	struct mount_help *m, uint64_t from, uint32_t most)
 {
@@ -286,8 +288,8 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	int rc;
 
 	leave_out_known(m, n);
-	/* The array of indices that were looked at becomes the array of those
-	 * whose names are requested. */
+	/* This overwrites `asked` with the requested names only: an element is
+	 * read before it may be overwritten. */
 	while (i < n &&
 		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;
@@ -298,7 +300,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &bytes);
 	if (rc == 0)
 		rc = answer_keys(line, bytes, m->answers, names.count);
-	/* The mount refused: there is no plan. */
+	/* If the mount refused, it gave no keys. */
 	if (rc == 0)
 		memset(m->answers, 0, names.count * sizeof(*m->answers));
 	return rc < 0 ? rc : 0;

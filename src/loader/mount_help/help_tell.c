@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports of direct hits to the mount, which cannot see them: with each
- * progress of a plan, once a second without a plan, and at the end. Between
- * reports they are only added up, under the loader's lock.
+ * Reports direct hits to the mount, which cannot see them: with each progress
+ * report of a plan, once a second without a plan, and at the end. Between
+ * reports, hits are only added up, under the loader's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-/* The time between two reports of a loader without a plan. */
+/* The time between two reports without a plan. */
 #define TELL_NS NS_PER_S
 /* The maximum time to wait for the answer to the last report. */
 #define LAST_MS 100
@@ -54,7 +54,8 @@ static size_t put_report(struct mount_help *m, const struct help_direct *untold)
 		"{\"cmd\":\"report\"%s}\n", counts);
 }
 
-/* An older mount refuses the request, and its counters stay as they are. */
+/* An older mount refuses the request; its counters then do not include the
+ * hits. */
 int help_tell(struct mount_help *m, const struct help_direct *untold)
 {
 	const char *line;
@@ -72,7 +73,7 @@ void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 	if (!untold->items ||
 		talk_send(&m->talk, m->request, put_report(m, untold)) < 0)
 		return;
-	/* Wait for the answer, so that the mount has counted the report when
-	 * the loader is closed. Without an answer in time it is lost. */
+	/* Wait, so that the mount has counted the report when the loader is
+	 * closed. If it takes too long, the report is lost. */
 	(void)talk_wait(&m->talk, LAST_MS, &line, &n);
 }

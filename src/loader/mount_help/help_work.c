@@ -11,9 +11,9 @@
 
 /* Keys are requested this many examples before they are read. */
 #define KEYS_AHEAD 16384u
-/* Examples of the plan before they are read, at most. */
+/* The maximum number of examples by which the plan is ahead of reads. */
 #define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
-/* Between two reports. */
+/* The time between two reports. */
 #define REPORT_NS (20 * NS_PER_MS)
 
 /* Wake the thread at the end of the turn, if it sleeps. */
@@ -73,7 +73,7 @@ struct help_run help_look(const struct mount_help *m)
 	return run;
 }
 
-/* A fresh number: those before were returned. */
+/* Returns a fresh number; all examples before it have been returned. */
 static uint64_t fresh_returned(
 	const struct mount_help *m, const struct help_run *run)
 {
@@ -93,7 +93,7 @@ static uint64_t plan_span(const struct mount_help *m)
 
 	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
-	/* The plan covers at least what is read before it is returned. */
+	/* At least as many as may be read before they are returned. */
 	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 
@@ -103,8 +103,9 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 }
 
 /*
- * Entries stay in the tiers: after an epoch without a miss, and before the
- * first one, there is nothing to fetch.
+ * Is a plan useful? Entries stay in the tiers, so after an epoch without a miss
+ * there is nothing to fetch. At the start it is assumed that an epoch has
+ * passed without one.
  */
 static bool plan_wanted(const struct mount_help *m)
 {
@@ -114,16 +115,16 @@ static bool plan_wanted(const struct mount_help *m)
 static enum help_work plan_due(
 	const struct mount_help *m, const struct help_run *run)
 {
-	uint64_t piece = plan_span(m) / 4;
+	uint64_t group = plan_span(m) / 4;
 
 	if (!plan_wanted(m))
 		return WORK_NONE;
 	if (!help_plan_begun(m))
 		return WORK_BEGIN;
-	if (piece > HELP_NAMES_MAX)
-		piece = HELP_NAMES_MAX;
-	piece += !piece;
-	return !m->plan.full && m->plan.added + piece <= plan_end(m, run)
+	if (group > HELP_NAMES_MAX)
+		group = HELP_NAMES_MAX;
+	group += !group;
+	return !m->plan.full && m->plan.added + group <= plan_end(m, run)
 		? WORK_PLAN
 		: WORK_NONE;
 }
@@ -159,7 +160,8 @@ static enum help_work work_due(
 	return tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
-/* Reads go on: the mount has the beginning of the plan, or takes none. */
+/* Let reads go on if the mount has the beginning of the plan, or if no plan is
+ * wanted. */
 static void open_gate(struct mount_help *m, const struct help_run *run)
 {
 	bool planned = help_plan_begun(m) &&
@@ -170,7 +172,7 @@ static void open_gate(struct mount_help *m, const struct help_run *run)
 	m->gated = false;
 }
 
-/* How many fresh examples that were not returned may be being read. */
+/* How many of the examples that have not been returned may be being read. */
 static uint64_t reads_begun(
 	const struct mount_help *m, const struct help_run *run)
 {
@@ -193,7 +195,7 @@ static enum help_work sleep_until_due(
 	bool early = true;
 
 	*run = help_look(m);
-	/* All of it is over. */
+	/* The plan is not wanted any more, and all of it has been read. */
 	if (help_plan_begun(m) && !plan_wanted(m) &&
 		m->plan.reported >= m->plan.added)
 		m->plan_state = PLAN_NONE;
@@ -259,8 +261,9 @@ void help_note_start(struct mount_help *m, uint64_t fresh)
 }
 
 /*
- * The first read that misses makes a plan. What is read before the mount has
- * it would have no position, or take that of a later epoch: so no more is.
+ * The first miss starts a plan, and reading stops until the mount has its
+ * beginning. Otherwise a read would have no position in the plan, or take the
+ * position of the same file in a later epoch.
  */
 void help_note_read(struct mount_help *m, size_t direct_bytes)
 {

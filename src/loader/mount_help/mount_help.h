@@ -12,7 +12,7 @@
  *	                             OFF: no help, or no more of it
  *
  * While the daemon is away, entries whose keys are known are still read
- * directly. To the next daemon the plan is sent again.
+ * directly. The plan is sent again to the next daemon.
  *
  * All functions accept a NULL mount_help, which means that no help is
  * available.
@@ -35,11 +35,12 @@ struct mount_help;
 
 /* The position of the loader at the end of a turn. */
 struct help_run {
-	uint64_t fresh;	     /* examples returned, of this handle */
+	uint64_t fresh;	     /* fresh examples that this handle has returned */
 	uint64_t step;	     /* the number of the next batch */
 	uint64_t read_fresh; /* fresh numbers below this were given to the
 				reader */
-	uint64_t step_ns;    /* of the trainer, without waiting; 0: unknown */
+	/* The trainer's time for a step, without waiting; 0: unknown */
+	uint64_t step_ns;
 	const struct schedule *schedule;
 	bool closing;
 };
@@ -51,7 +52,8 @@ struct help_config {
 	void (*run)(void *arg, struct help_run *out); /* with the lock */
 	void *arg;
 	uint64_t first_fresh; /* number of the handle's first fresh example */
-	uint64_t room_bytes;  /* of memory: an eighth may be taken */
+	/* Free memory; the help may take an eighth of it */
+	uint64_t room_bytes;
 };
 
 /* The key of an example; unknown if its index + 1 is 0. */
@@ -65,29 +67,30 @@ struct help_key {
 struct mount_help *help_new(const struct help_config *config);
 uint64_t help_memory_bytes(const struct mount_help *h);
 /*
- * Start the thread; signals are blocked. Reads wait for it from now on. Entries
- * are read on a ring of their own, or on the caller's ring if theirs would be a
- * pool of threads.
+ * Start the thread, with all signals blocked. Reads wait for it from now on.
+ * Entries are read on a ring of their own, or on the caller's ring if io_uring
+ * is not available.
  */
 void help_start(struct mount_help *h, struct uring *ring, unsigned depth);
-/* Wait for the thread, after the loader says `closing`. Returns false if it
+/* Stop the thread, after the loader has said `closing`. Returns false if it
  * does not end in time. */
 bool help_stop(struct mount_help *h, uint64_t until_ns);
 void help_free(struct mount_help *h);
 
 /* -- With the lock of the turn -- */
 
-/* A batch was returned. */
+/* Note that a batch was returned. */
 void help_moved(struct mount_help *h);
 /* Must its thread be woken? Returns true once for each wake-up. */
 bool help_take_stirred(struct mount_help *h);
-/* A read of that fresh example starts. */
+/* Note that a read of that fresh example starts. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
-/* Note that direct_bytes were read from a tier; 0: it is read through the
- * mount. */
+/* Note that direct_bytes were read from a tier; 0: that a file is read through
+ * the mount. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
-/* Returns false if it will soon be known whether there is an entry for this
- * fresh example. `own`: the example itself is read, not a substitute. */
+/* Returns false if the read should wait: it will soon be known whether there is
+ * an entry for this fresh example. `own`: the example itself is read, not a
+ * substitute. */
 bool help_knows(struct mount_help *h, uint64_t fresh, bool own);
 /* The key of the entry to try for an example, or NULL. */
 const struct help_key *help_key(const struct mount_help *h, uint64_t index);
