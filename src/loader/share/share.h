@@ -2,13 +2,13 @@
 /*
  * Shares batches: one process makes them, and others on the same machine read
  * them. The *host* of a share puts the batches into the slots of one sealed
- * memfd. It announces each over a socket and reuses a slot when every *member*
- * has released it. References are in the host's private memory, so a process
- * that dies leaves nothing inconsistent behind. doc/formats.md has the
- * messages.
+ * memfd. It announces each batch over a socket, and reuses a slot when every
+ * *member* has released it. The host alone keeps track of who holds a slot, in
+ * private memory, so a process that dies leaves nothing inconsistent behind.
+ * doc/formats.md has the messages.
  *
- * The host takes batches from any batch source; a link hands out announcements
- * of batches. Both know nothing of loaders.
+ * The host takes batches from any batch source; a link receives announcements
+ * of batches. Neither depends on loaders.
  */
 #ifndef SHARE_H
 #define SHARE_H
@@ -22,7 +22,7 @@
 #include "loader/engine/batch.h"
 
 #define SHARE_NAME_MAX 64      /* bytes of a name that a user gives */
-#define SHARE_FULL_NAME_MAX 96 /* with ".RANK-WORLD" and the NUL */
+#define SHARE_FULL_NAME_MAX 96 /* including ".RANK-WORLD" and the NUL */
 #define SHARE_LABEL_MAX 32
 #define SHARE_TEXT_MAX 384
 #define SHARE_MEMBERS_MAX 64
@@ -33,18 +33,22 @@
 enum share_type {
 	SHARE_HELLO = 1, /* member: let me in */
 	SHARE_WELCOME,	 /* host: you are in */
-	SHARE_REFUSE,	 /* host: you are not; or the run has failed */
-	SHARE_SEGMENT,	 /* host, with a descriptor: where batches lie */
-	SHARE_BATCH,	 /* host: a batch is ready */
-	SHARE_RELEASE,	 /* member: the batch is done with */
-	SHARE_WAIT,	 /* member: it has no batch */
-	SHARE_CHANGE,	 /* host: the echo factor changes */
-	SHARE_END,	 /* host: there is no batch from this step on */
-	SHARE_ASK,	 /* anyone: who is there? */
-	SHARE_VIEW,	 /* host: that; also after each change of members */
-	SHARE_ALONE, /* host: make your own batches from now on; member: this
-			job does so, and the step is its next one */
-	SHARE_TAKE,  /* member: it is about to use the batch */
+	SHARE_REFUSE,	 /* host: you are not in; or the run has failed */
+	/* Host: the memory of the batches, with its descriptor */
+	SHARE_SEGMENT,
+	SHARE_BATCH,   /* host: a batch is ready */
+	SHARE_RELEASE, /* member: it has finished with the batch */
+	SHARE_WAIT,    /* member: it has no batch */
+	SHARE_CHANGE,  /* host: the echo factor changes */
+	SHARE_END,     /* host: the stream ends before this step */
+	SHARE_ASK,     /* anyone: a question for a view */
+	/* Host: the jobs and the state; also sent after each change of
+	 * members */
+	SHARE_VIEW,
+	/* Host: make your own batches from now on. Member: this job does so,
+	 * and the step is its next one. */
+	SHARE_ALONE,
+	SHARE_TAKE, /* member: it is about to use the batch */
 	SHARE_TYPES,
 };
 
@@ -53,8 +57,9 @@ enum share_wish {
 	SHARE_WISH_NEW = 1, /* step 0, or the next epoch if that is over */
 	SHARE_WISH_STEP,    /* this step, of a saved state */
 	SHARE_WISH_AGAIN,   /* this step: it was a member before */
-	SHARE_WISH_ALONE,   /* this step, when the others are there: it was a
-			       member before, and makes its own batches */
+	/* This step, when the others have reached it: the job was a member
+	 * before, and makes its own batches now. */
+	SHARE_WISH_ALONE,
 };
 
 struct share_change {
@@ -68,27 +73,28 @@ struct share_hello {
 	uint64_t dataset;  /* fingerprint */
 	uint32_t wish;	   /* enum share_wish */
 	uint32_t batch;	   /* the member's own, for the view */
-	uint32_t jobs;	   /* begin when so many are there */
+	uint32_t jobs;	   /* begin when this many jobs have joined */
 	uint32_t prints_n; /* hashes of what must be equal */
 	uint32_t prints[SHARE_PRINTS_MAX];
 	char name[SHARE_FULL_NAME_MAX];
 	char label[SHARE_LABEL_MAX];
-	uint32_t changes; /* of the echo factor, that it knows */
+	/* Number of changes of the echo factor that it knows */
+	uint32_t changes;
 	/*
-	 * 0: the others wait for this member. Otherwise it continues alone if
-	 * it makes them wait, except for a pause of up to this time at the end
-	 * of an epoch.
+	 * 0: the others wait for this member as long as necessary. Otherwise it
+	 * is parted if it makes them wait, but it may pause for up to this time
+	 * at the end of an epoch.
 	 */
 	uint32_t grace_s;
-	struct share_change change; /* the last of them */
+	struct share_change change; /* the last change that it knows */
 };
 
 struct share_welcome {
-	uint64_t step;	     /* the first that will be announced */
+	uint64_t step;	     /* the first step that will be announced */
 	uint64_t generation; /* hosts that this share has had before */
 	uint32_t begun;
-	uint32_t place;	  /* of the member in struct share_words */
-	uint32_t changes; /* of the echo factor, which it is told first */
+	uint32_t place;	  /* index of the member in share_words.parted */
+	uint32_t changes; /* changes of the echo factor, which are sent first */
 	uint32_t reserved;
 };
 
@@ -115,8 +121,8 @@ struct share_step {
 
 struct share_job {
 	uint64_t id, born; /* born: see proc_born() */
-	uint64_t next;	   /* the step that is announced to it next */
-	uint64_t oldest;   /* the first that it holds; UINT64_MAX: none */
+	uint64_t next;	   /* the next step to announce to it */
+	uint64_t oldest;   /* the first step that it holds; UINT64_MAX: none */
 	uint32_t pid, held;
 	uint32_t waiting, batch;
 	uint32_t solo;	  /* it makes its own batches */
@@ -125,24 +131,22 @@ struct share_job {
 };
 
 struct share_view {
-	uint64_t step; /* the next that the host will have */
+	uint64_t step; /* the next step that the host will have */
 	uint64_t generation;
-	uint64_t malformed; /* messages */
+	uint64_t malformed; /* malformed messages */
 	uint32_t host_pid, begun;
-	uint32_t wanted; /* jobs that it begins with */
+	uint32_t wanted; /* the number of jobs with which it begins */
 	uint32_t slots, slots_held;
 	uint32_t batch;
-	uint32_t missing; /* jobs of the host before that are not back yet */
+	uint32_t missing; /* jobs of the previous host that are not back yet */
 	uint32_t jobs_n;
 	char name[SHARE_FULL_NAME_MAX];
 	char text[SHARE_TEXT_MAX]; /* what the host waits for, or "" */
 	struct share_job jobs[SHARE_MEMBERS_MAX];
 };
 
-/*
- * The job that the others wait for: all slots are held, and it holds the oldest
- * without waiting itself. NULL: none.
- */
+/* The job for which the others wait: all slots are held, and this job holds the
+ * oldest one without waiting itself. NULL: none. */
 const struct share_job *share_view_slowest(const struct share_view *view);
 
 /* A checked message. */
@@ -168,9 +172,9 @@ struct share_place;
 int share_name_check(const char *name, struct error *err);
 
 /*
- * The place of a share of this user, by its full name. Makes no file of the
- * share. One object for all openers in the process. -EPERM, -ENAMETOOLONG,
- * -errno.
+ * Get the place of a share of this user, by its full name. Creates no file of
+ * the share. All callers in a process get the same object. Returns -EPERM,
+ * -ENAMETOOLONG, or another -errno.
  */
 int share_place_get(
 	struct share_place **out, const char *name, struct error *err);
@@ -178,7 +182,7 @@ void share_place_put(struct share_place *place);
 const char *share_place_name(const struct share_place *place);
 
 /* Call each() with the name of every share that has a host, or whose host was
- * killed; stops if it returns other than 0. */
+ * killed. Stops when each() does not return 0. */
 int share_place_list(
 	int (*each)(void *arg, const char *name), void *arg, struct error *err);
 
@@ -187,14 +191,14 @@ int share_place_list(
 #define SHARE_AREA_MAGIC 0x52415348u
 
 /*
- * One word for each member, in a page of their own after the batches. The host
- * writes them. A member that the host has parted may use only batches that it
- * took before. To take a batch, a member sends TAKE and then reads its word.
- * The host writes the word first and then reads the member's messages, so at
- * least one of the two sees what the other did.
+ * Words that the host writes, on a page of their own after the batches. A
+ * member that the host has parted may use only batches that it took before. To
+ * take a batch, a member sends TAKE, then reads its word here. To part a
+ * member, the host writes the word, then reads the member's messages. So either
+ * the member sees the word, or the host sees the TAKE.
  */
 struct share_words {
-	uint32_t magic; /* SHARE_AREA_MAGIC: members map nothing else */
+	uint32_t magic; /* SHARE_AREA_MAGIC; members accept no other memory */
 	_Atomic uint32_t parted[SHARE_MEMBERS_MAX];
 };
 
@@ -206,11 +210,11 @@ struct share_area {
 	int fd; /* the host's; -1 for a member */
 };
 
-/* Create the memory, writable for the host. Returns -errno. */
+/* Create the memory for the host: writable. Returns 0 or -errno. */
 int share_area_new(struct share_area *area, size_t bytes);
 /*
- * Map the memory read-only, for a member. Returns -EBADMSG if the file is
- * smaller than `bytes`, or could become so, or could be written through another
+ * Map the memory for a member: read-only. Returns -EBADMSG if the file is
+ * smaller than `bytes`, could shrink, or could be written through another
  * mapping.
  */
 int share_area_map(struct share_area *area, int fd, size_t bytes);
@@ -239,23 +243,23 @@ struct share_host_ops {
 	/* May this job join? 0, or -errno with a message for it. */
 	int (*check)(
 		void *arg, const struct share_hello *hello, struct error *err);
-	/* Begin at this step. */
+	/* Begin the stream at this step. */
 	int (*begin)(void *arg, uint64_t step, struct share_stream *out,
 		struct error *err);
 	/* The first step of the next epoch that begins at or after `step`;
 	 * UINT64_MAX if there is none. */
 	uint64_t (*epoch_from)(void *arg, uint64_t step);
 	/*
-	 * Get the next batch, without waiting, like next() of the source. A
-	 * member has waited for it since `since_ns` (0: none has). If NULL,
-	 * next() of the source is called.
+	 * Get the next batch without waiting; otherwise like next() of the
+	 * source. A member has waited for it since `since_ns` (0: none has). If
+	 * this is NULL, next() of the source is called.
 	 */
 	int (*next)(void *arg, struct lent_batch **out, uint64_t since_ns);
-	/* The n-th change of the echo factor in the run: 1, 0 if there is
-	 * none, or -ESTALE if it is before those that are known. NULL: none
-	 * ever. */
+	/* Get the n-th change of the echo factor in the run. Returns 1, 0 if
+	 * there is none, or -ESTALE if it is older than all known changes. If
+	 * this is NULL, the factor never changes. */
 	int (*change)(void *arg, uint32_t n, struct share_change *out);
-	/* The source will be closed next. May be NULL. */
+	/* Called before the source is closed. May be NULL. */
 	void (*ending)(void *arg);
 	void *arg;
 };
@@ -264,22 +268,21 @@ struct share_host_config {
 	struct share_place *place;
 	struct share_host_ops ops;
 	uint32_t batch;	     /* for the view */
-	uint32_t jobs;	     /* hold until so many have joined */
-	bool on_demand;	     /* ask for a batch only when somebody waits */
+	uint32_t jobs;	     /* begin only when this many jobs have joined */
+	bool on_demand;	     /* take a batch only when a member waits for one */
 	bool until_empty;    /* end when the last member has gone */
-	uint64_t generation; /* hosts before this one */
-	bool begun;	     /* ... and the last one had begun */
+	uint64_t generation; /* number of hosts before this one */
+	bool begun;	     /* the previous host had begun its stream */
 	/* The members of the previous host, or NULL. The new host waits for
 	 * those that are alive. */
 	const struct share_view *before;
-	uint64_t own; /* the id of the host's own member, which is waited for
-			 in any case; 0: it has none */
+	/* The id of the job of the host's own process, for which the host waits
+	 * in any case; 0: there is none. */
+	uint64_t own;
 };
 
-/*
- * Become the host: -EAGAIN if there is another one. Starts one thread. The
- * place must outlive the host.
- */
+/* Become the host, and start its thread. Returns -EAGAIN if there is another
+ * host. The place must outlive the host. */
 int share_host_start(struct share_host **out,
 	const struct share_host_config *config, struct error *err);
 /* End the host: members see that it is gone. Call share_host_stop() afterwards.
@@ -288,10 +291,10 @@ bool share_host_end(struct share_host *host);
 /* End and free the host: members see that it is gone. Returns the result of
  * closing the source, or 1 if the host hangs and is left behind. */
 int share_host_stop(struct share_host *host);
-/* Has it ended by itself (until_empty, a failure)? A descriptor that polls
- * readable then; the host owns it. */
+/* A descriptor that polls readable when the host has ended by itself
+ * (until_empty, or a failure). The host owns it. */
 int share_host_done_fd(const struct share_host *host);
-/* Why, or 0. */
+/* Returns the error with which the host ended, or 0. */
 int share_host_failed(struct share_host *host, struct error *err);
 
 /* -- A member -------------------------------------------------------------- */
@@ -303,34 +306,36 @@ struct share_link {
 	pid_t host_pid;
 };
 
-/* -ENOENT or -ECONNREFUSED: nobody hosts it; -EPERM: another user does. */
+/* Connect to the host. Returns -ENOENT or -ECONNREFUSED if there is none,
+ * -EPERM if another user hosts the share. */
 int share_link_open(
 	struct share_link *link, struct share_place *place, struct error *err);
 void share_link_close(struct share_link *link);
-/* Send one message: 0, -EPIPE if the host is gone, -EAGAIN if it does not read
- * (the message is lost). */
+/* Send one message. Returns 0, -EPIPE if the host is gone, or -EAGAIN if the
+ * host does not read its messages; then this one is lost. */
 int share_link_send(struct share_link *link, const struct share_msg *msg);
 /*
- * Receive one message, waiting for at most timeout_ms: 1, 0 if there is none,
- * -EPIPE at the end, -EBADMSG. *fd is a descriptor that came with it, or -1.
+ * Receive one message; waits for at most timeout_ms. Returns 1, 0 if there is
+ * none, -EPIPE at the end, or -EBADMSG. *fd is the descriptor that came with
+ * the message, or -1.
  */
 int share_link_recv(struct share_link *link, struct share_msg *msg, int *fd,
 	int timeout_ms);
 /*
- * Send HELLO and wait for the answer. Returns -EAGAIN if none has come yet. A
- * refusal returns its own -errno; -EAGAIN then means that another attempt may
+ * Send HELLO and wait for the answer. Returns 0, -EAGAIN if none has come in
+ * time, or the error of a refusal, which is also -EAGAIN if another attempt may
  * succeed.
  */
 int share_link_join(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err);
-/* Wait once more for the answer. */
+/* Wait again for the answer to HELLO. */
 int share_link_await(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err);
 
 /* -- Parsing, for tests -----------------------------------------------------
  */
 
-/* -EBADMSG; -EPROTONOSUPPORT: another version. */
+/* Returns 0, -EBADMSG, or -EPROTONOSUPPORT for another version. */
 int share_msg_parse(const void *data, size_t bytes, struct share_msg *out);
 /* Returns the size. */
 size_t share_msg_print(const struct share_msg *msg, void *out, size_t room);

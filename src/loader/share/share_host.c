@@ -3,11 +3,12 @@
  * The host of a share: one thread, which waits in one place for connections,
  * messages, deaths and batches. share_host_impl.h has the table of its states.
  *
- * While it is gathering, members join and are told to wait. The stream begins
- * at the least step that one of them wants. Each batch of the stream has a slot
- * and, in `refs`, a bit for each member that has still to release it; members
- * that are further ahead have none. A slot without a bit goes back to the
- * source. So nobody gets more than the slots ahead of the slowest member.
+ * While the host gathers, members join and wait. The stream begins at the
+ * lowest step that one of them wants. Each batch of the stream has a slot and,
+ * in `refs`, a bit for each member that must still release it; a member that
+ * begins at a later step has no bit there. A slot without any bits goes back to
+ * the source. So the fastest member is never further ahead of the slowest than
+ * the number of slots.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +29,19 @@
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
-#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* more than closing may take */
+#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* closing may take less than this   \
+					   */
 #define GIVE_UP_NS (2 * NS_PER_S)
-#define LOOK_NS (100 * NS_PER_MS) /* while jobs are missing, or descriptors */
+/* While jobs or descriptors are missing, look this often */
+#define LOOK_NS (100 * NS_PER_MS)
 
 /* -- The thread ------------------------------------------------------------ */
 
 /*
- * A job whose process lives, and is not stopped, answers at once, unless it has
- * closed its loader and the host before could not say so any more.
+ * After a while, do not wait any longer for jobs of the previous host that have
+ * not come back. A job whose process lives and is not stopped comes back at
+ * once, unless it has closed its loader, which the previous host could no
+ * longer report. A stopped job is still waited for, unless it may be parted.
  */
 static void host_give_up_waiting(struct share_host *h)
 {
@@ -56,7 +61,8 @@ static bool host_is_done(const struct share_host *h)
 		!host_missing(h);
 }
 
-/* Other members may wait until this member knows of a change. */
+/* Handle an event of a member's socket. This may concern all members: they may
+ * wait until this one has been told of a change. */
 static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 {
 	struct host_member *m = &h->members[n];
@@ -81,7 +87,8 @@ static void host_on_event(struct loop *l, uint64_t data, uint32_t events)
 	uint32_t n = (uint32_t)data;
 
 	switch ((enum host_event)(data >> 32)) {
-	case EVENT_LISTEN: /* its place may be meant by a later event */
+	/* Not now: the new member could reuse the number in a pending event */
+	case EVENT_LISTEN:
 		h->accept_due = true;
 		break;
 	case EVENT_STREAM:
@@ -107,13 +114,13 @@ static void host_say_done(struct share_host *h)
 	(void)!write(h->done_fd, &one, sizeof(one)); /* cannot be full */
 }
 
-/* Close the listening socket, which also resets connections that wait to be
- * accepted. */
+/* Close the listener, and reset connections that wait to be accepted. */
 static void host_close_listener(struct share_host *h)
 {
 	int fd;
 
-	(void)shutdown(h->listen_fd, SHUT_RDWR); /* for a forked child's copy */
+	/* Because a forked child may have a copy */
+	(void)shutdown(h->listen_fd, SHUT_RDWR);
 	while ((fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		wire_close(fd);
 	(void)close(h->listen_fd); /* nothing is lost */
@@ -135,19 +142,18 @@ static void host_close_stream(struct share_host *h)
 	if (h->config.ops.ending)
 		h->config.ops.ending(h->config.ops.arg);
 	h->closed = batch_close(h->stream.source);
-	/* Slots are freed after the close: members may read what they hold. */
+	/* Slots are freed only now, because members may read the batches that
+	 * they hold. */
 	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
 		if (h->slots[i].lent)
 			host_free_slot(h, &h->slots[i]);
-	/* A thread that hangs may still write to it. */
+	/* If a thread of the source hangs, it may still write to the memory. */
 	if (h->closed == 0)
 		share_area_release(&h->stream.area);
 }
 
-/*
- * Members look for the next host at once. It begins when the threads of this
- * one have ended, or are left behind.
- */
+/* End the host. Its members look for the next host at once, but that can begin
+ * only when the threads of this one have ended, or are left behind. */
 static void host_end(struct share_host *h)
 {
 	host_close_members(h);
@@ -156,7 +162,7 @@ static void host_end(struct share_host *h)
 	place_unlock(h->place);
 }
 
-/* The time until which it waits for an event. */
+/* The time until which the host waits for an event. */
 static uint64_t host_wait_until(const struct share_host *h)
 {
 	uint64_t wait_ns =
@@ -210,7 +216,7 @@ static void host_free(struct share_host *h)
 	free(h);
 }
 
-/* Wait for the jobs of the host before that still live. */
+/* Expect the jobs of the previous host that are still alive. */
 static void expect(struct share_host *h, const struct share_view *before)
 {
 	for (uint32_t i = 0; before && i < before->jobs_n; i++) {
@@ -229,7 +235,8 @@ static void expect(struct share_host *h, const struct share_view *before)
 			(void)host_watch(h, fd, EPOLLIN, EVENT_EXPECTED,
 				h->expected_n++);
 		} else if (fd >= 0) {
-			(void)close(fd); /* of another process */
+			/* The number was reused by another process */
+			(void)close(fd);
 		}
 	}
 }
@@ -251,11 +258,12 @@ static int host_open(struct share_host *h, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "cannot wait for events: %m");
 	expect(h, h->config.before);
-	h->config.before = NULL; /* the caller's */
+	h->config.before = NULL; /* it belongs to the caller */
 	return 0;
 }
 
-/* Threads of a library take no signals. */
+/* Start the thread with all signals blocked: the program's own threads get
+ * them. */
 static int host_start_thread(struct share_host *h, struct error *err)
 {
 	sigset_t all, before;
@@ -318,8 +326,9 @@ int share_host_stop(struct share_host *host)
 	int rc;
 
 	if (!share_host_end(host))
-		return 1; /* left behind with all that it looks at */
-	(void)pthread_join(host->thread, NULL); /* it does nothing more */
+		return 1; /* left behind, with all memory that it uses */
+	/* Does not wait: the thread has ended */
+	(void)pthread_join(host->thread, NULL);
 	rc = host->closed;
 	host_free(host);
 	return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This process hosts a share: an ordinary engine whose slabs lie in the share's
- * memory. Entered by the host's thread, but for starting, stopping and asking.
+ * Hosts a share in this process: an ordinary engine whose slabs lie in the
+ * share's memory. Entered by the host's thread, except for starting, stopping
+ * and statistics.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@ static int shared_check(
 
 	if (rc < 0)
 		return rc;
-	/* The job knows a change that the previous host sent to nobody else. */
+	/* The job knows a change that the previous host could send to no
+	 * other. */
 	if (hello->changes == run->changes + 1 && !h->engine &&
 		shared_run_change(run, &hello->change) == 0)
 		return 0;
@@ -99,7 +101,8 @@ static int shared_next(void *arg, struct lent_batch **out, uint64_t since_ns)
 
 /* -- Changes of the echo factor -------------------------------------------- */
 
-/* Take over what the engine has logged. Its log begins with its state. */
+/* Take over changes from the engine's log, which begins at the engine's
+ * state. */
 static void read_log(struct shared_host *h)
 {
 	struct shared_run *run = &h->copy;
@@ -159,7 +162,7 @@ static void shared_ending(void *arg)
 
 /* -- Life ------------------------------------------------------------------ */
 
-/* The host's thread has schedules of its own. */
+/* Copy the run: the host's thread has its own schedules. */
 static int copy_run(struct shared_host *h, const struct shared_run *run)
 {
 	uint32_t n = (uint32_t)(run->changes - run->logged_from);
@@ -217,7 +220,7 @@ int shared_host_stop(struct shared_host *host)
 {
 	int rc = share_host_stop(host->host);
 
-	/* A thread that hangs may look at it. */
+	/* If a thread hangs, it may still use the host. */
 	if (rc == 0)
 		shared_host_free(host);
 	return rc;

@@ -45,9 +45,10 @@ static void expected_came(struct share_host *h, uint64_t id)
 
 /* -- Coming and going ------------------------------------------------------ */
 
-/* Find a free place, or take that of a connection that has said nothing yet. A
- * job that means to join says so at once, and tries again. */
-static struct host_member *host_member_free_place(
+/* Find a member that is not in use, or one whose connection has not joined yet;
+ * that connection is closed. A job that wants to join says so at once, and
+ * tries again after this. */
+static struct host_member *host_member_find_free(
 	struct share_host *h, uint32_t *n)
 {
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
@@ -75,7 +76,7 @@ static void host_accept_one(struct share_host *h, int fd)
 		(void)close(fd);
 		return;
 	}
-	m = host_member_free_place(h, &n);
+	m = host_member_find_free(h, &n);
 	if (!m) {
 		host_refuse(fd, -EUSERS, "the share has no room for more jobs");
 		(void)close(fd);
@@ -87,7 +88,8 @@ static void host_accept_one(struct share_host *h, int fd)
 	if (peer.pid)
 		m->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	if (peer.pid && m->pidfd < 0 && errno == ESRCH) {
-		host_member_leave(h, n); /* a child may hold its socket */
+		/* The process is dead, but a child of it holds the socket */
+		host_member_leave(h, n);
 		return;
 	}
 	if (host_watch(h, fd, EPOLLIN, EVENT_SOCKET, n) < 0 ||
@@ -102,7 +104,8 @@ static void host_listen_again(struct share_host *h, uint64_t at_ns)
 	(void)host_watch(h, h->listen_fd, at_ns ? 0 : EPOLLIN, EVENT_LISTEN, 0);
 }
 
-/* Without descriptors the socket stays readable: it is looked at later. */
+/* Accept connections. If descriptors run out, the socket would stay readable,
+ * so it is ignored for a while. */
 void host_accept(struct share_host *h)
 {
 	int fd;
@@ -136,8 +139,9 @@ void host_member_leave(struct share_host *h, uint32_t n)
 
 /* -- Joining --------------------------------------------------------------- */
 
-/* The run that has begun does not have its step any more, or not yet. */
-static int host_member_place_late(struct share_host *h, struct host_member *m,
+/* Check a job that joins a stream that has begun: its step may be over already,
+ * or too far ahead. */
+static int host_member_check_late(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, enum member_state *joins,
 	struct error *err)
 {
@@ -173,7 +177,8 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 	return 0;
 }
 
-/* Sets the place of a job in the stream, and as what it joins. */
+/* Check a job that wants to join. Sets its next step, and the state in which it
+ * joins. */
 static int host_member_check(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, enum member_state *joins,
 	struct error *err)
@@ -194,8 +199,9 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 	if (*joins == MEMBER_ALONE)
 		return 0;
 	if (host_has_begun(h))
-		return host_member_place_late(h, m, hello, joins, err);
-	/* Its step may be over for the others, who would have to wait. */
+		return host_member_check_late(h, m, hello, joins, err);
+	/* Jobs that come back are first: this job's step may be over for them,
+	 * and they would have to wait for it. */
 	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
 		return error_set(err, -EAGAIN,
 			"share '%s' has a new host, which waits for the jobs "
@@ -266,8 +272,8 @@ static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
 	uint64_t bit = UINT64_C(1) << n;
 	struct host_slot *s = host_slot_of(h, step);
 
-	/* A member that was parted meanwhile sees that before it uses the
-	 * batch. */
+	/* If the member has been parted, its TAKE may be late: it sees its word
+	 * before it uses the batch. */
 	if (s && (s->refs & bit) && step < h->members[n].next)
 		s->taken |= bit;
 	else if (!member_is_alone(&h->members[n]))
@@ -325,7 +331,8 @@ static void host_member_said(
 	} else if (member_has_joined(m) && msg->type == SHARE_ALONE) {
 		host_member_return(h, n, msg->step.step);
 	} else if (member_has_joined(m) && msg->type == SHARE_WAIT) {
-		/* The batch may have been announced to the member meanwhile. */
+		/* Ignored if the batch has been announced to the member in the
+		 * meantime. */
 		if (msg->step.step == m->next && !m->waiting_ns)
 			m->waiting_ns = clock_now_ns();
 	} else {
@@ -341,7 +348,7 @@ void host_member_read(struct share_host *h, uint32_t n)
 	while (h->members[n].fd >= 0) {
 		rc = wire_recv(h->members[n].fd, &msg, &fd);
 		if (fd >= 0)
-			(void)close(fd); /* nobody is to send one */
+			(void)close(fd); /* members send no descriptors */
 		if (rc == -EAGAIN)
 			return;
 		if (rc == -EPIPE)

@@ -26,8 +26,9 @@ static void loader_host_free(struct loader_host *h)
 	free(h);
 }
 
-/* The last host may be ending, or another process may be looking whether it
- * lives. */
+/* Try for a while to become the host: the previous host may be ending, or
+ * another process may hold the lock for a moment to see whether there is a
+ * host. */
 static int host_soon(struct loader_host *h, struct share_host_config *config,
 	struct error *err)
 {

@@ -21,8 +21,8 @@ int loader_host_open(struct loader_host **out,
 	const struct refrain_config *config, struct error *err);
 /* A descriptor that polls readable when the share has ended. */
 int loader_host_fd(const struct loader_host *h);
-/* End the share and free the host. Returns 0, or the error that it failed with.
- * *stats gets the work of the host. */
+/* End the share and free the host. Returns 0, or the error with which the share
+ * failed. *stats gets the statistics of the host's engine. */
 int loader_host_close(
 	struct loader_host *h, struct refrain_stats *stats, struct error *err);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts members that make the others wait, so that they continue alone
- * (share_slow = solo), and lets them follow again when their next step is in a
- * slot, or soon. share_host_impl.h has the table of a member's states. The
- * host's thread.
+ * (share_slow = solo). They may follow again when their next step is in a slot
+ * or soon will be. share_host_impl.h has the table of a member's states.
+ * Entered by the host's thread.
  *
  * A member is charged the time in which all slots are held, another member
  * waits, and it holds the oldest slot without waiting itself. Time in which
- * nobody waits for it is credited, so a member is parted only if others wait
- * for it more than half of the time, and never one of two equally fast members.
- * A pause at the end of an epoch, where trainers evaluate, and before the first
- * batch, where they compile, has a limit of its own.
+ * nobody waits for it is credited. So a member is parted only if others wait
+ * for it more than half of the time, and two equally fast members are never
+ * parted. Trainers pause before the first batch, to compile, and at the end of
+ * an epoch, to evaluate; such pauses have a limit of their own.
  *
  * A member that is parted keeps the slots it has taken until it releases them.
  */
@@ -25,8 +25,8 @@
 
 /* -- Who is waited for ----------------------------------------------------- */
 
-/* The members that hold the oldest slot among those of members that do not
- * wait. */
+/* The members to blame: of the members that do not wait themselves, those that
+ * hold the oldest slot. */
 static uint64_t host_blamed(const struct share_host *h)
 {
 	uint64_t may = 0, found = 0, oldest = NO_STEP;
@@ -72,7 +72,7 @@ static uint64_t host_slow_limit_ns(const struct share_host *h)
 	return ns > SLOW_NS ? ns : SLOW_NS;
 }
 
-/* How long the others go on waiting for a member before it is parted. */
+/* How much longer others may wait for the member before it is parted. */
 static uint64_t host_patience_ns(const struct share_host *h, uint32_t n)
 {
 	const struct host_member *m = &h->members[n];
@@ -151,8 +151,8 @@ void host_part(struct share_host *h, uint32_t n)
 
 	m->state = MEMBER_PARTING;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
-	/* Either the member sees this after its TAKE, or we read that TAKE
-	 * below. */
+	/* Either the member sees its word after it has sent TAKE, or the TAKE
+	 * is read below. */
 	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stream of a share's host: when it begins, and when a batch is taken from
- * its source. The host's thread.
+ * its source. Entered by the host's thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static uint32_t host_substituted(const struct refrain_batch *b)
 	return n;
 }
 
-/* A batch has come. */
+/* Put a batch into its slot. */
 static void host_take(struct share_host *h, struct lent_batch *lent)
 {
 	const struct refrain_batch *b = batch_public(lent);
@@ -64,14 +64,14 @@ static void host_count_changes(struct share_host *h)
 {
 	struct share_change change;
 
-	/* A change from before the known ones still counts. */
+	/* Changes that are older than all known ones are counted, too. */
 	while (h->config.ops.change &&
 		h->config.ops.change(h->config.ops.arg, h->changes, &change) !=
 			0)
 		h->changes++;
 }
 
-/* The source is asked again when its descriptor is readable. */
+/* Ask the source again when its descriptor is readable. */
 static void host_arm_stream(struct share_host *h)
 {
 	struct batch_source *source = h->stream.source;
@@ -91,14 +91,14 @@ static uint32_t host_followers(const struct share_host *h)
 	return n;
 }
 
-/* No batch is made unless a member wants it. */
+/* No batch is taken unless a member wants it. */
 static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
 {
 	return h->state == HOST_RUNS && host_followers(h) > 0 &&
 		h->held < host_slots(h) && (since_ns || !h->config.on_demand);
 }
 
-/* Take what there is. */
+/* Take all batches that are ready. */
 void host_pump(struct share_host *h)
 {
 	struct batch_source *source = h->stream.source;
@@ -113,7 +113,8 @@ void host_pump(struct share_host *h)
 			host_arm_stream(h);
 			return;
 		}
-		if (rc == -EBUSY) /* a release is on its way */
+		/* All slabs are lent; one is being released */
+		if (rc == -EBUSY)
 			return;
 		if (rc == 1) {
 			host_count_changes(h);
@@ -164,7 +165,8 @@ static int host_open_stream(struct share_host *h, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot wait for batches: %m") : 0;
 }
 
-/* A state that is so far ahead would wait for the others for long. */
+/* Refuse or part a job whose saved state is so far ahead that it would wait
+ * long for the others. */
 static void host_refuse_ahead(struct share_host *h, uint32_t n)
 {
 	char text[SHARE_TEXT_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends the messages of a share's host to its members. The host's thread.
+ * Sends the messages of a share's host to its members. Entered by the host's
+ * thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void view_job(
 	}
 }
 
-/* The jobs of the host before that are waited for. */
+/* Add the jobs of the previous host that are still expected. */
 static void view_missing(const struct share_host *h, struct share_view *v)
 {
 	size_t used = 0;
@@ -110,7 +111,8 @@ static void host_member_arm(struct share_host *h, uint32_t n)
 	m->armed = true;
 }
 
-/* False: later, or it is gone, which an event will say. */
+/* Returns false if the message must be sent later, or if the member is gone,
+ * which an event will report. */
 static bool host_member_send(
 	struct share_host *h, uint32_t n, const struct share_msg *msg, int fd)
 {
@@ -185,7 +187,7 @@ static void host_member_tell_batches(struct share_host *h, uint32_t n)
 		struct host_slot *s = host_slot_of(h, m->next);
 		struct share_msg msg = {.type = SHARE_BATCH};
 
-		if (!s) /* before it joined */
+		if (!s) /* the batch is older than the member */
 			return;
 		msg.batch = s->announced;
 		if (!host_member_send(h, n, &msg, -1))
@@ -229,7 +231,8 @@ void host_member_flush(struct share_host *h, uint32_t n)
 	host_member_tell_alone(h, n);
 	if (member_is_alone(&h->members[n])) {
 		if (host_has_begun(h) && h->slots)
-			(void)host_member_tell_segment(h, n); /* or later */
+			/* a failure is tried again later */
+			(void)host_member_tell_segment(h, n);
 		return;
 	}
 	if (host_has_begun(h) && h->slots && host_member_tell_segment(h, n) &&
@@ -246,7 +249,8 @@ static void host_flush_all(struct share_host *h)
 			host_member_flush(h, i);
 }
 
-/* Batches wait until the last of them knows of a change. */
+/* Send what is due. Batches are sent only when all members know all changes, so
+ * if this tells some of them, it flushes twice. */
 void host_tell_all(struct share_host *h)
 {
 	bool knew = host_all_know_changes(h);

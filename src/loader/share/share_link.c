@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A member's side of its connection with the host, and whom the host's view
- * says others wait for. No threads.
+ * A member's end of its connection to the host, and which job the others wait
+ * for according to the host's view. No threads.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,18 +31,18 @@ static bool is_dead(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* A forked child of a host that is dead may still hold its socket, which takes
- * connections that nobody will ever accept. */
+/* Is the host alive? If it is dead, a forked child may still hold its socket,
+ * which takes connections that nobody will ever accept. */
 static int open_pidfd(struct share_link *link, pid_t pid)
 {
-	/* A process in another namespace has no number here. Then only a
-	 * hang-up tells that it has ended. */
+	/* The number is 0 if the host is in another namespace. Then only a
+	 * hang-up shows that it is gone. */
 	link->pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (pid && link->pidfd < 0 && errno == ESRCH)
 		return -ECONNREFUSED;
 	if (!is_dead(link->pidfd))
 		return 0;
-	(void)close(link->pidfd); /* of the dead */
+	(void)close(link->pidfd); /* of a dead process */
 	link->pidfd = -1;
 	return -ECONNREFUSED;
 }
@@ -89,9 +89,8 @@ int share_link_recv(
 		(uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 
 	for (;;) {
-		/* Look for the host's end before the messages, so that its last
-		 * ones are read. A hang-up is not enough: a forked child may
-		 * hold the socket. */
+		/* Whether the host is dead must be known before the last look
+		 * at the socket, which a forked child may keep open. */
 		bool dead = is_dead(link->pidfd);
 		int rc = wire_recv(link->fd, msg, fd);
 		uint64_t now_ns;
@@ -121,7 +120,7 @@ int share_link_join(struct share_link *link, const struct share_hello *hello,
 	return share_link_await(link, hello, timeout_ms, out, err);
 }
 
-/* Views may come before the answer. */
+/* Wait for the answer. Views may come before it. */
 int share_link_await(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err)
 {

@@ -21,7 +21,7 @@
 
 /* -- Lending --------------------------------------------------------------- */
 
-/* The arrays from place `first` on. */
+/* Let the arrays begin at place `first`. */
 static void advance_arrays(struct refrain_batch *b, uint32_t first)
 {
 	b->data = (const char *)b->data + first * b->sample_bytes;
@@ -34,7 +34,7 @@ static void advance_arrays(struct refrain_batch *b, uint32_t first)
 	b->crops += first;
 }
 
-/* The schedule says what must be there. */
+/* Check a slice: the schedule says which examples it must have. */
 static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
@@ -45,7 +45,7 @@ static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 	return 0;
 }
 
-/* Fresh examples, and epochs that end. */
+/* Set the fresh examples of a slice, and the epochs that end in it. */
 static void describe_slice(struct shared *sh, struct refrain_batch *b)
 {
 	uint64_t first_epoch = sh->lending.epoch;
@@ -71,7 +71,7 @@ static void describe_slice(struct shared *sh, struct refrain_batch *b)
 }
 
 static int fill_slice(
-	struct shared *sh, struct shared_whole *w, struct shared_piece *p)
+	struct shared *sh, struct shared_whole *w, struct shared_slice *p)
 {
 	struct refrain_batch *b = &p->lent_batch.batch;
 	uint32_t first = w->lent * sh->run.own_config.batch;
@@ -101,8 +101,8 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
 		LIST_FIRST(&sh->lending.queue, struct shared_whole, node);
-	struct shared_piece *p =
-		&w->area->pieces[w->said.slot * sh->run.slices + w->lent];
+	struct shared_slice *p =
+		&w->area->slice[w->said.slot * sh->run.slices + w->lent];
 	int rc = fill_slice(sh, w, p);
 
 	if (rc < 0)
@@ -117,9 +117,9 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 	return 1;
 }
 
-/* Slices before the next one: of a state in mid-batch, or of a job that was
- * alone and has passed the others. True: none is left. None is left of the last
- * batch if the run is over. */
+/* Skip slices before the job's next step: it restored a state within a shared
+ * batch, or was alone and is ahead of the others. Returns true if no slice of
+ * the batch is left. */
 static bool pass_slices(struct shared *sh, struct shared_whole *w)
 {
 	while (w->lent < shared_slices(sh, w) &&
@@ -160,7 +160,8 @@ static void ask_for_batch(struct shared *sh)
 		sh->link.asked = sh->link.expect + 1;
 }
 
-/* Is this job the only one that keeps the host from reusing any slot? */
+/* Does this job hold all slots, so that no batch can come before it releases
+ * one? */
 static bool holds_all(const struct shared *sh)
 {
 	for (uint32_t i = 0; sh->lending.area && i < sh->lending.area->slots;
@@ -186,7 +187,8 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 	return rc;
 }
 
-/* The first in the queue, unless this job has been parted. */
+/* Lend a slice of the first batch in the queue, unless this job has been
+ * parted. */
 static int lend_taken(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
@@ -200,7 +202,8 @@ static int lend_taken(struct shared *sh, struct lent_batch **out)
 	return rc < 0 ? rc : lend_slice(sh, out);
 }
 
-/* 1, 0, -errno, or -EAGAIN: it would wait. */
+/* Returns 1 with a batch, 0 at the end, -errno, or -EAGAIN if the call would
+ * have to wait. */
 static int look_shared(struct shared *sh, struct lent_batch **out)
 {
 	if (sh->course == SHARED_CLOSING)
@@ -233,7 +236,8 @@ static void wait_shared(struct shared *sh, int ms)
 
 	ask_for_batch(sh);
 	shared_unlock(sh);
-	(void)poll(&p, 1, ms); /* the caller looks again in any case */
+	/* The caller looks again whatever this returns */
+	(void)poll(&p, 1, ms);
 	pthread_mutex_lock(&sh->lock);
 }
 
@@ -329,7 +333,7 @@ static void shared_source_message(
 
 /* -- Life ------------------------------------------------------------------ */
 
-/* Batches that nobody was lent. */
+/* Drop slices that were not lent, and batches of which no slice is in use. */
 static void drop_queue(struct shared *sh)
 {
 	LIST_FOREACH_SAFE(node, next, &sh->lending.queue) {
@@ -345,8 +349,9 @@ static void drop_queue(struct shared *sh)
 	}
 }
 
-/* The host will reuse the slots, so lent slices first get memory of their own.
- * If there is none, the host continues to hold the slots for this process. */
+/* Leave the host. It will reuse the slots, so lent slices first get memory of
+ * their own. If there is no memory, the link stays open, so that the host keeps
+ * the slots for this process. */
 static void leave_host(struct shared *sh)
 {
 	drop_queue(sh);
@@ -368,13 +373,13 @@ static int shared_source_close(struct batch_source *source)
 	sh->course = SHARED_CLOSING;
 	shared_unlock(sh);
 	rc = shared_leave(sh);
-	if (rc != 0) /* what hangs may still look at it */
+	if (rc != 0) /* hanging threads may still use it */
 		return rc;
 	pthread_mutex_lock(&sh->lock);
 	leave_host(sh);
 	pthread_mutex_unlock(&sh->lock);
-	/* Only now, because the other jobs must first know that this one has
-	 * left. */
+	/* Stop the host only now, because the other jobs must first know that
+	 * this one has left. */
 	rc = sh->host ? shared_host_stop(sh->host) : 0;
 	if (rc != 0)
 		return rc;

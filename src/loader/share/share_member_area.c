@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a host as a member sees it: slots with shared batches, and the
- * slices of them that are lent. Everything under the lock of the loader.
+ * The memory of a host as a member sees it: slots with shared batches, and
+ * slices of these that are lent. The lock of the loader guards everything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,18 +13,18 @@
 #include "common/base/lock.h"
 #include "loader/share/share_member_impl.h"
 
-/* This may be the last access to the loader. */
-static void piece_release(struct lent_batch *b)
+/* Release a slice. This may be the last access to the loader. */
+static void slice_release(struct lent_batch *b)
 {
-	struct shared_piece *p =
-		CONTAINER_OF(b, struct shared_piece, lent_batch);
+	struct shared_slice *p =
+		CONTAINER_OF(b, struct shared_slice, lent_batch);
 	struct shared_whole *w = p->whole;
 	struct shared *sh = w->area->owner;
 
 	if (sh->pid != getpid())
 		return;
 	pthread_mutex_lock(&sh->lock);
-	if (!p->lent) { /* given back twice: once is enough */
+	if (!p->lent) { /* it was given back before: ignore the call */
 		pthread_mutex_unlock(&sh->lock);
 		return;
 	}
@@ -50,8 +50,8 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	ASSERT_HELD(&owner->lock);
 	if (rc == 0) {
 		area->wholes = calloc(said->slots, sizeof(*area->wholes));
-		area->pieces = calloc(n, sizeof(*area->pieces));
-		if (!area->wholes || !area->pieces)
+		area->slice = calloc(n, sizeof(*area->slice));
+		if (!area->wholes || !area->slice)
 			rc = -ENOMEM;
 	}
 	if (rc == 0)
@@ -59,7 +59,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	if (rc < 0) {
 		if (area) {
 			free(area->wholes);
-			free(area->pieces);
+			free(area->slice);
 		}
 		free(area);
 		return rc;
@@ -72,9 +72,9 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	for (uint32_t i = 0; i < said->slots; i++)
 		area->wholes[i].area = area;
 	for (size_t i = 0; i < n; i++) {
-		area->pieces[i].whole = &area->wholes[i / slices];
-		MAGIC_BEGIN(&area->pieces[i].lent_batch, lent_batch);
-		area->pieces[i].lent_batch.release = piece_release;
+		area->slice[i].whole = &area->wholes[i / slices];
+		MAGIC_BEGIN(&area->slice[i].lent_batch, lent_batch);
+		area->slice[i].lent_batch.release = slice_release;
 	}
 	*out = area;
 	return 0;
@@ -87,16 +87,17 @@ void shared_area_unref(struct shared_area *area)
 		return;
 	share_area_release(&area->memory);
 	free(area->wholes);
-	free(area->pieces);
+	free(area->slice);
 	free(area);
 }
 
 /* -- Batches that outlive their host's promise ----------------------------- */
 
 /*
- * Put a copy in the place of these bytes. Readers see the same bytes before and
- * after: the host does not write to a slot that is lent. Neighbours in the
- * first and the last page are either lent, and as constant, or nobody's.
+ * Replace the mapping of these bytes by a private copy. Readers see the same
+ * bytes before and after, because the host does not write to a slot that is
+ * lent. The first and the last page may contain bytes of neighbouring slots,
+ * which are either lent, and so constant, too, or not in use.
  */
 static int keep_range(char *from, size_t bytes)
 {
@@ -124,7 +125,7 @@ static bool is_lent(
 	const struct shared_area *area, uint32_t slot, uint32_t slices)
 {
 	for (uint32_t i = 0; i < slices; i++)
-		if (area->pieces[slot * slices + i].lent)
+		if (area->slice[slot * slices + i].lent)
 			return true;
 	return false;
 }

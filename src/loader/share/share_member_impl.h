@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders that share batches: the member's side, which is shared by the files
- * share_member*.c. Names of functions and structs begin with shared_.
+ * A loader with a share: what the files share_member*.c have in common. Names
+ * of functions and structs begin with shared_.
  *
  * A loader with a share is always a member of it, even if its own process
  * hosts. The states of a job, and the calls that change them:
@@ -51,38 +51,39 @@ struct shared_area;
 
 /* A shared batch that was announced. */
 struct shared_whole {
-	struct list node; /* of the queue, while slices are left to lend */
+	struct list node; /* in the queue, while it has slices to lend */
 	struct shared_area *area;
 	struct share_batch said;
 	uint32_t lent; /* slices that were lent or skipped */
 	uint32_t left; /* slices that are not released yet */
 	bool used, release_due;
-	bool taken; /* the host has been told that it is in use */
+	bool taken; /* shared_take() has allowed its use */
 };
 
-/* A slice that is, or may be, lent. */
-struct shared_piece {
+/* A slice of a shared batch; it may be lent. */
+struct shared_slice {
 	struct lent_batch lent_batch;
 	struct shared_whole *whole;
 	bool lent;
 };
 
-/* The mapped memory of one host. The lock of `owner` guards all members. */
+/* The memory of one host. All members are guarded by the lock of `owner`. */
 struct shared_area {
 	struct shared *owner;
 	struct share_area memory;
 	size_t slot_bytes;
 	uint32_t slots;
-	uint32_t word; /* of this job, in its words */
-	uint32_t refs; /* wholes in use, and the owner while it is current */
+	uint32_t word; /* index of this job in the words */
+	/* The wholes in use, and the owner if this is its current area */
+	uint32_t refs;
 	struct shared_whole *wholes;
-	struct shared_piece *pieces; /* slot by slot */
+	struct shared_slice *slice; /* slot by slot */
 };
 
 int shared_area_new(struct shared_area **out, struct shared *owner,
 	uint32_t slices, const struct share_segment *said, int fd);
 void shared_area_unref(struct shared_area *area);
-/* Make lent slices independent of the host. -ENOMEM. */
+/* Make lent slices independent of the host. Returns 0 or -ENOMEM. */
 int shared_area_keep(struct shared_area *area, uint32_t slices);
 
 /* -- share_member.c: the source of batches --------------------------------- */
@@ -100,12 +101,12 @@ struct shared_count {
 	uint64_t trainer_ns, wait_ns, bytes;
 	uint64_t first_ns, last_ns; /* when batches were returned */
 	uint64_t parted;	    /* times that it went on alone */
-	/* The work of its own engines that have ended. */
+	/* The work of engines of this job alone that have been closed. */
 	uint64_t decodes, files_read, bytes_read;
 	struct hash_stream *stream;
 };
 
-/* The thread that follows the host from one to the next. */
+/* The thread that looks for the next host when a host has ended. */
 struct shared_follower {
 	pthread_t thread;
 	int stop_fd, lost_fd; /* set once: they wake it */
@@ -115,23 +116,24 @@ struct shared_follower {
 	pthread_cond_t ended;
 };
 
-/* The link to a host, and what is known from there. */
+/* The link to a host, and what the host has said. */
 struct shared_link {
 	struct share_link to;
 	enum { LINK_NONE, LINK_UP, LINK_LOST } state;
-	/* Batches until the host says ALONE are not for this job. It belongs to
-	 * the messages that were sent, so a link that is LOST has it, too. */
+	/* Batches that come before the host's ALONE are not for this job. This
+	 * concerns messages that the host has sent, so it is also valid while
+	 * the link is LOST. */
 	bool stale;
-	uint32_t word; /* of this job, in the words of that host */
+	uint32_t word; /* index of this job in that host's words */
 	uint64_t generation;
 	struct share_view view; /* the last one that came */
-	/* The last view of a run that had begun, because a host that still
-	 * waits for jobs does not list them all. */
+	/* The last view of a run that had begun: a host that still waits for
+	 * jobs does not list them all. */
 	struct share_view before;
-	uint64_t views;	     /* how many have come */
-	uint64_t viewed_ns;  /* when a view was last requested, since the last
-				batch */
-	bool answered;	     /* ... and came */
+	uint64_t views; /* how many have come */
+	/* When a view was last requested; 0: not since the last batch. */
+	uint64_t viewed_ns;
+	bool answered;	     /* that view has come */
 	uint64_t expect;     /* the next shared step to be announced */
 	uint64_t asked;	     /* WAIT was sent for this shared step + 1 */
 	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
@@ -164,10 +166,11 @@ struct shared {
 	int poll_fd;	    /* all that a call waits for */
 	struct ready ready; /* readable when refrain_next() would not wait; set
 			       with the lock */
-	_Atomic uint32_t callers; /* decremented (release) as the last access */
+	/* Decremented (release) as a call's last access */
+	_Atomic uint32_t callers;
 
 	pthread_mutex_t lock;
-	/* All below: the lock. */
+	/* The lock guards all members below. */
 	struct shared_run run;
 	enum shared_state state;
 	/* GOES_ON -> ENDED: the host said so; -> CLOSING, from both: the user
@@ -175,8 +178,7 @@ struct shared {
 	enum { SHARED_GOES_ON, SHARED_ENDED, SHARED_CLOSING } course;
 	int failed;
 	struct error message;
-	bool change_due; /* until the lock is released: then the thread must be
-			    woken; see shared_unlock() */
+	bool change_due; /* shared_unlock() must wake the thread. */
 	bool left;	 /* hanging threads may access it: never free it */
 	uint32_t refs;	 /* the loader, and each slice that is lent */
 	struct shared_follower follower;
@@ -202,9 +204,10 @@ void shared_unlock(struct shared *sh);
 void shared_poll(struct shared *sh, int fd, bool on);
 /* Stop the source of batches for this reason. Returns the error. */
 int shared_fail(struct shared *sh, int error, const char *why);
-/* Set the position of the own stream. */
+/* Set the position in this job's own stream. */
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err);
-/* The slices of a shared batch: the last one of the run may have fewer. */
+/* The number of slices of a shared batch; the last batch of the run may have
+ * fewer. */
 uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
 /* Read the host's messages until a batch has come. Returns false if the host is
  * lost. */
@@ -213,20 +216,21 @@ void shared_lose(struct shared *sh);
 /* Close the link. */
 void shared_hang_up(struct shared *sh);
 /*
- * May the batch be used? If the host does not wait for this job, this tells it
- * first. Returns -EAGAIN if the host does not read its messages, -ESTALE if it
- * has parted this job.
+ * May the batch be used? If the host could part this job, this first sends
+ * TAKE. Returns 0, -EAGAIN if the host does not read its messages, or -ESTALE
+ * if it has parted this job.
  */
 int shared_take(struct shared *sh, struct shared_whole *w);
-/* Has the current host, which may be gone, parted this job? */
+/* Has the current host parted this job? The host may be gone already. */
 bool shared_was_parted(const struct shared *sh);
-/* Let the job make its own batches, beginning with the first one not taken. */
+/* Let the job make its own batches, beginning with the first that it has not
+ * taken. */
 void shared_part(struct shared *sh);
 /* Tell the host the position of this job, which makes its own batches. */
 void shared_tell_alone(struct shared *sh);
 /* Send the releases that could not be sent to the host before. */
 void shared_tell_released(struct shared *sh);
-/* Free it; there are no references, and the lock is not held. */
+/* Free the loader, when no references are left. Call it without the lock. */
 void shared_free(struct shared *sh);
 /* Drop a reference, and release the lock. */
 void shared_unref(struct shared *sh);
@@ -247,17 +251,16 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size);
 int shared_memory(
 	struct batch_source *source, const void **base, size_t *bytes);
 void shared_stats(struct batch_source *source, struct refrain_stats *out);
-/* Set the message of a time-out. May ask the host, with the lock released
- * meanwhile. */
+/* Set the message of a time-out. With `ask` the host is asked for a view, and
+ * the lock is released during that. */
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
 
 /* -- share_member_join.c --------------------------------------------------- */
 
 /* Join the share, and start the thread. */
 int shared_join(struct shared *sh, struct error *err);
-/*
- * End the thread and the calls. Returns 0, or the number of those left behind.
- */
+/* End the thread and the running calls. Returns 0, or the number of hanging
+ * ones that are left behind. */
 int shared_leave(struct shared *sh);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joins a share, and continues when its host has ended: a thread waits for
- * that, even while the trainer is busy. The job that gets the share's lock is
- * the next host, and waits for the other members. The thread first reads the
- * remaining messages of the old host, to learn the next step. It also opens and
- * closes the engine of a job that continues alone.
+ * Joins a share, and finds the next host when a host has ended. A thread waits
+ * for that end, so that it is seen even while the trainer is busy. The job that
+ * gets the share's lock is the next host, and waits for the other members. The
+ * thread first reads the remaining messages of the old host, to learn the next
+ * step. It also opens and closes the engine of a job that continues alone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,13 +20,13 @@
 #include "loader/share/share_member_impl.h"
 
 #define RETRY_MS 5
-#define ANSWER_MS 100 /* then it looks whether it is to stop */
+#define ANSWER_MS 100 /* then check whether to stop */
 #define LEAVE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
-#define MEET_NS (2 * NS_PER_S) /* for a next host */
+#define MEET_NS (2 * NS_PER_S) /* how long to look for the next host */
 
 /* -- One attempt ----------------------------------------------------------- */
 
-/* -EAGAIN: somebody else is about to host. */
+/* Become the host. Returns -EAGAIN if another process is about to become it. */
 static int host_here(struct shared *sh, const struct share_hello *hello,
 	const struct share_view *view, struct error *err)
 {
@@ -38,7 +38,7 @@ static int host_here(struct shared *sh, const struct share_hello *hello,
 	struct shared_host *host;
 	int rc;
 
-	if (sh->host) /* it has ended, but is not stopped yet */
+	if (sh->host) /* the old one has ended, but has not been stopped yet */
 		return -EAGAIN;
 	if (hello->wish == SHARE_WISH_AGAIN) {
 		config.before = view;
@@ -62,7 +62,8 @@ static bool is_to_stop(struct shared *sh, int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* The host answers late if it opens its dataset meanwhile. */
+/* Send HELLO and wait for the answer, which is late if the host is opening its
+ * dataset. */
 static int say_hello(struct shared *sh, struct share_link *link,
 	const struct share_hello *hello, struct share_welcome *welcome,
 	uint64_t until_ns, struct error *err)
@@ -76,8 +77,8 @@ static int say_hello(struct shared *sh, struct share_link *link,
 
 /*
  * Connect to the host, or become the host. Returns 0, -EAGAIN to try again, or
- * -errno for a refusal. The lock is not needed, because no other thread changes
- * the data used here.
+ * -errno for a refusal. Needs no lock, because no other thread changes the data
+ * used here.
  */
 static int join_once(struct shared *sh, struct share_link *link,
 	const struct share_hello *hello, const struct share_view *view,
@@ -85,9 +86,11 @@ static int join_once(struct shared *sh, struct share_link *link,
 {
 	int rc = share_link_open(link, sh->place, err);
 
-	/* The lock says whether there is a host. */
+	/* Whether there is a host depends on the share's lock, so try to take
+	 * it. */
 	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
-		if (hello->wish == SHARE_WISH_ALONE) /* others are ahead */
+		/* Other jobs should become the host */
+		if (hello->wish == SHARE_WISH_ALONE)
 			return -EAGAIN;
 		rc = host_here(sh, hello, view, err);
 		return rc == 0 ? -EAGAIN : rc;
@@ -103,7 +106,7 @@ static int join_once(struct shared *sh, struct share_link *link,
 	if (rc == 0)
 		return 0;
 	share_link_close(link);
-	/* The host may have ended meanwhile. */
+	/* If the host has ended in the meantime, try again. */
 	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
 }
 
@@ -132,8 +135,8 @@ static int join_until(struct shared *sh, struct share_link *link,
 	return rc;
 }
 
-/* Use this link from now on. Needs the lock, unless no other thread knows the
- * loader yet. A job that is alone stays alone until it has caught up. */
+/* Use a new link. Called with the lock, or before other threads know the
+ * loader. A job that is ALONE stays so until the host has batches for it. */
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {
@@ -153,7 +156,7 @@ static void follow_link(struct shared *sh, const struct share_link *link,
 
 /* -- Alone ----------------------------------------------------------------- */
 
-/* Continue the same stream with an engine of this process alone. */
+/* Continue the stream with an engine of this job alone. */
 static void go_alone(struct shared *sh)
 {
 	struct batch_source *engine = NULL;
@@ -162,7 +165,7 @@ static void go_alone(struct shared *sh)
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
-	/* Announced batches are served first. */
+	/* Begin after the batches that were announced, which are still used. */
 	step = sh->link.expect * sh->run.slices;
 	if (step < sh->lending.next)
 		step = sh->lending.next;
@@ -181,7 +184,8 @@ static void go_alone(struct shared *sh)
 	shared_unlock(sh);
 }
 
-/* The engine of a job that is back. Batches of it may still be lent. */
+/* Close the engine of a job that follows a host again. Its batches may still be
+ * lent. */
 static void close_retired(struct shared *sh)
 {
 	struct refrain_stats stats;
@@ -200,7 +204,8 @@ static void close_retired(struct shared *sh)
 	sh->count.decodes += stats.decodes;
 	sh->count.files_read += stats.files_read;
 	sh->count.bytes_read += stats.bytes_read;
-	sh->left = sh->left || rc != 0; /* what hangs may look at the dataset */
+	/* Hanging threads may use the dataset */
+	sh->left = sh->left || rc != 0;
 }
 
 static enum shared_state state_of_job(struct shared *sh)
@@ -211,7 +216,7 @@ static enum shared_state state_of_job(struct shared *sh)
 
 /* -- When the host has ended ----------------------------------------------- */
 
-/* The old host's last messages decide the next step. */
+/* Read the old host's last messages, which decide the next step. */
 static bool read_the_rest(struct shared *sh)
 {
 	bool goes_on;
@@ -226,7 +231,7 @@ static bool read_the_rest(struct shared *sh)
 	if (shared_was_parted(sh))
 		shared_part(sh);
 	shared_hang_up(sh);
-	if (sh->lending.area) /* it lives on as long as batches of it do */
+	if (sh->lending.area) /* it stays as long as batches in it are in use */
 		shared_area_unref(sh->lending.area);
 	sh->lending.area = NULL;
 	goes_on = !sh->failed && sh->course == SHARED_GOES_ON;
@@ -234,7 +239,7 @@ static bool read_the_rest(struct shared *sh)
 	return goes_on;
 }
 
-/* A host in this process that has failed by itself. */
+/* Stop a host in this process that has failed by itself. */
 static void stop_own_host(struct shared *sh)
 {
 	struct shared_host *host;
@@ -249,7 +254,8 @@ static void stop_own_host(struct shared *sh)
 	sh->left = true;
 }
 
-/* The next host, for a job that is alone: it does not host itself. */
+/* Find the next host for a job that is ALONE, which does not become the host
+ * itself. */
 static void meet_again(struct shared *sh)
 {
 	struct share_hello hello = sh->run.hello;
@@ -278,7 +284,7 @@ static void find_next_host(struct shared *sh)
 	int rc;
 
 	hello.wish = SHARE_WISH_AGAIN;
-	/* A job that was alone may have passed the others. */
+	/* A job that was alone may be ahead of the others. */
 	pthread_mutex_lock(&sh->lock);
 	hello.step = sh->lending.next / sh->run.slices;
 	if (hello.step < sh->link.expect)
@@ -292,20 +298,22 @@ static void find_next_host(struct shared *sh)
 	if (rc == 0) {
 		follow_link(sh, &link, &welcome);
 	} else {
-		sh->state = SHARED_PARTED; /* what was announced is there */
+		/* All announced batches have been read */
+		sh->state = SHARED_PARTED;
 		sh->count.parted++;
 	}
 	shared_unlock(sh);
 }
 
-/* A link that is not closed yet, though the host is gone. */
+/* Is the host gone, but its link not closed yet? */
 static bool is_lost(struct shared *sh)
 {
 	LOCK_SCOPE(&sh->lock);
 	return sh->link.state == LINK_LOST;
 }
 
-/* Wait for the end of the host, or for less: false if it is to stop. */
+/* Wait until the host has ended or something else has changed. Returns false if
+ * the thread must stop. */
 static bool wait_for_loss(struct shared *sh, bool *lost)
 {
 	struct pollfd p[4] = {{.fd = sh->follower.stop_fd, .events = POLLIN},
@@ -316,7 +324,8 @@ static bool wait_for_loss(struct shared *sh, bool *lost)
 
 	while (poll(p, 4, -1) < 0)
 		;
-	(void)!read(sh->follower.lost_fd, &n, sizeof(n)); /* perhaps not set */
+	/* Fails if it was not set */
+	(void)!read(sh->follower.lost_fd, &n, sizeof(n));
 	*lost = p[2].revents || p[3].revents || is_lost(sh);
 	return !p[0].revents;
 }
@@ -347,7 +356,8 @@ static void *follow_host(void *arg)
 
 /* -- Life ------------------------------------------------------------------ */
 
-/* Threads of a library take no signals. */
+/* Start the thread with all signals blocked: the program's own threads get
+ * them. */
 static int start_follower(struct shared *sh, struct error *err)
 {
 	sigset_t all, before;
@@ -370,7 +380,8 @@ static uint64_t open_until_ns(const struct shared *sh)
 	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
-/* 1: all have come, or the thread will find the next host. */
+/* Returns 1 if all changes have come, or if the host is gone, so that the
+ * thread will find the next one. */
 static int look_for_changes(struct shared *sh, uint32_t changes,
 	uint64_t until_ns, struct error *err)
 {
@@ -387,8 +398,8 @@ static int look_for_changes(struct shared *sh, uint32_t changes,
 	return sh->run.changes >= changes;
 }
 
-/* A job that joins late knows its stream only when it has the changes of the
- * echo factor. */
+/* Wait until the host has sent all changes of the echo factor. Without them, a
+ * job that joins late does not know its stream. */
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	struct error *err)
 {
@@ -396,7 +407,8 @@ static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	int rc = sh->run.changes >= changes;
 
 	while (rc == 0) {
-		(void)poll(&p, 1, ANSWER_MS); /* it looks in any case */
+		/* The loop looks again whatever this returns */
+		(void)poll(&p, 1, ANSWER_MS);
 		pthread_mutex_lock(&sh->lock);
 		rc = look_for_changes(sh, changes, until_ns, err);
 		shared_unlock(sh);
@@ -435,7 +447,7 @@ int shared_join(struct shared *sh, struct error *err)
 	return rc;
 }
 
-/* False: it has not ended in time. */
+/* Returns false if the thread has not ended in time. */
 static bool join_thread(struct shared *sh, uint64_t until_ns)
 {
 	struct shared_follower *f = &sh->follower;
@@ -455,7 +467,8 @@ static bool join_thread(struct shared *sh, uint64_t until_ns)
 	return !runs;
 }
 
-/* Calls return at once, as it is closing; false if one does not. */
+/* Running calls return at once, because the loader is closing. Returns false if
+ * one does not. */
 static bool wait_for_callers(struct shared *sh, uint64_t until_ns)
 {
 	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};

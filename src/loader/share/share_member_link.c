@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job's side of the link to its host: handles messages, sends releases, and
- * knows whether a call would wait. Any thread, with the lock of the loader.
+ * A job's end of the link to its host: handles messages, sends releases, and
+ * decides whether a call would wait. Entered by any thread, with the lock of
+ * the loader.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -20,13 +21,13 @@ void shared_poll(struct shared *sh, int fd, bool on)
 {
 	struct epoll_event e = {.events = EPOLLIN};
 
-	if (fd >= 0) /* one that is not there may be taken away */
+	if (fd >= 0) /* removing one that is not there does no harm */
 		(void)epoll_ctl(sh->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
 			fd, &e);
 }
 
-/* Would a call return at once? A job that makes its own batches waits for
- * these, even after the end of the others. */
+/* Would refrain_next() return at once? A job that makes its own batches waits
+ * for these, even when the shared stream has ended. */
 static bool is_ready(const struct shared *sh)
 {
 	bool own = sh->state == SHARED_PARTED || sh->state == SHARED_ALONE;
@@ -77,7 +78,7 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 			"the state was saved at a step after the end of this "
 			"run");
 	sh->lending.epoch = 0;
-	/* Echoes of the last epoch may come after its end. */
+	/* The last epoch has no end here: echoes of its examples may follow. */
 	while (!is_last_epoch(sh, sh->lending.epoch) &&
 		schedule_epoch_end(&sh->run.own, sh->lending.epoch) < own_step)
 		sh->lending.epoch++;
@@ -134,12 +135,13 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 	ASSERT_HELD(&sh->lock);
 	if (!sh->run.hello.grace_s || w->taken)
 		return 0;
-	/* A dead host does not part this job any more. */
+	/* TAKE is not needed if the host is gone: it cannot part this job any
+	 * more. */
 	if (w->area == sh->lending.area && sh->link.state == LINK_UP &&
 		share_link_send(&sh->link.to, &msg) == -EAGAIN)
 		return -EAGAIN;
-	/* Either the host reads this message before it parts us, or we see here
-	 * that it has. */
+	/* Either the host reads TAKE before it parts this job, or this job sees
+	 * here that it was parted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (is_parted(w->area))
 		return -ESTALE;
@@ -170,7 +172,8 @@ void shared_part(struct shared *sh)
 	sh->change_due = true;
 }
 
-/* Only between two shared batches, so that it can go on with the next. */
+/* Tell the host only between two shared batches: a job can follow again only
+ * from the beginning of one. */
 void shared_tell_alone(struct shared *sh)
 {
 	struct share_msg msg = {.type = SHARE_ALONE};
@@ -186,7 +189,7 @@ void shared_tell_alone(struct shared *sh)
 		sh->link.told_alone = step + 1;
 }
 
-/* The host has batches for this job again. */
+/* Follow the host again, which has batches for this job. */
 static void come_back(struct shared *sh, const struct share_batch *b)
 {
 	sh->state = SHARED_FOLLOWING;
@@ -202,9 +205,9 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 
 /* -- More messages --------------------------------------------------------- */
 
-/* Is the batch for this job? A job that made its own batches may be ahead of
- * the share when its host takes it back, and then waits for its step. At the
- * end of its run the job is done with all batches. */
+/* Is the batch for this job? A job that made its own batches follows again with
+ * the first batch that the host announces to it. At the end of its run it needs
+ * no batch. */
 static bool is_for_us(struct shared *sh, const struct share_batch *b)
 {
 	if (sh->link.stale || sh->state == SHARED_PARTED)
@@ -274,7 +277,8 @@ static void on_segment(
 	sh->lending.area = area;
 }
 
-/* A member that begins after the change counts its epochs anew. */
+/* Apply a change of the echo factor. If the change is before the next step, as
+ * for a member that joins late, the position is computed again. */
 static void on_change(struct shared *sh, const struct share_change *change)
 {
 	int rc = shared_run_change(&sh->run, change);
@@ -306,7 +310,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 		on_change(sh, &msg->change);
 		break;
 	case SHARE_ALONE:
-		shared_part(sh); /* unless it has seen so before */
+		shared_part(sh); /* unless it has seen that in its word */
 		sh->link.stale = false;
 		break;
 	case SHARE_END:
@@ -316,7 +320,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
 		break;
-	default: /* no other message goes to members */
+	default: /* the host sends members no other message */
 		(void)shared_fail(sh, -EBADMSG,
 			"the host sent a message of an unknown type");
 		break;
@@ -391,7 +395,7 @@ void shared_free(struct shared *sh)
 	free(sh);
 }
 
-/* Takes the lock that is held. */
+/* Drop a reference. Called with the lock, which this releases. */
 void shared_unref(struct shared *sh)
 {
 	bool last = --sh->refs == 0;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of shares and where their sockets are: NAME.sock and NAME.lock in
- * $XDG_RUNTIME_DIR/refrain-share, or in /tmp/refrain-share-UID. Any
- * thread.
+ * $XDG_RUNTIME_DIR/refrain-share, or in /tmp/refrain-share-UID. Any thread.
  *
- * The lock is a POSIX record lock: it ends with its process, also where a
- * forked child lives on. It does not exclude another thread of the process, and
- * closing any descriptor of the file drops it. So the process has one table of
+ * The lock is a POSIX record lock: it ends with its process, even if a forked
+ * child lives on. It does not exclude another thread of the process, and
+ * closing any descriptor of the file drops it. So a process keeps a table of
  * its places, the one mutable global of the library, and never opens a lock
  * file that it has locked.
  *
- * A host makes both files and removes them at its end. Only the holder of the
- * lock removes a lock file, so a file that was locked and is still at its path
- * stays there. One that is not is closed, and the path is opened again. The
- * files of a host that was killed are removed when the next host in the
- * directory starts or ends.
+ * A host creates both files, and removes them at its end. Only the holder of
+ * the lock removes a lock file. If the file that was locked is still at its
+ * path, it stays there. If not, it was removed just before it was locked: it is
+ * closed, and the path is opened again. The files of a host that was killed are
+ * removed when the next host in the directory starts or ends.
  */
 #include "loader/share/share_place_impl.h"
 
@@ -88,7 +87,8 @@ static int find_dir(char dir[PATH_MAX], struct error *err)
 	if (n >= PATH_MAX)
 		return error_set(
 			err, -ENAMETOOLONG, "XDG_RUNTIME_DIR is too long");
-	fd = socket_open_dir(dir, 0077); /* nobody else may make files there */
+	/* No other user may create files there */
+	fd = socket_open_dir(dir, 0077);
 	if (fd == -ENOTDIR)
 		return error_set(
 			err, fd, "'%s' is not a directory: remove it", dir);
@@ -185,7 +185,7 @@ void share_place_put(struct share_place *place)
 		return;
 	list_del(&place->node);
 	if (place->lock_fd >= 0)
-		(void)close(place->lock_fd); /* a parent's, before a fork */
+		(void)close(place->lock_fd); /* inherited from a parent */
 	free(place);
 }
 
@@ -253,8 +253,8 @@ static bool is_locked_here(const char *path)
 	return false;
 }
 
-/* The descriptor of the locked file, -EAGAIN if another host has it, or
- * -errno. */
+/* Lock the file. Returns its descriptor, -EAGAIN if another host has locked it,
+ * or -errno. */
 static int lock_file(const char *path, int create)
 {
 	ASSERT_HELD(&places_lock);
@@ -271,20 +271,23 @@ static int lock_file(const char *path, int create)
 			return -errno;
 		if (fcntl(fd, F_SETLK, &lock) < 0)
 			return errno == EACCES ? -EAGAIN : -errno;
-		/* Its last holder may have removed it meanwhile. */
+		/* The last holder may have removed the file before it was
+		 * locked. */
 		if (is_at(fd, path))
 			return steal_fd(&fd);
 	}
 }
 
-/* Closes the lock file. If something else has removed it, another process may
- * have locked its successor. */
+/* Remove the files, and close the lock file. If the lock file is not at its
+ * path any more, another process may have locked its successor: then nothing is
+ * removed. */
 static void remove_files(int lock_fd, const struct place_files *f, bool socket)
 {
 	if (is_at(lock_fd, f->lock)) {
 		if (socket)
 			(void)unlink(f->socket); /* perhaps there is none */
-		(void)unlink(f->lock);		 /* it stays for the next one */
+		/* If this fails, the next host uses it */
+		(void)unlink(f->lock);
 	}
 	(void)close(lock_fd); /* drops the lock */
 }
@@ -296,15 +299,16 @@ static bool is_refused(const char *socket_path)
 	return fd == -ECONNREFUSED || fd == -ENOENT;
 }
 
-/* A cleaner of /tmp removes lock files, but not sockets that are in use. So a
- * socket without a lock file may have a host. */
+/* Remove the files of one share if its host was killed. A socket without a lock
+ * file may have a host, because cleaners of /tmp remove lock files but not
+ * sockets in use. */
 static void sweep_share(const struct place_files *f, bool has_lock)
 {
 	int fd;
 
 	LOCK_SCOPE(&places_lock);
 	if (!has_lock && access(f->lock, F_OK) == 0)
-		return; /* it has its own turn */
+		return; /* its lock file will be handled by itself */
 	fd = lock_file(f->lock, has_lock ? 0 : O_CREAT);
 	if (fd >= 0)
 		remove_files(fd, f, has_lock || is_refused(f->socket));
@@ -377,7 +381,8 @@ int place_listen(struct share_place *place, struct error *err)
 	const char *path = place->files.socket;
 	int fd;
 
-	/* The old one belonged to a host that has ended: we hold the lock. */
+	/* The old socket belonged to a host that has ended, because this
+	 * process holds the lock. */
 	(void)unlink(path);
 	fd = socket_listen(path, SOCK_SEQPACKET, 0600, (gid_t)-1);
 	return fd < 0 ? error_set(err, fd, "cannot listen at '%s': %m", path)

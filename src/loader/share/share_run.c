@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The run of a share: the configuration and schedule of the shared stream, and
- * those of the own one, which may be in slices. No threads.
+ * those of a job's own stream, whose batches may be slices. No threads.
  *
- * The stream of batches of B with a window W and a lag of 1, cut into slices of
- * b, is that of batches of b with a window W - B + b and a lag of B / b
+ * A stream with batches of B, window W and lag 1, cut into slices of b, is the
+ * same as a stream with batches of b, window W - B + b and lag B / b
  * (doc/schedule.md).
  */
 #include <errno.h>
@@ -164,8 +164,9 @@ static uint32_t print_of_member(
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 
-/* Hash the members of the configuration in the order of their table, then the
- * log of --echo auto, then what a saved state has changed. */
+/* Fill in the hashes that jobs compare: the members in the order of the
+ * table, then the log of echo factors, then the positions that a saved state
+ * has set. */
 static void fill_prints(struct shared_run *run)
 {
 	const char *log = run->config.echo_log ? run->config.echo_log : "";
@@ -281,8 +282,8 @@ int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 
 	if (n < 0)
 		return n;
-	/* A state is passed at step 0, too, because it says which dataset the
-	 * engine must find. */
+	/* A state is passed even at step 0, because it contains the dataset's
+	 * fingerprint. */
 	c.state = state;
 	c.state_bytes = (size_t)n;
 	rc = engine_open(out, &c, place, err);
@@ -314,7 +315,7 @@ int shared_run_change(struct shared_run *run, const struct share_change *change)
 		rc = schedule_change(&run->schedule, change->step, echo);
 	if (rc < 0)
 		return rc;
-	run->own = run->schedule; /* no slices with a factor that changes */
+	run->own = run->schedule; /* a factor that changes excludes slices */
 	run->log[n] = *change;
 	run->changes++;
 	run->hello.changes = (uint32_t)run->changes;

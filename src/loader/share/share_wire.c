@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages: a head and a struct of fixed size, in the byte order of the
- * machine, as both ends run on it. Parsed once, into checked structs. No state.
+ * machine, because both ends run on it. They are parsed once, into checked
+ * structs. No state.
  */
 #include "loader/share/share_wire_impl.h"
 
@@ -107,7 +108,7 @@ static size_t view_bytes(uint32_t jobs)
 		jobs * sizeof(struct share_job);
 }
 
-/* The size of the struct; for a view with all jobs. */
+/* The size of the struct; the size of a view is that with all jobs. */
 static size_t body_max(unsigned type)
 {
 	static const size_t bytes[SHARE_TYPES] = {
@@ -215,7 +216,7 @@ int wire_send(int socket_fd, const struct share_msg *msg, int fd)
 	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -EPIPE;
 }
 
-/* The first descriptor of the message; others are closed. */
+/* Take the first descriptor of the message, and close any others. */
 static int take_fd(struct msghdr *m)
 {
 	int found = -1;
@@ -232,7 +233,7 @@ static int take_fd(struct msghdr *m)
 			if (found < 0)
 				found = fd;
 			else
-				(void)close(fd); /* nobody asked for it */
+				(void)close(fd); /* not wanted */
 		}
 	}
 	return found;
@@ -252,7 +253,8 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 	int rc;
 
 	*fd = -1;
-	/* A reset is reported once, before messages that are still queued. */
+	/* Try again after a reset: it is reported once, before messages that
+	 * are still queued. */
 	do
 		n = recvmsg(socket_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -272,6 +274,7 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 
 void wire_close(int socket_fd)
 {
-	(void)shutdown(socket_fd, SHUT_RDWR); /* its other side may be gone */
-	(void)close(socket_fd);		      /* nothing is lost */
+	/* Fails if the other end is gone */
+	(void)shutdown(socket_fd, SHUT_RDWR);
+	(void)close(socket_fd); /* nothing is lost */
 }

@@ -19,13 +19,14 @@ struct wire_head {
 
 #define WIRE_BYTES_MAX (sizeof(struct wire_head) + sizeof(struct share_view))
 
-/* Send without waiting, with a descriptor if fd >= 0. 0, -EAGAIN, -EPIPE. */
+/* Send without waiting, with a descriptor if fd >= 0. Returns 0, -EAGAIN or
+ * -EPIPE. */
 int wire_send(int socket_fd, const struct share_msg *msg, int fd);
-/* Receive without waiting: 1, -EAGAIN, -EPIPE (the end), -EBADMSG,
- * -EPROTONOSUPPORT. *fd as for share_link_recv(). */
+/* Receive without waiting. Returns 1, -EAGAIN, -EPIPE at the end, -EBADMSG, or
+ * -EPROTONOSUPPORT. *fd is as in share_link_recv(). */
 int wire_recv(int socket_fd, struct share_msg *msg, int *fd);
-/* Close the socket and shut it down, because a copy in a forked child would
- * keep it open. */
+/* Shut the socket down and close it. Closing alone is not enough if a forked
+ * child has a copy. */
 void wire_close(int socket_fd);
 
 #endif
