@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The planned bytes of one owner that the origin has still to deliver, and how
+ * The planned bytes of one owner that the origin still has to deliver, and how
  * fast they arrive. Readers compare values that are many answers apart, so the
  * atomics are relaxed.
  */
@@ -18,15 +18,16 @@ struct depth;
 
 /* Zeroed memory is an empty one. */
 struct backlog {
-	bool at_once; /* set once: items not due soon are fetched as fast as the
-			 others */
+	/* Set once: items that are not due soon are fetched as fast as the
+	 * others. */
+	bool at_once;
 	_Atomic uint64_t requests; /* needed for the rest */
 	_Atomic uint32_t depth;	   /* requests at a time; 0: still sought */
 	struct speed speed; /* of the origin; the lock of the functions */
 };
 
-/* The caller of these functions does the locking. `more` requests are needed in
- * addition; a negative number wraps round. */
+/* The caller of these functions does the locking. `more` is the number of
+ * additional requests; a negative number wraps round. */
 void backlog_add(struct backlog *b, uint64_t more, const struct depth *d);
 /* The origin has delivered these bytes. `answered`: a request is complete. */
 void backlog_came(struct backlog *b, size_t bytes, bool answered);

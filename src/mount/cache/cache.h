@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The read-through cache: a read is answered from a tier, or joins the one
- * fetch of its item, however many ask. Nobody waits in here: a read that
- * cannot be answered now is parked and its callback runs when the bytes come.
+ * fetch of its item, however many readers ask for it. No caller is blocked: a
+ * read that cannot be answered now is parked, and its callback runs when the
+ * bytes come.
  *
- * An item is a whole file up to the limit, else one chunk of a larger file.
- * All functions may be called from any thread.
+ * An item is a whole file up to the limit, else one chunk of a larger file. All
+ * functions may be called from any thread.
  */
 #ifndef CACHE_H
 #define CACHE_H
@@ -35,7 +36,7 @@ struct store_scratch;
 /* The maximum length of one cache_read(). */
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
 
-/* Hides part of what is cached from readers, so that an analysis sees a smaller
+/* Hides some cached items from readers, so that an analysis sees a smaller
  * cache. Any thread may change it. */
 struct cache_mask {
 	/* Items whose key.hi is at least this are not hits, and no item is
@@ -63,21 +64,22 @@ struct cache_config {
 	struct hash128 dataset; /* digest, for keys */
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
-	uint64_t staging_bytes;	 /* bound on items held in memory */
-	uint64_t inflight_bytes; /* that requests to the origin may ask for at a
-				    time; 0: no limit of the cache's own */
-	/* The path of the file that a cookie stands for: length, or -ESTALE if
-	 * that version is gone, or another -errno.
-	 * Called with the cache's lock held. */
+	uint64_t staging_bytes; /* bound on items held in memory */
+	/* Bytes for which requests to the origin may ask at a time; 0: the
+	 * cache sets no limit. */
+	uint64_t inflight_bytes;
+	/* Get the path of the file that a cookie stands for. Returns its
+	 * length, -ESTALE if that version is gone, or another -errno. Called
+	 * with the cache's lock held. */
 	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
 	/* The origin's file is not of this version any more. No lock held. */
 	void (*stale)(void *arg, uint64_t cookie);
-	/* An item that passed through has been served to its end, and only the
-	 * kernel's page cache still has it. The cache's lock is held. May be
-	 * NULL. */
+	/* Called when an item that is in no tier has been served to its end, so
+	 * that only the kernel's page cache still has it. The cache's lock is
+	 * held. May be NULL. */
 	void (*passed)(void *arg, const struct cache_item *item);
-	/* An item's first byte is read, and no tier has it. The cache's lock
-	 * is held. May be NULL. */
+	/* Called when the first byte of an item is read and no tier has it. The
+	 * cache's lock is held. May be NULL. */
 	void (*missed)(void *missed_arg, const struct cache_miss *miss);
 	void *missed_arg;
 	void *arg;
@@ -93,8 +95,8 @@ int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 int cache_new(struct cache **out, const struct cache_config *config,
 	struct error *err);
 
-/* Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
- * is being published, and stop. Later reads fail with -ENOTCONN. */
+/* Fail parked reads with -ENOTCONN, abandon requests in flight, finish
+ * publications, and stop. Later reads fail with -ENOTCONN. */
 void cache_stop(struct cache *c);
 void cache_free(struct cache *c);
 
@@ -116,16 +118,17 @@ struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
 /* A read of an item, in the caller's memory until it has been answered. */
 struct cache_read {
 	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
-	/* Called once if cache_read() parked the read; status is `len` or
-	 * -errno, data is lent for the call. */
+	/* Called once if cache_read() parked the read. status is `len` or
+	 * -errno; data is valid during the call. */
 	void (*done)(struct cache_read *r, int status, const void *data);
 	/*
 	 * Set by the caller. `planned`: the read belongs to a position of a
-	 * plan. `ahead`: in addition, its reader does not wait for it yet, so
-	 * it goes to the origin as a planned fetch and not as demand. `again`:
-	 * this position began to read the item before, and has already read
-	 * again_bytes of these bytes. `sharers`: the readers with plans of
-	 * which this is the first to come for the item, itself included.
+	 * plan. `ahead`: in addition, the reader does not wait for it yet, so
+	 * it is sent to the origin as a planned fetch and not as demand.
+	 * `again`: this position began to read the item before, and has already
+	 * read again_bytes of these bytes. `sharers`: the number of readers
+	 * with plans that will read the item, if this reader is the first of
+	 * them and included.
 	 */
 	bool planned, ahead, again;
 	size_t again_bytes;
@@ -134,13 +137,13 @@ struct cache_read {
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */
 	uint64_t parked_ns; /* private: lock of the cache */
-	int status;	   /* private */
+	int status;	    /* private */
 };
 
 /*
- * Returns len: answered at once, r->data holds the bytes until
- * cache_read_end() and no longer than the next use of the scratch. Returns 0:
- * parked. Otherwise -errno: -ESTALE (the version is gone), -EIO, -ETIMEDOUT.
+ * Returns len if the read was answered at once: r->data holds the bytes until
+ * cache_read_end() or the next use of the scratch. Returns 0 if it was parked.
+ * Otherwise returns -errno: -ESTALE (the version is gone), -EIO, -ETIMEDOUT.
  */
 ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct cache_read *r);
@@ -149,10 +152,8 @@ void cache_read_end(struct cache *c, struct cache_read *r);
 /* Is the item in a tier, and not hidden by a mask? */
 bool cache_resident(struct cache *c, const struct cache_item *item);
 
-/*
- * Fetch bytes of an item before anybody asks, if memory is free. This displaces
- * nothing, and reads that wait are served first.
- */
+/* Fetch bytes of an item before they are read, if memory is free. This
+ * displaces nothing, and reads that wait are served first. */
 void cache_prefetch(
 	struct cache *c, const struct cache_item *item, size_t off, size_t len);
 
@@ -165,24 +166,25 @@ struct cache_warm {
 };
 
 /*
- * Returns 0: started. -EEXIST: it is in a tier already. -ENOSPC: no tier has
- * room for it. -EAGAIN: admission is not open yet. -ENOMEM, -ENOTCONN.
+ * Start to fetch an item into a tier. Returns 0, -EEXIST if it is in a tier
+ * already, -ENOSPC if no tier has room for it, -EAGAIN if admission is not open
+ * yet, -ENOMEM, or -ENOTCONN.
  */
 int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
 /*
- * An item that somebody is going to read: it is fetched ahead, in the order
- * of the calls, and kept in memory until its own reader has read it to its
- * end, it is in a tier, or it is not planned any more. One item may be planned
- * several times: what is in memory after one of its readers serves the next,
- * and prefetch_carried_bytes counts that.
+ * An item that will be read. It is fetched ahead, in the order of the calls,
+ * and stays in memory until its own reader has read it to its end, it is in a
+ * tier, or it is not planned any more. An item may be planned several times:
+ * bytes that are still in memory after one reader serve the next, and
+ * prefetch_carried_bytes counts them.
  */
 struct cache_plan {
 	/*
-	 * When it will be needed, by the clock; 0: at once. Set before
-	 * cache_plan(), and at any time after it; relaxed, as small delays do
-	 * not matter. Items that are not due soon are fetched with one request
+	 * The time at which it will be needed; 0: at once. Set before
+	 * cache_plan() and at any time after it; relaxed, because small delays
+	 * do not matter. Items that are not due soon are fetched by one request
 	 * at a time.
 	 */
 	_Atomic uint64_t due_ns;
@@ -194,48 +196,51 @@ struct cache_plan {
 	 */
 	_Atomic bool read;
 	/* Items of one owner are fetched in the order in which they were
-	 * planned, those of several as they are due. */
+	 * planned; items of several owners by the time at which they are
+	 * due. */
 	const void *owner;
-	/* The owner's, or NULL. It outlives the plan; cache.lock. */
+	/* The owner's backlog, or NULL. It outlives the plan; cache.lock guards
+	 * it. */
 	struct backlog *backlog;
 	/*
-	 * Once, if cache_plan() returned 0; no lock held. 1: its reader has
-	 * read it to its end. 0: it is in a tier. -ECANCELED: by
-	 * cache_unplan(); other -errno: the fetch failed, or the version is
-	 * gone.
+	 * Called once if cache_plan() returned 0, without a lock. status is 1
+	 * if the reader has read the item to its end, 0 if the item is in a
+	 * tier, -ECANCELED after cache_unplan(), or another -errno if the fetch
+	 * failed or the version is gone.
 	 */
 	void (*done)(struct cache_plan *p, int status);
 	struct fill *fill;   /* private: lock of the cache */
 	struct list link;    /* private: lock of the cache */
 	int status;	     /* private */
 	uint64_t owed_bytes; /* private: to come from the origin */
-	/* Set by cache_plan() if it returned 0: bytes that were missing, and
-	 * not planned before. */
+	/* Set by cache_plan() if it returned 0: bytes that were missing and
+	 * that no earlier plan fetches. */
 	uint64_t missing_bytes;
-	/* With status 0: it was fetched ahead, and nobody has read it. Of the
-	 * plans of one item, one has it. */
+	/* Set with status 0: the item was fetched ahead, and no reader has come
+	 * for it. Only one of several plans of an item has this set. */
 	bool unread;
 };
 
 /*
- * 0: planned. -EEXIST: it is in a tier. -EALREADY: its reader came meanwhile,
- * and has read it to its end. -EAGAIN: planned items may not have more memory
- * now. -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
+ * Plan an item. Returns 0; -EEXIST if it is in a tier; -EALREADY if its reader
+ * has come in the meantime and read it to its end; -EAGAIN if planned items may
+ * not have more memory now; -ESTALE if the version is gone; -ENOMEM or
+ * -ENOTCONN.
  */
 int cache_plan(
 	struct cache *c, const struct cache_item *item, struct cache_plan *p);
 
 /*
  * Cancel a plan. *p must still exist: done() is called during this call, or
- * shortly before or after it by another thread. Bytes that nobody has read are
- * dropped. `used`: the reader has the bytes, so it got them from the kernel's
- * page cache. If another reader of the item left them there, they count as
- * carried.
+ * shortly before or after it by another thread. Bytes that were not read are
+ * dropped. `used`: the reader has the bytes although the mount did not serve
+ * them, so it got them from the kernel's page cache. If another reader of the
+ * item left them there, they count as carried.
  */
 void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
 
-/* Drop a version of a file that no longer exists: its bytes are served to
- * nobody, and its entry is deleted. */
+/* The version of this item's file no longer exists: stop serving its bytes, and
+ * delete its entry. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
 /* An item exists; see store_mark(). */
@@ -269,8 +274,9 @@ struct cache_status {
 };
 void cache_status(struct cache *c, struct cache_status *status);
 
-/* The part of staging for items that are fetched ahead: planned ones, and
- * together with them those of other reads that nobody waits for. */
+/* The part of staging for items that are fetched ahead. It is the limit for
+ * planned items, and for these together with all other fetches for which no
+ * reader waits. */
 uint64_t cache_ahead_bytes(const struct cache *c);
 
 /* The least time of an origin request of late; 0: unknown. Takes no lock. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct cache: its parts, all guarded by one lock. Each part belongs to one
+ * The parts of struct cache, all guarded by one lock. Each part belongs to one
  * file, which gets it with a function below; all other files call the functions
  * of that file.
  */
@@ -45,8 +45,8 @@ static inline unsigned origin_level(const struct cache *c)
 	return c->config.nproviders;
 }
 
-/* Chunks are fetched in multiples of so many pages: in those that the origin
- * likes, or in no more than the providers need. */
+/* Chunks are fetched in multiples of this many pages: those that the origin
+ * prefers if `liked`, otherwise the smallest that the providers need. */
 static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
 {
 	return liked ? c->requests.unit_pages : c->asked.unit_pages;

@@ -33,8 +33,9 @@ struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 		item->version, item->base, item->size);
 }
 
-/* Many files of a dataset have the same size and time, so the bytes of one must
- * not be kept under the key of another. */
+/* The path must be checked: many files of a dataset have the same size and
+ * time, so a wrong path would store the bytes of one file under the key of
+ * another unnoticed. */
 int item_path(struct cache *c, const struct cache_item *item, char **out)
 {
 	char path[ITEM_PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of the cache, how to take it, and the work to do after releasing it;
- * see cache_jobs.c.
+ * How to take the lock of the cache, and the work to do after releasing it; see
+ * cache_jobs.c.
  */
 #ifndef CACHE_JOBS_IMPL_H
 #define CACHE_JOBS_IMPL_H
@@ -66,16 +66,16 @@ void jobs_enter(struct cache *c, struct after *a);
  * callbacks. */
 void jobs_run(struct cache *c, struct after *a);
 
-/* Plain lock and unlock: to look at state, or around code that must not run
- * under the lock. */
+/* Take or release the lock without jobs: to read state, or around code that
+ * must not run under the lock. */
 void jobs_lock(struct cache *c);
 void jobs_unlock(struct cache *c);
 
-/* The functions below assert the lock. A plan has ended: let jobs_run() tell
- * its owner. */
+/* The functions below assert the lock. Let jobs_run() tell the owner of this
+ * plan that it has ended. */
 void jobs_add_planned(struct cache *c, struct list *link);
-/* A request will be given to its provider: until jobs_run() has done that, it
- * can be neither answered nor given up. */
+/* Let jobs_run() give a request to its provider. Until then the request can be
+ * neither answered nor given up. */
 void jobs_add_start(struct cache *c, struct after *a, struct list *link);
 bool jobs_is_starting(const struct cache *c);
 void jobs_stop(struct cache *c);

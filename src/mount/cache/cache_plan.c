@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Planned items: they are fetched ahead in the order of the plans and held
- * until they have been read; nothing displaces them before. They may use half
- * of staging, so that other readers always find room. Entered by the thread
- * that follows the plans.
+ * Handles planned items. They are fetched ahead in the order of the plans and
+ * stay in memory until they have been read: nothing displaces them before that.
+ * They may use half of staging, so that other readers always find room. Entered
+ * by the thread that follows the plans.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -23,9 +23,9 @@ static bool is_passed(const struct fill *f)
 }
 
 /*
- * Move a new fill from the end of the queue before fills that are needed later,
- * which may fill the queue. Fills that have begun stay before it, because they
- * already have memory.
+ * Move a new fill from the end of the queue to before fills that are needed
+ * later, because there may be many of these. Fills that have begun stay before
+ * it, because they already have memory.
  */
 static void overtake(struct cache *c, struct fill *f, const void *owner)
 {
@@ -103,8 +103,9 @@ int cache_plan(
 
 /*
  * The item is not planned any more: drop the bytes that only the plan wanted.
- * `begun`: the position counts as read, as its reader's handler has told the
- * plan, and has not come to the cache yet. It would fetch them again.
+ * `begun`: the handler of the position's reader has told the plan that it is
+ * reading, but has not called the cache yet. Then the bytes stay, because it
+ * would fetch them again.
  */
 static void planned_forget(struct cache *c, struct fill *f, bool begun)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plans of an item: when they need it, how fast it comes, and how they end.
- * Runs with the cache's lock held.
+ * The plans of an item: when they need it, how fast it is fetched, and how they
+ * end. Runs with the cache's lock held.
  */
 #include "mount/cache/cache_impl.h"
 

@@ -16,8 +16,8 @@
 #include "common/format/key.h"
 #include "mount/cache/fill_part_impl.h"
 
-/* Between a read and the look that follows, an entry can come and go; not for
- * ever. */
+/* An entry may be published and deleted between a failed read and the look-up
+ * that follows it. Trying again this often is enough. */
 #define READ_TRIES 3
 
 /* 0: the item is in no tier, or hidden. */

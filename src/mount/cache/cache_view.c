@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows the fills and requests of a cache, for `refrain status --debug`. Runs
- * on the thread of a control connection. The lock is held while it goes
- * through all of them once; only the oldest are copied.
+ * on the thread of a control connection. The cache's lock is held while all of
+ * them are looked at once; only the oldest are copied.
  */
 #include "mount/cache/cache_view.h"
 
@@ -157,8 +157,8 @@ static void view_request(
 	copy_path(v->path, f->path);
 }
 
-static void note_asked(struct cache_view *out, const struct list *asked,
-	struct oldest *oldest)
+static void note_asked(
+	struct cache_view *out, const struct list *asked, struct oldest *oldest)
 {
 	LIST_FOREACH(l, asked) {
 		note_request(

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows what the cache is doing: its fills by phase, and the oldest fills and
- * requests in detail. Any thread; for a person who looks for a cause. */
+/*
+ * Shows what the cache is doing: its fills by phase, and the oldest fills and
+ * requests in detail. For a person who looks for a cause. Called by any thread.
+ */
 #ifndef CACHE_VIEW_H
 #define CACHE_VIEW_H
 
@@ -32,8 +34,8 @@ struct request_view {
 	uint64_t off, len, got_bytes;
 	uint64_t age_ns, quiet_ns; /* since its start, since bytes came */
 	bool origin;
-	bool slow; /* it hangs or was given up, and no longer counts against the
-		      depth */
+	/* It hangs or was given up, so it does not count against the depth. */
+	bool slow;
 };
 
 struct cache_view {
@@ -48,8 +50,9 @@ struct cache_view {
 };
 
 /*
- * Holds the cache's lock while it looks at each fill and request once and
- * copies the oldest; `out` is large, so it belongs on the heap.
+ * Fill in the view. Holds the cache's lock while it looks at each fill and
+ * request once and copies the oldest. `out` is large, so allocate it on the
+ * heap.
  */
 void cache_view(struct cache *c, struct cache_view *out);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the depth by trying. A window of answers measures the rate of one
- * level: the number of requests in flight, whoever asked for them. As long as
- * each level brings more, the next is tried, so a distant origin has its depth
- * after some ten times the time of a request. Then the lowest level that is
- * good enough is kept. Lower levels are tried again when requests wait for one
- * another, higher ones when they do not, and both now and then, because origins
- * change. A pure state machine.
+ * Finds the depth by trying. A level is a number of requests in flight,
+ * whatever they are for. A window of answers measures the rate at one level. As
+ * long as each level is faster than the one before, the next one is tried, so
+ * for a distant origin the depth is found after some ten times the duration of
+ * a request. Then the lowest level that is good enough stays. Lower levels are
+ * tried again when requests wait for one another, higher ones when they do not,
+ * and both now and then, because origins change. A pure state machine.
  */
 #include "mount/cache/depth.h"
 
@@ -16,29 +16,24 @@
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_ANSWERS 8u
 
-/*
- * After so many windows at a level its neighbours are tried again: those that
- * promise a gain each time, the others once in LOOK_BOTH times.
- */
+/* After LOOK_AGAIN windows at a level, a neighbouring level that promises a
+ * gain is tried again. Every LOOK_BOTH times, both neighbours are tried. */
 #define LOOK_AGAIN 32u
 #define LOOK_BOTH 8u
 
-/*
- * A level is good enough if it lacks no more than this of the best rate. Of
- * the 5 % that may be lost something is left for what else takes time.
- */
+/* A level is good enough if its rate is at most this far below the best one.
+ * The goal is to lose at most 5 %, and other delays need the rest. */
 #define LACK_MAX 0.03
 
 /*
- * The time of a request, as a multiple of the least, above which requests wait
- * for one another, so that more of them hardly help. At nearly twice the least,
- * half of them may do.
+ * If requests take this many times the shortest duration, they wait for one
+ * another, so that more of them hardly help. If they take nearly twice as long,
+ * half as many may be enough.
  */
 #define WAITING 1.3
 #define WAITING_TWICE 1.9
 
-/* A rate that differs by this factor from the level's rate so far shows that
- * the origin has changed. */
+/* If the rate of a level changes by this factor, the origin has changed. */
 #define CHANGED 2
 
 /* The share of a level's requests that counts as all of them. */
@@ -130,10 +125,11 @@ static double waiting(const struct depth *d)
 }
 
 /*
- * The level of a window that ends now, by the mean number of requests in
- * flight: readers may have more than the present level allows. That is the
- * requests' time by the window's. The number at the moments of answers would be
- * too small: many answers may come in a row, and those who read on after them.
+ * The level of the window that ends now. It depends on the mean number of
+ * requests in flight, because readers may have sent more than the present level
+ * allows. The mean is the sum of the requests' durations, divided by that of
+ * the window. Counting at the moments of answers would give too small a number:
+ * several answers may come before their readers send the next requests.
  */
 static unsigned window_level(const struct depth *d, uint64_t now_ns)
 {
@@ -147,9 +143,10 @@ static unsigned window_level(const struct depth *d, uint64_t now_ns)
 }
 
 /*
- * The next level after a window at `level`: up while that is unknown and each
- * level was better than the one before; then down to the lowest that is good
- * enough, and further while that is unknown and readers keep no more in flight.
+ * The next level after a window at `level`. It goes up while the level above is
+ * unknown and each level was better than the one before. Then it goes down to
+ * the lowest level that is good enough, and further down while the level below
+ * is unknown and readers do not keep more requests in flight.
  */
 static unsigned next_level(struct depth *d, unsigned level)
 {

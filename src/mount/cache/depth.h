@@ -24,8 +24,8 @@ struct depth {
 	unsigned rounds;	   /* since all others were */
 	bool odd;  /* the last window was unlike the level: a pause? */
 	bool held; /* readers keep more in flight than a lower level */
-	/* The window of measurement. It begins when the requests that were in
-	 * flight at the change to this level have been answered. */
+	/* The window of measurement. It begins when all requests that were in
+	 * flight when the level changed have been answered. */
 	unsigned skip;
 	uint64_t begin_ns;
 	uint64_t bytes;
@@ -45,10 +45,10 @@ void depth_begin(struct depth *d, unsigned requests);
 unsigned depth_limit(const struct depth *d);
 
 /*
- * May one more request be sent that no reader waits for? `going` requests are
- * in flight. `ahead` of them fetch ahead, including those that the plan's own
- * readers wait for. If other readers fill the depth, one request ahead is still
- * allowed beside theirs.
+ * May one more request be sent for which no reader waits? `going` requests are
+ * in flight. `ahead` of these fetch ahead, including those for which the plan's
+ * own readers wait. If requests of other readers fill the depth, one request
+ * ahead is still allowed.
  */
 bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 
@@ -67,8 +67,9 @@ struct depth_answer {
 	uint64_t took_ns;
 	uint64_t now_ns;
 	unsigned going; /* requests in flight, this one included */
-	bool more; /* more was waiting to be fetched ahead, so only the origin
-		      limited the rate */
+	/* More was waiting to be fetched ahead, so only the origin limited the
+	 * rate. */
+	bool more;
 };
 void depth_note(struct depth *d, const struct depth_answer *a);
 

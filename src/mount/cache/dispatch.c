@@ -20,10 +20,10 @@
 #define SPILL_AT_ONCE 2
 
 /*
- * Items planned for later than this, or than some multiple of a request's time,
- * are fetched one request at a time: they come early enough, and another reader
- * waits behind one request at most. It is long enough to fetch at full depth
- * everything needed until then.
+ * Planned items that are due later than this, and later than a multiple of a
+ * request's duration, are fetched one request at a time. They still come early
+ * enough, and another reader has to wait for at most one request. The time is
+ * long enough to fetch everything that is due earlier at full depth.
  */
 #define PLANNED_SOON_NS (NS_PER_S / 2)
 #define PLANNED_SOON_LATENCIES 4u
@@ -61,9 +61,9 @@ static uint64_t next_bytes(struct cache *c, const struct fill *f)
 }
 
 /*
- * May another request of the fill go out? Demand may exceed the depth a little.
- * Surplus goes out while fewer requests are in flight than reach the origin's
- * rate, and one at a time as long as there is time.
+ * May another request of the fill be sent? Demand may exceed the depth a
+ * little. Surplus is sent while fewer requests are in flight than reach the
+ * origin's rate. Early items are sent one request at a time.
  */
 static bool may_start(const struct dispatch *d, const struct fill *f)
 {
@@ -115,9 +115,10 @@ static void take_span(struct fetch *x, struct fill *f)
 }
 
 /*
- * Get memory for a waiting fill, and free some early, so that nothing has to be
- * dropped when memory is needed. Returns -EAGAIN if there is none now, and
- * -EINPROGRESS if a part of the fill is kept, which is loaded first.
+ * Get memory for a waiting fill. If little is left after that, this begins to
+ * write parts to tiers, so that nothing has to be dropped when memory is
+ * needed. Returns 0, -EAGAIN if there is no memory now, or -EINPROGRESS if a
+ * tier has a part of the fill, which is loaded first.
  */
 static int dispatch_take_room(struct dispatch *d, struct fill *f)
 {
@@ -131,9 +132,9 @@ static int dispatch_take_room(struct dispatch *d, struct fill *f)
 }
 
 /*
- * The fill of the next item of the file, if the request can go on in it: its
- * first page is wanted, it is not less urgent, nothing of it would be left for
- * another request, and there is memory for it.
+ * The fill of the next item of the file if the request can continue in it: its
+ * first page is wanted, it is not less urgent, all its wanted pages fit in the
+ * request, and there is memory for it.
  */
 static struct fill *neighbour(
 	struct dispatch *d, const struct fetch *x, const struct fill *f)
@@ -169,10 +170,8 @@ static bool reaches_end(const struct fetch *x)
 	return p->first + p->n == p->f->npages;
 }
 
-/*
- * More requests would not go out now, so this one takes neighbours with it, up
- * to the best length.
- */
+/* Extend the request to neighbouring items, up to the best length, because no
+ * further request could be sent now. */
 static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 {
 	while (reaches_end(x) && (f = neighbour(d, x, f))) {
@@ -301,10 +300,8 @@ static bool may_start_now(struct dispatch *d, const struct fill *f)
 	return false;
 }
 
-/*
- * Start what this queue and the depth allow. Fills that have memory go on
- * even while another waits for room: what they finish makes it.
- */
+/* Send the requests of this queue that the depth allows. Fills that have memory
+ * continue even while another waits for memory: finishing them frees some. */
 static void dispatch_queue(struct dispatch *d, struct list *queue)
 {
 	bool progress = true;

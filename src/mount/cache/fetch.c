@@ -64,10 +64,8 @@ static void fetch_forget(struct fetch *x)
 	providers_tell_idle(c);
 }
 
-/*
- * INFLIGHT pages belong to this request: no lock for the copy. True: a page or
- * more is complete.
- */
+/* Copy bytes into the fills. Needs no lock, because INFLIGHT pages belong to
+ * this request. Returns true if at least one page has become complete. */
 static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 {
 	size_t at = x->got, before = at;
@@ -116,7 +114,7 @@ static void fetch_data(
 /* -- Providers: pages come in any order --------------------------------------
  */
 
-/* INFLIGHT pages belong to this request: no lock for the copy. */
+/* Needs no lock for the copy, because INFLIGHT pages belong to this request. */
 static void ask_data(
 	struct provider_read *s, uint64_t off, const void *bytes, size_t len)
 {
@@ -138,8 +136,9 @@ static void ask_data(
 }
 
 /*
- * The provider has ended the request: pages that are still in flight either
- * came with the last bytes, or the next provider is asked for them.
+ * The provider has ended the request. After a success, pages that are still in
+ * flight have come with the last bytes; otherwise the next provider is asked
+ * for them.
  */
 static void ask_end(struct fetch *x, int status, struct after *a)
 {

@@ -36,18 +36,20 @@ struct fetch_span {
  */
 struct fetch {
 	uint32_t magic;
-	struct origin_read r;	/* the request, whichever provider it goes to */
-	struct provider_read s; /* the same for a provider other than the
-				 origin; .urgent is atomic */
-	unsigned level;		/* the provider; origin_level(): the origin */
-	bool late;		/* given up, not on a list any more */
+	struct origin_read r; /* the request, whichever provider it goes to */
+	/* The same for a provider other than the origin; .urgent is atomic. */
+	struct provider_read s;
+	unsigned level; /* the provider; origin_level(): the origin */
+	bool late;	/* given up, not on a list any more */
 	struct cache *c;
-	struct flight_request out; /* .link: in .inflight of the provider, if it
-				      is not of the origin */
-	struct list start;	   /* in an after's list */
+	/* .link is in .inflight of the provider, unless this is a request to
+	 * the origin. */
+	struct flight_request out;
+	struct list start; /* in an after's list */
 	unsigned refs; /* lock: until it is answered; while it is given up */
-	size_t got;    /* bytes; written by the provider's threads, one at a
-		  time */
+	/* Bytes that have come. Written by the provider's threads, one at a
+	 * time. */
+	size_t got;
 	unsigned nspans;
 	struct fetch_span span[];
 };

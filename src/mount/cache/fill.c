@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fill, its pages and its place in the table; its states are drawn in
+ * A fill, its pages and its position in queues; its states are drawn in
  * fill_impl.h. fill_serve.c handles the reads that wait for it, staging_room.c
- * its memory. Everything here runs with the cache's lock held, on whatever
- * thread asks: handlers, origins, publishers.
+ * its memory. Everything here runs with the cache's lock held, on any thread:
+ * handlers, origins, publishers.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -231,10 +231,10 @@ void fill_queue_again(struct cache *c, struct fill *f)
 }
 
 /*
- * Returns the fill before which to queue it, or the queue itself. A reader that
- * reads ahead without a plan, because it came before the plan, waits for this
- * fill now. So the fill is queued before planned ones that have not begun;
- * otherwise the reader would wait for all of them.
+ * Returns the fill before which to queue this one, or the queue itself. A fill
+ * of priority PLANNED without a plan is for a reader that reads ahead and came
+ * before the plan. That reader waits now, so the fill is queued before planned
+ * ones that have not begun; otherwise the reader would wait for all of them.
  */
 static struct list *next_in_queue(struct cache *c, const struct fill *f)
 {
@@ -254,8 +254,9 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 /* -- Pages ----------------------------------------------------------------- */
 
 /*
- * Will all that is fetched of it be of use? It stays somewhere, or this read
- * begins the file, and is likely to go on.
+ * Will everything that is fetched of the fill be used? It will if the item
+ * stays in a tier or at a provider, or if this read begins the file and so is
+ * likely to continue.
  */
 static bool fill_is_useful(
 	const struct cache *c, const struct fill *f, unsigned first)
@@ -265,9 +266,10 @@ static bool fill_is_useful(
 }
 
 /*
- * Ask for pages [first, first + n), or for all of a whole file's. A request of
- * higher priority lifts what is queued. What is of use is asked for in whole
- * units, from their beginning; what is fetched ahead, to the end of a unit.
+ * Want pages [first, first + n) or, if the item is a whole file, all pages. A
+ * higher priority than before moves the fill to another queue. If everything
+ * will be used, whole units are wanted, from their beginning; what is fetched
+ * ahead goes to the end of a unit.
  */
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio)
@@ -355,8 +357,8 @@ bool fill_has(const struct fill *f, size_t off, size_t len)
 
 /*
  * Move the fill to the end of the list of fills that are dropped when memory is
- * needed, unless it cannot be dropped now: a search for memory should not walk
- * past such fills.
+ * needed. A fill that cannot be dropped now is not on a list, so that a search
+ * for memory does not have to pass it.
  */
 void fill_line_up(struct cache *c, struct fill *f)
 {

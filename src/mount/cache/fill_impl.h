@@ -61,25 +61,22 @@
 /* The pages of a fill. A request to the origin is a run of them. */
 #define FILL_PAGE_BYTES STORE_PAGE_BYTES
 
-/*
- * A staged item whose every byte was served is kept this long after its last
- * read, for readers of the same file that are a little behind.
- */
+/* A staged item that was served completely stays this long after its last read,
+ * for readers of the same file that are a little behind. */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
-/* The same time for an item that other readers with plans will still read, as
- * long as its memory is not needed. They may get it from the kernel's page
- * cache. */
+/* An item that other readers with plans will still read stays this long,
+ * unless its memory is needed. They may get it from the kernel's page cache
+ * instead. */
 #define SHARED_GRACE_NS (60 * NS_PER_S)
 
 /* An item is considered as being read for this long after a read. */
 #define READING_NS NS_PER_S
 
 /*
- * A limit for reads of an item that was served to its end and is gone. A
- * shorter read is for single pages that the kernel has dropped, and is no
- * reason to fetch the whole item again. This does not hold at the item's
- * beginning, where the kernel asks for little when a program starts to read in
- * small pieces.
+ * A read of at most this many bytes, of an item that was served to its end and
+ * is gone, is for single pages that the kernel has dropped. It is no reason to
+ * fetch the whole item again. A read at the item's beginning is different: the
+ * kernel asks for little when a program starts to read in small steps.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u
@@ -157,31 +154,33 @@ struct fill {
 	uint8_t *map;	   /* of fill_part.c; while MOVING the job's alone */
 	unsigned cursor;   /* where to look for a wanted page next */
 	unsigned npushing; /* units on their way to providers */
-	int offer_status;  /* of units that a provider may keep instead of tiers
-			    */
+	/* Result of the pushes to a provider that may keep the item instead of
+	 * tiers. */
+	int offer_status;
 	enum fill_claim claim;
 	enum fill_offer offer;
 	enum fill_tally tally;
-	/* The flags below do not depend on the phase: a fetch sets `owing` as
-	 * often as it needs it, and fill_settle() clears it. */
+	/* The flags below do not depend on the phase. A fetch may set `owing`
+	 * repeatedly; fill_settle() clears it. */
 	bool owing; /* providers must be told when nothing more comes */
 	bool whole; /* wants all pages; a read for few bytes clears it once */
-	/* Was served to its end, and held for another plan. It stays so in
-	 * PUBLISHING, if a provider refuses the item later. */
+	/* The item was served to its end, and stays for another plan. The flag
+	 * is also valid while PUBLISHING, after a provider has refused the
+	 * item. */
 	bool turned;
 	unsigned sharers; /* readers with plans that are still to come */
 	uint64_t made_ns; /* set once */
 	uint64_t last_read_ns;
 	uint8_t *memory; /* owned */
-	/* In it, from a page on: in whole pages the kernel copies in half as
-	 * many steps. A page's bytes belong to its request while INFLIGHT, then
-	 * to all. */
+	/* The item's bytes, in `memory` and page-aligned: the kernel copies
+	 * whole pages in half as many steps. The bytes of an INFLIGHT page
+	 * belong to its request; later everybody may read them. */
 	uint8_t *buf;
 	uint8_t page[]; /* enum page_state */
 };
 
-/* The table of fills, with queues of fills that wait for something. Belongs to
- * fill.c; fill_part.c looks at it. */
+/* All fills, and queues of the fills that want something. Belongs to fill.c;
+ * fill_part.c reads it. */
 struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */
@@ -201,10 +200,10 @@ struct cache_staging {
 /* Fills that are being written to tiers, and parts that are being read. Belongs
  * to fill_publish.c, fill_part.c and fill_serve.c. */
 struct cache_moves {
-	unsigned npublishing;	/* parts, too */
-	unsigned nmoving;	/* parts */
-	uint64_t keep_until_ns; /* after this time no write of a part begins; 0:
-				   no limit */
+	unsigned npublishing; /* parts, too */
+	unsigned nmoving;     /* parts */
+	/* No write of a part begins after this time; 0: no limit. */
+	uint64_t keep_until_ns;
 	struct thread_pool *publishers;	  /* set once */
 	struct thread_pool *part_threads; /* set once */
 };
@@ -212,10 +211,10 @@ struct cache_moves {
 /* Counts of reads. Belongs to fill_serve.c and staging_room.c. */
 struct cache_readers {
 	uint64_t parked;
-	uint64_t counted_ns;	      /* starved_us and parked_us cover this */
-	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
-					 gone, each at its key modulo
-					 AGAIN_ITEMS */
+	uint64_t counted_ns; /* starved_us and parked_us cover this */
+	/* Keys of items that were served and are gone, each at its key modulo
+	 * AGAIN_ITEMS. */
+	uint64_t passed[AGAIN_ITEMS];
 };
 
 static inline bool fill_page_is(
@@ -243,8 +242,8 @@ static inline unsigned fill_pages(size_t bytes)
 {
 	return (unsigned)((bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES);
 }
-/* Copy bytes of a request, `at` bytes behind the beginning of a page. Its pages
- * are INFLIGHT, so they are the caller's: no lock. */
+/* Copy bytes of a request to `at` bytes behind the beginning of page `first`.
+ * Needs no lock: the pages are INFLIGHT, so they belong to the caller. */
 void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 	size_t len);
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
@@ -297,8 +296,8 @@ void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
 /* Mark the fill as fetched before anybody has asked for it. */
 void fill_prefetched(struct cache *c, struct fill *f);
 void fill_reserve(struct cache *c, struct fill *f);
-/* Does the fill have room in a tier, or had it until a job took the
- * reservation? */
+/* Does the fill have a reservation in a tier, or did it have one that a job has
+ * taken? */
 bool fill_has_tier(const struct fill *f);
 bool fill_is_idle(const struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);
@@ -314,8 +313,8 @@ void fill_end_plans(struct cache *c, struct fill *f, int status);
 
 /* -- fill.c, for providers; all assert the lock -- */
 
-/* If nothing more of the fill is in flight, tell the providers that wait for
- * that. */
+/* If no page of the fill is in flight any more, tell the providers that wait
+ * for that. */
 void fill_settle(struct cache *c, struct fill *f);
 /* A push of one of its units has ended; see fill_pushing(). */
 void fill_pushed(struct cache *c, struct fill *f);
@@ -333,8 +332,8 @@ static inline void fill_pushing(struct fill *f)
 	f->npushing++;
 }
 
-/* The unit that holds page *first: sets *first to its first page and returns
- * its number of pages. */
+/* Find the unit that contains page *first: sets *first to its first page and
+ * returns its number of pages. */
 static inline unsigned fill_unit_at(
 	const struct fill *f, unsigned unit, unsigned *first)
 {
@@ -403,8 +402,8 @@ enum fetch_prio read_prio(const struct cache_read *r);
  * return 0. */
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);
 void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w);
-/* Pages have arrived. `answered`: the request has delivered all it asks of this
- * fill. */
+/* Note that pages have arrived. `answered`: the request has delivered
+ * everything that it asks of this fill. */
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	bool answered, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
@@ -428,8 +427,8 @@ uint64_t planned_bytes(struct cache *c);
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
 /* The plan has ended. */
 void planned_tell(struct cache *c, struct cache_plan *p, int status);
-/* The functions below take the plans of a fill. The earliest due time; 0
- * without plans. */
+/* The functions below take the plans of a fill. This one returns the earliest
+ * due time; 0 without plans. */
 uint64_t planned_due_ns(struct cache *c, const struct list *plans);
 /* Does one of the plans want the item as fast as possible? */
 bool planned_at_once(struct cache *c, const struct list *plans);
@@ -438,8 +437,8 @@ bool planned_owned(
 /* The origin has delivered some of it. `answered`: a request is complete. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered);
-/* The item is in a tier and unread; its planner will say when it is read from
- * there. */
+/* The item is in a tier and has not been read; its planner will report when it
+ * is read from there. */
 void planned_unread(struct cache *c, struct list *plans);
 /* All `bytes` of the item were served: end the plans whose own reader has
  * started. jobs_run() tells their owners. */

@@ -22,13 +22,13 @@
 /* The maximum number of parts moved at a time, so that a hanging tier holds no
  * more memory. */
 #define MOVES_MAX 16u
-/* A part takes the room of its whole chunk, so a smaller share than this is not
- * worth keeping. */
+/* A part takes the room of its whole chunk in a tier, so a part of less than 1
+ * / PART_SHARE of the chunk is not worth keeping. */
 #define PART_SHARE 4
 /*
- * At the end of a mount nobody waits for memory, and dropped bytes must be
- * fetched again. So smaller shares are kept, too, up to this much of their
- * tier.
+ * At the end of a mount nothing waits for memory, and dropped bytes would have
+ * to be fetched again. So smaller parts are also kept, in up to 1 /
+ * KEEP_ROOM_SHARE of their tier.
  */
 #define KEEP_ROOM_SHARE 2
 /* At the end of a mount no write of a part begins after this time, so that the
@@ -108,8 +108,8 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
-/* Is there no room in a tier for a fill that still has its tables? A fill that
- * is GONE says nothing about its part. */
+/* Does a fill lack room in a tier, although its bitmap of pages is valid? A
+ * fill that is GONE says nothing about its part. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	CACHE_SCOPE(c);
@@ -179,10 +179,8 @@ bool part_load(struct cache *c, struct fill *f)
 	return true;
 }
 
-/*
- * If the fill was requested meanwhile, it continues. Otherwise its memory is
- * freed, even if the part could not be written.
- */
+/* A part was written, or failed to be. If the fill has been requested in the
+ * meantime, it continues. Otherwise its memory is freed in either case. */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -285,8 +283,8 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 		st.capacity_bytes / KEEP_ROOM_SHARE;
 }
 
-/* Parts with a larger share of their chunk first, because there may not be time
- * for all. */
+/* Write the parts that have most of their chunk first, because there may not be
+ * time for all. */
 void part_keep_all(struct cache *c)
 {
 	ASSERT_INSIDE(c);

@@ -10,8 +10,8 @@
 
 /* -- cache_item.c -- */
 
-/* The size of the bitmap in a part of the item, which follows the chunk's
- * bytes; 0: no tier keeps parts of it. */
+/* The size of the bitmap that follows the chunk's bytes in a part of this item;
+ * 0: no tier keeps parts of it. */
 size_t part_map_bytes(const struct cache_item *item);
 
 /* Delete the part of a chunk that is complete or whose version is gone. Without
@@ -21,9 +21,9 @@ void part_discard(
 
 /* -- fill_part.c; all assert the lock -- */
 
-/* Start to read the part that a tier has of this fill, which has memory and no
- * pages yet. Returns true if there is one; nothing must be fetched until it has
- * been read. */
+/* If a tier has a part of this fill, start to read it and return true: then
+ * nothing must be fetched until it has been read. The fill must have memory but
+ * no pages yet. */
 bool part_load(struct cache *c, struct fill *f);
 
 /* Start to write up to n parts, oldest first, to free memory. */

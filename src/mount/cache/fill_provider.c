@@ -4,8 +4,8 @@
  * that the providers before it did not have. Each has its own depth, so that a
  * slow provider does not delay requests to others. Complete units that came
  * from the origin are pushed to the providers that accept them. They are pushed
- * from the fill's memory, so the bytes in flight are bounded by staging, and by
- * the provider's own limit. Runs with the cache's lock on any thread.
+ * from the fill's memory, so staging and the provider's own limit bound the
+ * bytes in flight. Runs with the cache's lock on any thread.
  */
 #include "mount/cache/fill_provider_impl.h"
 
@@ -59,8 +59,7 @@ void providers_tell_idle(struct cache *c)
 		jobs_wake(c);
 }
 
-/* -- What a provider takes ---------------------------------------------------
- */
+/* -- Requests and pushes that a provider takes ----------------------------- */
 
 bool provider_may_ask(struct cache *c, unsigned level, bool surplus)
 {
@@ -202,8 +201,8 @@ void providers_abandon(struct cache *c, struct after *a)
 				CONTAINER_OF(l, struct fetch, out.link), a);
 }
 
-/* The next provider is asked when this one has answered the abandoned request.
- */
+/* Abandon requests that are late. The next provider is asked when this one has
+ * ended the abandoned request. */
 static void give_up_late(
 	struct cache_provider *cs, uint64_t now_ns, struct after *a)
 {

@@ -38,8 +38,8 @@ struct cache_asked {
 	unsigned npushing;
 };
 
-/* Called with the answer for a unit; with 0 if the provider does not keep items
- * instead of the tiers. Lock held. */
+/* Called with the result of a push of one unit; with 0 if the provider does not
+ * keep items instead of the tiers. The lock is held. */
 typedef void provider_offered_fn(
 	struct cache *c, struct fill *f, int status, struct after *a);
 
@@ -65,7 +65,7 @@ void provider_forget(struct cache *c, struct fetch *x);
 void provider_count(struct cache *c, const struct fetch *x, int status);
 /* A reader now waits for the fill's requests to providers: mark them urgent. */
 void providers_hurry(struct cache *c, const struct fill *f);
-/* Pages that have arrived, and the function to call with the answers for their
+/* Pages that have arrived, and the function to call with the results for their
  * units. */
 struct provider_news {
 	unsigned first, n;

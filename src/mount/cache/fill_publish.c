@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publication: threads that write complete items to their tiers, off the
- * readers' path. Until it is in its tier an item is served from memory.
+ * Publishes complete items: separate threads write them to their tiers, so that
+ * readers do not wait. Until it is in its tier, an item is served from memory.
  */
 #include "mount/cache/cache_impl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers those that wait for a fill: readers get its bytes, warmings learn
- * that it is complete, and both learn that it will not come. Runs with the
- * cache's lock held; callbacks run without it, from jobs_run().
+ * Answers the reads and warmings that wait for a fill: reads get its bytes,
+ * warmings learn that it is complete, and both learn if it has failed. Runs
+ * with the cache's lock held; callbacks run without it, from jobs_run().
  */
 #include "mount/cache/cache_impl.h"
 
@@ -31,10 +31,8 @@ static size_t page_share(size_t page, size_t off, size_t end)
 	return (to < end ? to : end) - (from > off ? from : off);
 }
 
-/*
- * A position of a plan has come to the item. From now on it counts as having
- * all of it, whatever the kernel still has or asks for twice.
- */
+/* A position of a plan begins to read the item. From now on it counts as having
+ * read all of it, whatever the kernel has already or asks for twice. */
 void fill_begun(struct cache *c, struct fill *f)
 {
 	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
@@ -44,9 +42,10 @@ void fill_begun(struct cache *c, struct fill *f)
 }
 
 /*
- * Its bytes go to a reader. A page counts as served with its last byte, so it
- * is not known of the first of a read whether it was, unless it begins it. Of
- * a position only the beginning counts.
+ * Note that bytes of the fill go to a reader. A page counts as served when its
+ * last byte is: the first page of the read counts, too, although its beginning
+ * may have been read before. For a position of a plan, only the read of the
+ * first byte counts.
  */
 static void fill_serve(
 	struct cache *c, struct fill *f, const struct cache_read *r)
@@ -115,8 +114,7 @@ enum fetch_prio read_prio(const struct cache_read *r)
 	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
 }
 
-/* Should the fill, which was made for this read, fetch no more than the read
- * wants? */
+/* The fill was made for this read. Should it fetch only what the read wants? */
 static bool read_asks_again(
 	struct cache *c, const struct fill *f, const struct cache_read *r)
 {
@@ -126,10 +124,8 @@ static bool read_asks_again(
 		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 
-/*
- * A planned item that was read, and is fetched again because the kernel has
- * dropped pages before its reader had them.
- */
+/* Note that a planned item is fetched again for its reader, because the kernel
+ * dropped pages before the reader used them. */
 static void note_reread(struct fill *f, const struct cache_read *r)
 {
 	if (!r->again || f->present + f->wanted > 0)
@@ -271,10 +267,11 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 }
 
 /*
- * A provider was offered all units of the item in place of the tiers: 0, it has
- * them; -ENOSPC, it has no room, so a tier may; or it failed.
+ * A provider has answered for all units of an item that it may keep instead of
+ * the tiers. Status 0: it has them. -ENOSPC: it has no room, so a tier may have
+ * the item. Otherwise it failed.
  */
-static void fill_kept(struct cache *c, struct fill *f, struct after *a)
+static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 {
 	int status = f->offer_status;
 
@@ -302,7 +299,7 @@ static void fill_offered(
 	/* Otherwise more follow, a tier has it, or its version ceased. */
 	if (f->offer == OFFER_MADE && f->npushing == 1 &&
 		f->phase == FILL_STAGED)
-		fill_kept(c, f, a);
+		fill_offer_ended(c, f, a);
 }
 
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
@@ -377,8 +374,8 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	fill_settle(c, f);
 }
 
-/* Report errors that readers get, except for the end of the mount and lack of
- * memory. */
+/* Report an error that readers get, unless the mount ends or memory is
+ * short. */
 static void report_failure(struct cache *c, const struct fill *f, int status)
 {
 	struct event e = {.path = f->path, .status = status};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts the requests in flight at an origin, limits their number and their
- * bytes, and sets those that hang aside. It starts no thread; the lock is the
- * caller's.
+ * bytes, and does not count requests that hang. Starts no thread; the caller
+ * does the locking.
  */
 #ifndef CACHE_FLIGHT_H
 #define CACHE_FLIGHT_H
@@ -12,8 +12,8 @@
 #include "common/base/list.h"
 #include "mount/cache/depth.h"
 
-/* A request, embedded in its owner, which sets all members but `alive_ns` and
- * `slow` before flight_add(). */
+/* A request. It is embedded in a struct of its owner, who sets all members but
+ * `alive_ns` and `slow` before flight_add(). */
 struct flight_request {
 	struct list link; /* the owner's while the request is not in flight */
 	uint64_t started_ns;
@@ -45,8 +45,9 @@ struct flight_limits {
 	uint64_t bytes;	 /* that all requests together may ask for */
 };
 
-/* The limit of bytes that is one part in `share` of the memory, or none if
- * that is 0, and one item in any case, or it would never be fetched. */
+/* Compute the limit of bytes in flight: 1 / `share` of the memory, but at
+ * least one item, which would never be fetched otherwise. No limit if
+ * `share` is 0. */
 uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
 	uint64_t file_max_bytes, uint64_t chunk_bytes);
 
@@ -60,15 +61,15 @@ void flight_add(struct flight *fl, struct flight_request *q);
 void flight_delivers(struct flight *fl, struct flight_request *q);
 /* The origin has answered. */
 void flight_remove(struct flight *fl, struct flight_request *q);
-/* Report the answer to the depth. `more`: requests that no reader waits for are
- * still to be sent. */
+/* Report the answer to the depth. `more`: there are still requests to send for
+ * which no reader waits. */
 void flight_note(struct flight *fl, const struct flight_request *q,
 	uint64_t bytes, bool more);
 /* Add n requests like this one, or take them away. */
 void flight_count(struct flight *fl, const struct flight_request *q, int n);
 
-/* May one more request be sent that a reader waits for, or one that no reader
- * waits for? */
+/* May one more request be sent for which a reader waits (demand), or for which
+ * none waits (surplus)? */
 bool flight_takes_demand(const struct flight *fl);
 bool flight_takes_surplus(const struct flight *fl);
 /* Is there memory for requests of this many more bytes? */

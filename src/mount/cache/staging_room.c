@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for fills, within the limit of staging: chooses the fills to drop when
- * memory is needed. Runs with the cache's lock held.
+ * Gets memory for fills, within the limit of staging, and chooses the fills to
+ * drop when memory is needed. Runs with the cache's lock held.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -25,8 +25,8 @@ void fill_tell_passed(struct cache *c, const struct fill *f)
 		cache_config(c)->passed(cache_config(c)->arg, &f->item);
 }
 
-/* The item has been served to its end, and another plan holds it: serve it once
- * more. */
+/* The item has been served to its end, but another plan needs it: count from
+ * the beginning what is served. */
 void fill_turn(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -178,12 +178,12 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 
 /*
  * Get memory for the item, within the limit. Demand displaces idle items,
- * oldest first. Planned items displace idle items that nobody is reading just
- * now; they use at most half of the limit and are never idle themselves. All
- * other fetches may use half of the limit, the planned items included, and
- * displace only items that were served: data fetched ahead for many readers
- * must not be displaced before they come to it. Returns -EAGAIN if there is no
- * memory now, or -ENOMEM.
+ * oldest first. Planned items displace idle items that are not being read at
+ * the moment; they use at most half of the limit, and are never idle
+ * themselves. All other fetches, together with the planned items, may use half
+ * of the limit, and displace only items that were served: data that was fetched
+ * ahead for many readers must stay until they come to it. Returns 0, -EAGAIN if
+ * there is no memory now, or -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
