@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line of a daemon, and changes of options in it. The changes of
- * upgrades are kept in the session, so that a daemon that is started again with
- * the old command line has them, too. One thread.
+ * The command line of a daemon, and changes of its options. Changes by upgrades
+ * are kept in the session, so that they also apply to a daemon that is started
+ * again with the old command line. One thread.
  */
 #ifndef COMMAND_WORDS_H
 #define COMMAND_WORDS_H
@@ -28,22 +28,22 @@ bool command_words_have(
 void command_words_release(struct command_words *w);
 
 /*
- * Change an option that may change while the mount is there: log-level,
- * timeout, or cache with DIR:SIZE, where DIR is as it was typed. -EINVAL: it is
- * another one, or there is no such cache.
+ * Change an option that may change while the mount exists: log-level, timeout,
+ * or cache with DIR:SIZE, where DIR is written as in the command line. Returns
+ * -EINVAL for any other option, or if there is no such cache.
  */
 int command_words_change(
 	struct command_words *w, const char *name, const char *value);
 
 /*
- * A text of changes, NAME=VALUE with a NUL after each. Put one more in place of
- * an earlier one of the same option. -ENOSPC.
+ * Add a change to a text of changes, which are NAME=VALUE with a NUL after
+ * each. It replaces an earlier change of the same option. Returns 0 or -ENOSPC.
  */
 int command_changes_put(char text[COMMAND_CHANGES_MAX], size_t *bytes,
 	const char *name, const char *value);
 
-/* Copy a command line, and apply what upgrades have changed, if it is that of a
- * daemon that follows another one. argv[0] is "mount". -ENOMEM. */
+/* Copy a command line and, if this daemon follows another one, apply what
+ * upgrades have changed. argv[0] is "mount". Returns 0 or -ENOMEM. */
 int command_words_of(struct command_words *w, int argc, char *const *argv);
 
 #endif

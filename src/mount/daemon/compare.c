@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares units that peers gave with the bytes of the origin. Started by the
- * thread of the peers, continued on the threads of the origin.
+ * Compares units that came from peers with the bytes of the origin. Started by
+ * the thread of the peers, continued on the threads of the origin.
  */
 #include "mount/daemon/mount_impl.h"
 

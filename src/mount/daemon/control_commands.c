@@ -101,10 +101,8 @@ static void command_refresh(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
-	/*
-	 * A killed mount may have left entries of versions that no manifest
-	 * lists. Now that everything is known, delete them.
-	 */
+	/* Now that all names are known, delete entries that no manifest lists;
+	 * a killed mount may have left some. */
 	if (all && sum.failed == 0)
 		scan_sweep(m->scan);
 	scan_keep(m->scan);

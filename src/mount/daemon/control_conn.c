@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection: reads lines, checks that they are requests, runs commands and
- * sends answers, all on the connection's own thread. The length of a line is
- * bounded, and so is the time for the rest of a line once it has begun.
+ * Handles a connection: reads lines, checks that they are requests, runs
+ * commands and sends answers, all on the connection's own thread. The length of
+ * a line is limited, and so is the time between its first byte and its end.
  */
 #include "mount/daemon/control_conn_impl.h"
 
@@ -110,10 +110,8 @@ pid_t ctl_peer(const struct ctl_conn *conn)
 
 bool ctl_gone(struct ctl_conn *conn)
 {
-	/*
-	 * POLLHUP is always reported, but not for a peer that only stops
-	 * sending.
-	 */
+	/* No events are requested, because POLLHUP is always reported. It is
+	 * not reported for a peer that has only stopped sending. */
 	struct pollfd fds[2] = {
 		{.fd = conn->fd},
 		{.fd = conn->stop_fd, .events = POLLIN},
@@ -165,10 +163,8 @@ static int conn_take_line(struct ctl_conn *conn, const char *line, size_t len)
 	return rc;
 }
 
-/*
- * Wait for bytes. Returns 1 if there are some or the peer is gone, 0 after the
- * time (-1: no limit), -EPIPE when the server stops.
- */
+/* Wait for bytes. Returns 1 if there are some or the peer is gone, 0 after
+ * timeout_ms (-1: no limit), or -EPIPE when the server stops. */
 static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 {
 	struct pollfd fds[2] = {
@@ -185,8 +181,7 @@ static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 	return n > 0;
 }
 
-/* Read one more piece of a line that began at begun_ns (0: no line has begun).
- */
+/* Read more of a line that began at begun_ns (0: no line has begun). */
 static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 {
 	int timeout_ms = -1, rc;

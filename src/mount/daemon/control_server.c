@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control server: its acceptor thread owns the listening socket, starts
- * a thread for each connection and joins those that ended. Lock: `lock`
- * guards the two lists; it is a leaf, nothing is called with it held.
+ * The control server. Its acceptor thread owns the listening socket, starts a
+ * thread for each connection, and joins those that have ended. `lock` guards
+ * the two lists of connections; no other lock is taken while it is held.
  */
 #include "mount/daemon/control_server.h"
 
@@ -50,8 +50,8 @@ static void *conn_thread(void *arg)
 
 	free(arg);
 	conn_serve(start.conn);
-	/* Close now: the peer should not wait until the next one is accepted.
-	 */
+	/* Shut down now, so that the peer does not have to wait until this
+	 * thread is joined. */
 	(void)shutdown(start.conn->fd, SHUT_RDWR);
 	LOCK_SCOPE(&start.server->lock);
 	list_del(&start.conn->link);
@@ -86,8 +86,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	if (!start)
 		return -ENOMEM;
 	*start = (struct conn_start){s, conn};
-	/* The lock is held before the thread can move itself to the other list.
-	 */
+	/* Take the lock before the thread exists: it will move itself to the
+	 * other list. */
 	LOCK_SCOPE(&s->lock);
 	rc = pthread_create(&conn->thread, NULL, conn_thread, start);
 	if (rc != 0) {
@@ -234,8 +234,8 @@ void ctl_server_stop(struct ctl_server *s)
 	(void)pthread_join(s->acceptor, NULL);
 	place_close(&s->place);
 	while ((conn = any_serving(s))) {
-		/* The thread moves itself to `ended`; server_reap() would join
-		 * it twice. */
+		/* The thread moves itself to `ended`; remove it from there, or
+		 * server_reap() would join it again. */
 		(void)pthread_join(conn->thread, NULL);
 		pthread_mutex_lock(&s->lock);
 		list_del(&conn->link);

@@ -2,8 +2,8 @@
 /*
  * The daemon's end of the control socket. One thread accepts; each connection
  * has a thread that reads requests and runs commands. Only the daemon's user,
- * root and, if given, members of the group get access. The modes of socket and
- * directory and the credentials of the peer enforce that.
+ * root and, if given, members of the group get access. This is enforced by the
+ * modes of the socket and its directory, and by the peer's credentials.
  */
 #ifndef DAEMON_CONTROL_SERVER_H
 #define DAEMON_CONTROL_SERVER_H
@@ -31,10 +31,11 @@ struct ctl_command {
 };
 
 /*
- * Create the socket and start serving. `commands` ends with name NULL, and
- * outlives the server. `group` may be NULL. `patience_ms` limits the time for
- * the rest of a line after its first byte, and for a peer that does not read an
- * answer. On failure returns -errno and leaves nothing behind.
+ * Create the socket and start serving. `commands` ends with an element whose
+ * name is NULL, and must outlive the server. `group` may be NULL. `patience_ms`
+ * limits the time from the first byte of a line to its end, and how long to
+ * wait for a peer that does not read an answer. On failure returns -errno and
+ * leaves nothing behind.
  */
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	const char *group, const struct ctl_command *commands,
@@ -43,16 +44,12 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 /* The absolute path of the socket; valid until ctl_server_stop(). */
 const char *ctl_server_path(const struct ctl_server *server);
 
-/*
- * Remove the socket, wake all connections (ctl_gone() turns true), wait for
- * their commands to return, close. NULL is allowed.
- */
+/* Remove the socket, wake all connections (ctl_gone() becomes true), wait for
+ * their commands to return, and close them. NULL is allowed. */
 void ctl_server_stop(struct ctl_server *server);
 
-/*
- * Send one line; takes ownership of it. One thread at a time. -EPIPE when
- * the peer is gone, -ENOMEM also if the line is NULL.
- */
+/* Send one line, and take ownership of it. One thread at a time. Returns 0,
+ * -EPIPE if the peer is gone, or -ENOMEM, also if the line is NULL. */
 int ctl_send(struct ctl_conn *conn, json_t *line);
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon: builds the parts from the bottom up, serves, takes them down
- * from the top. The main thread does both; daemon_process.c has another one.
+ * The daemon: builds the parts from the bottom up, serves, and takes them down
+ * from the top. The main thread does all this; the signal thread is in
+ * daemon_process.c.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -104,8 +105,7 @@ static void attr_changed(void *arg, node_id id)
 		fs_forget_attr(m->fs, id);
 }
 
-/* Mark that, until the next call, a signal need not wait for the main thread.
- */
+/* While this is set, a signal need not wait for the main thread. */
 static void set_asking(struct mount *m, bool asking)
 {
 	pthread_mutex_lock(&m->life.lock);
@@ -121,8 +121,8 @@ static int build_store(struct mount *m, struct error *err)
 	struct store_config config = {
 		.dataset = stack_dataset(m->stack),
 		.ntiers = m->options.ntiers,
-		/* An analysis reads what it cached a minute ago, and should
-		 * read it at the speed of memory. */
+		/* Not verified in an analysis, which reads what it cached a
+		 * minute ago, and should read it at the speed of memory. */
 		.verify = m->options.verify && !m->options.hooks,
 		.group = m->options.group,
 		.write_out = memory_limit() < CGROUP_NO_LIMIT,
@@ -425,9 +425,9 @@ static int build(struct mount *m, struct error *err)
 /* -- Serving ------------------------------------------------------------- */
 
 /*
- * End everything that handlers wait for, and everything that waits for the
- * kernel. Handlers still run, because an unanswered look-up would hold a lock
- * in the kernel that a notification needs.
+ * End everything for which handlers wait, and everything that waits for the
+ * kernel. Handlers must still run, because an unanswered look-up would keep a
+ * lock in the kernel that a notification needs.
  */
 void mount_quiesce(struct mount *m)
 {

@@ -21,8 +21,8 @@
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 
-/* Exit status of a program that could take over: no other program ends so by
- * chance. */
+/* The exit status by which a program says that it can take over. No other
+ * program ends with it by chance. */
 #define MOUNT_CAN_TAKE_OVER 43
 
 struct mount_hooks;
@@ -38,22 +38,23 @@ struct mount_options {
 	bool check;	    /* only find out whether it could take over */
 	char *const *words; /* the command line, for the next program */
 	size_t nwords;
-	uint64_t limit_bytes;	/* largest file that is one item */
-	uint64_t chunk_bytes;	/* item size of larger files; 0: the origin's
-				   default */
-	uint64_t staging_bytes; /* bound of the staging buffer; 0: what fits the
-				   memory, at most MOUNT_STAGING_BYTES */
-	uint64_t pages_bytes;	/* limit for pages of passed-through items; 0:
-				   none */
-	/* nhosts == 0: none. Counters and events are the daemon's; a dataset of
-	 * NULL is the source as the tiers record it. */
+	uint64_t limit_bytes; /* largest file that is one item */
+	/* Item size of larger files; 0: the origin's default. */
+	uint64_t chunk_bytes;
+	/* Limit of the staging buffer; 0: what fits in memory, at most
+	 * MOUNT_STAGING_BYTES. */
+	uint64_t staging_bytes;
+	/* Limit for pages of items that passed through; 0: none. */
+	uint64_t pages_bytes;
+	/* No peers if nhosts is 0. The daemon sets counters and events. If
+	 * dataset is NULL, it is the source as the tiers record it. */
 	struct peers_config peers;
 	unsigned revalidate_s; /* 0: only on refresh */
 	bool verify;	       /* hash the blocks of every read */
 	bool allow_other;
 	const struct mount_hooks *hooks; /* of an analysis; NULL: none */
-	const char *group; /* group that may use the socket and read the tiers;
-			      or NULL */
+	/* Group that may use the socket and read the tiers, or NULL. */
+	const char *group;
 	enum event_level log_level;
 	const char *log_file; /* NULL: standard error, or syslog */
 	bool log_json;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a mount and the control group that it has to fit in: the kernel
- * kills a daemon whose group is full. Any thread.
+ * Fits the memory of a mount into its control group, because the kernel kills a
+ * daemon whose group is full. Any thread.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -11,8 +11,8 @@
 #include "common/base/names_memory.h"
 #include "common/base/size.h"
 
-/* The daemon without any data, and the kernel's pages that it cannot do
- * without. Measured: 14 MiB, see doc/operations.md. */
+/* Memory for the daemon without any data, and for kernel pages that it always
+ * needs. 14 MiB were measured; see doc/operations.md. */
 #define BASE_BYTES ((uint64_t)24 << 20)
 /* What an entry of a tier in memory takes besides its bytes: the kernel's inode
  * and name. */
@@ -52,10 +52,8 @@ static uint64_t tiers_in_memory(struct store *store, uint64_t *entries)
 	return bytes;
 }
 
-/*
- * Half of what is left, as staging is not all: gathered reads and requests in
- * flight take a quarter of it each.
- */
+/* Half of the memory that is left, because gathered reads and requests in
+ * flight need a quarter of staging each, in addition. */
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes)
 {
 	uint64_t limit = memory_limit(), entries;

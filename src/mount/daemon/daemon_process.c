@@ -2,9 +2,9 @@
 /*
  * The process of a mount. It goes into the background before it has threads.
  * The parent reads from a pipe, either one byte when the mount is ready, or a
- * line with the reason why it failed. systemd gets a datagram. A thread of its
- * own waits for signals, so that no handler ever runs in the middle of
- * anything.
+ * line with the reason for a failure. systemd gets a datagram. A separate
+ * thread waits for signals, so that no signal handler ever interrupts other
+ * code.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -87,8 +87,8 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 		*parent = true;
 		rc = wait_for_child(fd[0], err);
 		(void)close(fd[0]);
-		/* Clean up before reporting a failure, so that nothing is left.
-		 */
+		/* Wait until the child has cleaned up before the failure is
+		 * reported. */
 		if (rc < 0)
 			(void)waitpid(pid, NULL, 0);
 		return rc;
@@ -140,8 +140,8 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 
 /*
  * A hanging origin must not keep the daemon alive. Memory that its answers
- * would need cannot be freed, but the exit of the process frees it. Everything
- * that outlives the process has ended by now.
+ * would write to cannot be freed, but the exit of the process frees it.
+ * Everything that outlives the process has been completed by now.
  */
 void process_leave_at_once(struct mount *m, const struct error *why)
 {
@@ -271,9 +271,9 @@ static void raise_fd_limit(void)
 void process_prepare(void)
 {
 	/*
-	 * Memory of small items is reused, because mapping new memory costs a
-	 * fault for each page; memory of larger items is returned to the system
-	 * when it is freed.
+	 * Let malloc() reuse the memory of small items, because new mappings
+	 * cost a fault for each page. Memory of larger items is returned to the
+	 * system when it is freed.
 	 */
 	bool scarce = memory_limit() < MEMORY_AMPLE_BYTES;
 

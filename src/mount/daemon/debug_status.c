@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The object of `refrain status --debug`: what the mount is doing now. Runs on
- * a control connection. Each part is looked at under its own lock, and not for
- * longer than it takes to count it and to copy the oldest.
+ * a control connection. The lock of a part is held only to count its objects
+ * and to copy the oldest.
  */
 #include "mount/daemon/mount_impl.h"
 

@@ -3,11 +3,12 @@
  * Epochs of a mount; see epochs.h. Entered by readers, for each miss, and by
  * status commands.
  *
- * How much faster a larger cache would be is a range. At worst an epoch takes
- * as long as it does now, because the trainer's own speed is unknown while it
- * waits for input. At best the time in which a READ waited shrinks in
- * proportion to the misses, and all other time stays the same: fewer requests
- * overlap less, and a source that is the limit takes as long for each byte.
+ * What a larger cache would gain is given as a range. At worst an epoch takes
+ * as long as now, because the trainer's own speed is unknown while it waits for
+ * input. At best the time in which a READ waited shrinks in proportion to the
+ * misses, and all other time stays the same. It cannot shrink more: fewer
+ * requests overlap less, and a source that is the limit takes as long for each
+ * byte as before.
  */
 #include "mount/daemon/epochs.h"
 
@@ -20,20 +21,20 @@
 
 #define SLOTS (2 * EPOCHS_ITEMS)
 
-/* The number of items that must miss a second time before the next epoch counts
- * as begun, because a few are read again in any epoch. */
+/* The next epoch counts as begun when this many items have missed a second
+ * time, because a few are read again in any epoch. */
 #define AGAIN_LEAST 4
 #define AGAIN_SHARE 128
 
-/* An epoch counts as complete with this share of its expected misses, and its
- * items as read completely with this share of their bytes. */
+/* An epoch counts as complete if it had this fraction of its expected misses,
+ * and its items as read completely if this fraction of their bytes was read. */
 #define WHOLE 0.95
 #define READ_WHOLE 0.9
 /* Reads that have begun are not short of bytes yet. */
 #define JUDGED_ITEMS 256
 
-/* No misses for so long, and for this share of the epoch's time: readers are
- * idle, or the kernel answers them. */
+/* If there were no misses for QUIET_NS and for 1 / QUIET_SHARE of the epoch's
+ * time, readers are idle, or the kernel answers them. */
 #define QUIET_NS NS_PER_S
 #define QUIET_SHARE 10
 
@@ -41,12 +42,12 @@
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
-/* If plans hold more than this share of the bytes that miss, too much of an
- * epoch is fetched in the one before. */
+/* If plans hold more than this fraction of the bytes that miss, too much of an
+ * epoch is fetched during the epoch before. */
 #define AHEAD 0.05
 
-/* If more than this share of the expected hits is not seen, the kernel answers
- * them. */
+/* If more than this fraction of the expected hits is not seen, the kernel
+ * answers them. */
 #define LACK 0.1
 
 /* The cache is full when an epoch admits no more than this share of it. */
@@ -78,8 +79,8 @@ struct epochs {
 	bool ahead;	/* much of this epoch was fetched before it began */
 	struct epochs_look begun;
 	double absent; /* bytes that should miss in this epoch; 0: unknown */
-	/* Kept items that missed in this epoch, and in the next one, which may
-	 * have begun. */
+	/* Sampled items that missed in this epoch, and in the next one, which
+	 * may have begun. */
 	double seen, again;
 	unsigned nseen, nagain;
 	uint64_t again_origin_bytes; /* delivered before the first of these */
@@ -94,9 +95,9 @@ struct epochs *epochs_new(const struct epochs_config *config)
 
 	if (!e)
 		return NULL;
-	/* The first use of a page must not be a look for a slot: its first
-	 * write would then interrupt all processors, once a page in the middle
-	 * of the first epoch. */
+	/* Write to all pages now. If a page were first read, by a look-up, its
+	 * first write would interrupt all processors, which would happen for
+	 * each page during the first epoch. */
 	for (unsigned i = 0; i < SLOTS; i++)
 		e->item[i].key = UINT64_MAX;
 	e->config = *config;
@@ -248,8 +249,8 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
 			return; /* what is resident misses, too */
-		/* Bytes that were fetched before the first reader came belong
-		 * to this epoch, too. */
+		/* Bytes that were fetched before the first reader came count
+		 * for this epoch, too. */
 		e->begun.origin_bytes = 0;
 		e->epoch = 1;
 	}

@@ -9,10 +9,10 @@
  * misses a second time begins the next epoch. Hits are not used: the kernel
  * answers many of them, and loaders that open entries themselves answer others.
  *
- * The kernel may answer misses, too. An epoch that misses fewer items than were
- * absent shows that, but only when it is over. So nothing is reported during
- * the second epoch unless the kernel's pages are bounded (--pages), nor after
- * an epoch with too few misses.
+ * The kernel may answer misses, too. That shows when an epoch misses fewer
+ * items than were absent, but only when it is over. So nothing is reported
+ * during the second epoch unless the kernel's pages are bounded (--pages), nor
+ * after an epoch with too few misses.
  *
  * A sample of at most EPOCHS_ITEMS items is kept. Any thread may call. The
  * caller passes in the time, so that tests need no clock.
@@ -79,8 +79,8 @@ struct epochs_news {
 	int expected_pct; /* hits: what was resident when it began */
 	int hits_pct;	  /* those that the mount has seen */
 	int waited_pct;	  /* time in which a READ waited for the source */
-	/* Epochs with the present cache; with half as many misses; with none.
-	 * All 0: not known. */
+	/* The time of an epoch with the present cache; the gains with half as
+	 * many misses, and with none. All 0: not known. */
 	uint64_t epoch_ms;
 	struct epochs_gain larger, whole;
 };
@@ -89,9 +89,9 @@ struct epochs_news {
 bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	struct epochs_news *out);
 
-/* Bytes that the source delivered in this epoch. Needs less than the news: it
- * is known although the kernel answers some reads. Returns false while nobody
- * misses, or if items are fetched ahead over the end of an epoch. */
+/* Get the bytes that the source delivered in this epoch. Unlike the news, this
+ * is known even if the kernel answers some reads. Returns false while there are
+ * no misses, or if items are fetched ahead over the end of an epoch. */
 bool epochs_delivered(
 	struct epochs *e, const struct epochs_look *now, uint64_t *bytes);
 

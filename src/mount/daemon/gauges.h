@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gauges of a status as data: for Prometheus and the manual page.
+ * Tables of the gauges in a status, for Prometheus and the manual page.
  */
 #ifndef DAEMON_GAUGES_H
 #define DAEMON_GAUGES_H
@@ -10,8 +10,8 @@ struct gauge {
 	const char *unit, *help;
 };
 
-/* The gauges of the mount, of each tier and of each peer. All end with name
- * NULL. */
+/* The gauges of the mount, of each tier and of each peer. Each table ends with
+ * an element whose name is NULL. */
 extern const struct gauge gauge_table[], tier_gauge_table[], peer_gauge_table[];
 
 #endif

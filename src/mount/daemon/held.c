@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The descriptors that outlive the daemon. Whoever started it, systemd or
- * refrain-hold, keeps them if it is asked to by sd_notify(3), and passes them
- * to the next daemon by the protocol of sd_listen_fds(3). A program that the
- * daemon replaces itself with gets them as they are.
+ * The descriptors that outlive the daemon. The process that started it, systemd
+ * or refrain-hold, keeps them when asked by sd_notify(3), and passes them to
+ * the next daemon by the protocol of sd_listen_fds(3). A program with which the
+ * daemon replaces itself inherits them.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -121,8 +121,8 @@ static void take_inherited(struct session_fds *fds)
 	(void)fcntl(fds->requests, F_SETFD, FD_CLOEXEC);
 }
 
-/* Does whoever started us keep what it is given? systemd before 254 does not
- * set FDSTORE; the unit does. */
+/* Does the process that started this one keep descriptors? systemd before 254
+ * does not set FDSTORE, but our unit does. */
 static bool somebody_keeps(void)
 {
 	return getenv("NOTIFY_SOCKET") &&
@@ -183,9 +183,8 @@ void held_drop(const struct mount *m)
 	}
 }
 
-/*
- * The connection ends with its last descriptor. A new mount comes in its place.
- */
+/* End the mount that was passed on, by closing the last descriptor of its
+ * connection. A new mount replaces it. */
 void held_refuse(struct mount *m, const char *why)
 {
 	struct error ignored;

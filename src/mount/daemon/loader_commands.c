@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands for loaders that open entries in the tiers themselves: they ask for
- * the names of entries, and report what they have read, because the mount
- * cannot see that. Also handles requests with very many names. Runs on the
- * connection's thread.
+ * Commands for loaders that open entries in the tiers themselves. Such a loader
+ * asks for the names of entries, and reports what it has read, because the
+ * mount cannot see that. Also handles requests with very many names. Runs on
+ * the connection's thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -118,7 +118,7 @@ bool loader_refused(const struct loaders *of, struct ctl_conn *conn)
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	/* A loader need not wait for the source to be listed. It reads unknown
+	/* Do not wait until the source has been listed: a loader reads unknown
 	 * files through the mount. */
 	struct request_names names = {.of = arg, .listed = true};
 

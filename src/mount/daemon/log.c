@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log's queue, its thread and the places that lines go to. report() is
- * entered by any thread with any lock held; log.lock is the innermost of all.
- * Files are written by the thread alone, without the lock.
+ * The log's queue, its thread, and the destinations of lines. report() may be
+ * called by any thread with any lock held, so log.lock is the innermost of all
+ * locks. Only the log's thread writes to files, without the lock.
  */
 #include "mount/daemon/log.h"
 
@@ -42,8 +42,9 @@ struct log {
 	bool started;
 
 	int fd; /* of the file, or -1; the thread's once it is started */
-	/* A duplicate of standard error, as the process replaces its own while
-	 * it mounts and unmounts; or -1. The caller's: see log_detach(). */
+	/* A duplicate of standard error, because the process replaces its own
+	 * while it mounts and unmounts; or -1. It is that of the caller of
+	 * mount; see log_detach(). */
 	int err_fd;
 
 	pthread_mutex_t lock; /* innermost; guards all below */

@@ -2,8 +2,8 @@
 /*
  * The daemon's log. It takes events from any thread, limits the rate of each
  * cause, and writes lines on its own thread, so that a full disk or a hung
- * journal delays nobody. It remembers the last event of each cause, whatever
- * its level.
+ * journal does not delay others. It remembers the last event of each cause,
+ * whatever its level.
  *
  * Lines go to --log-file. Without it they go to standard error while that is
  * open (or to the journal if that is connected to it), and in the background to
@@ -34,14 +34,12 @@ int log_new(
 /* Start the thread that writes; there is none before. */
 int log_start(struct log *log, struct error *err);
 
-/* The sink that parts report to; valid until log_free(), also before
+/* The sink to which parts report; valid until log_free(), also before
  * log_start(). */
 const struct event_sink *log_sink(struct log *log);
 
-/*
- * Call this before standard error is closed: writes everything reported so far
- * to it, and closes the log's duplicate of it. Later lines go to syslog.
- */
+/* Call this before standard error is closed. It writes everything reported so
+ * far to it, and closes the log's duplicate. Later lines go to syslog. */
 void log_detach(struct log *log);
 
 /* The last event of a cause; strings are lent for the call. */
@@ -55,8 +53,8 @@ struct log_last {
 	uint64_t events;  /* of this cause so far */
 };
 
-/* Call fn for each cause so far, in no order. It must not call the log. Causes
- * that have not occurred for hours may be missing. */
+/* Call fn for each cause so far, in no particular order. fn must not call the
+ * log. Causes that have not occurred for hours may be missing. */
 typedef void log_each_fn(void *arg, const struct log_last *last);
 void log_each(struct log *log, log_each_fn *fn, void *arg);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The causes of events: events of one kind with one error, HTTP status, tier
- * or peer are of one cause. Each cause has its own limits, so that a new cause
- * is written at once even if the log is full of an older one. The lock is the
- * caller's.
+ * The causes of events: events of the same kind with the same error, HTTP
+ * status, tier or peer have the same cause. Each cause has its own limits, so
+ * that a new cause is written at once even if the log is full of an older one.
+ * The caller does the locking.
  */
 #ifndef DAEMON_LOG_CAUSE_IMPL_H
 #define DAEMON_LOG_CAUSE_IMPL_H

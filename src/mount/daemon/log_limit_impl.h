@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits how often events of one cause are written: LOG_BURST lines at once,
- * then one every LOG_REFILL_NS. A day of the same fault is 44 lines of each
- * kind, and a day of every fault at once is less than 1 MB. Changes of state
- * have a limit of their own, which refills every LOG_TURN_REFILL_NS: the last
- * change is in the log after that time at the latest, however often the state
- * changes.
+ * then one every LOG_REFILL_NS. A fault that lasts a day gives 44 lines of each
+ * kind, and all faults at once less than 1 MB a day. Changes of state have a
+ * separate limit, which refills every LOG_TURN_REFILL_NS: the last change is in
+ * the log after that time at the latest, however often the state changes.
  */
 #ifndef DAEMON_LOG_LIMIT_IMPL_H
 #define DAEMON_LOG_LIMIT_IMPL_H
@@ -26,10 +25,8 @@ struct log_limit {
 	uint64_t since_ns;   /* the first of these, by the wall clock */
 };
 
-/*
- * May an event at `now_ns` be written? If not, it is counted, and the next line
- * is the summary of all suppressed ones.
- */
+/* May an event at `now_ns` be written? If not, it is counted as suppressed, and
+ * the next line is a summary of all suppressed events. */
 static inline bool log_limit_take(struct log_limit *l, uint64_t refill_ns,
 	uint64_t now_ns, uint64_t wall_ns)
 {

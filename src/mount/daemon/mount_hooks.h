@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks of a mount that is analysed. The mount does not know the analysis,
- * which is above it, and calls it through these functions.
+ * Hooks of a mount that is analysed. The mount calls the analysis only through
+ * these functions, because the analysis is on a floor above it.
  */
 #ifndef DAEMON_MOUNT_HOOKS_H
 #define DAEMON_MOUNT_HOOKS_H
@@ -21,7 +21,7 @@ struct mount_parts {
 	struct counters *counters;
 	struct store *store;
 	struct manifest *manifest;
-	/* The cache and the pages are NULL in begin(), and set before a reader
+	/* The cache and the pages. NULL in begin(); set before a reader
 	 * comes. */
 	struct cache *cache;
 	struct pages *pages;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The graph of a mount, and the functions that the daemon's files share. The
- * comment before each group of functions names its file. */
+/*
+ * The parts of a mount, and the functions that the daemon's files share. The
+ * comment before each group of functions names its file.
+ */
 #ifndef DAEMON_MOUNT_IMPL_H
 #define DAEMON_MOUNT_IMPL_H
 
@@ -36,13 +38,15 @@ enum scan_state {
 
 /* The state of a mount's life. The lock guards all members below it. */
 struct mount_life {
-	pthread_t signal_thread; /* this and the next belong to daemon_process.c
-				  */
+	/* This and the next belong to daemon_process.c. */
+	pthread_t signal_thread;
 	bool signal_started;
-	bool quiesced; /* set by the signal thread or, when it is gone, the main
-			  thread */
-	bool quiet;    /* likewise; no request is in flight at the origin any
-			  more */
+	/* Set by the signal thread or, when that has ended, by the main
+	 * thread. */
+	bool quiesced;
+	/* No request is in flight at the origin any more. Set by the same
+	 * threads. */
+	bool quiet;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool asking;  /* the start waits for the origin */
@@ -92,10 +96,8 @@ struct mount_epochs {
 
 #define COMMANDS_MAX 20
 
-/*
- * One mount: its parts. Other files are given only the parts that they use. All
- * members but `life` are set once, while the mount is built.
- */
+/* The parts of one mount. Other files get only the parts that they use. All
+ * members but `life` are set once, while the mount is built. */
 struct mount {
 	uint32_t magic;
 	struct mount_options options; /* strings owned by the caller */
@@ -142,10 +144,8 @@ struct mount {
 /* mount_paths.c: resolve the paths in the options. */
 int mount_resolve(struct mount *m, struct error *err);
 
-/*
- * daemon.c. Accept no new work, and end everything that a handler or the kernel
- * waits for.
- */
+/* Daemon.c: mount_set_stopping() refuses new work from now on; mount_quiesce()
+ * ends everything for which a handler or the kernel waits. */
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
 
@@ -153,9 +153,10 @@ void mount_quiesce(struct mount *m);
 void notify_holder(const char *state, int fd);
 
 /*
- * held.c: take the descriptors that this process was given; have those of a new
- * mount kept; have none kept any more; end the mount that was given, so that a
- * new one takes its place.
+ * held.c: held_take() takes the descriptors that were passed to this process,
+ * held_store() has the holder keep those of a new mount, held_drop() has it
+ * keep none any more, and held_refuse() ends the mount that was passed on, so
+ * that a new one replaces it.
  */
 void held_take(struct mount *m);
 void held_store(struct mount *m);
@@ -165,14 +166,13 @@ void held_refuse(struct mount *m, const char *why);
 bool held_again(void);
 /* The session that is passed to a daemon that follows another one; -1. */
 int held_session(void);
-/* The socket whose end tells a holder that this daemon has joined of its own;
- * -1: it has joined none. */
+/* The socket of a holder that this daemon has joined by itself; when it closes,
+ * the holder sees the end of the daemon. -1: it has joined none. */
 int held_link(void);
 /* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
-/* Whether a holder keeps the mount and will start the next daemon. This daemon
- * may then leave at once, and the next one learns that. Call while all parts
- * are there. */
+/* May this daemon exit at once? It may if all descriptors are kept by a holder
+ * that starts the next daemon; then the session notes that. */
 bool held_leave(struct mount *m);
 
 /* log_events.c: the log, and events of the mount itself. */
@@ -183,8 +183,8 @@ void events_stopped(struct mount *m, uint64_t before);
 void events_ended(struct mount *m, const struct error *why); /* or NULL */
 
 /*
- * mount_limits.c: reasons why the mount is slower, smaller or less safe than it
- * could be. fn gets each sentence, valid during the call.
+ * mount_limits.c: report reasons why the mount is slower, smaller or less safe
+ * than it could be. fn gets each as a sentence that is valid during the call.
  */
 typedef void limit_fn(void *arg, const char *sentence);
 void limits_of_tiers(struct store *store, limit_fn *fn, void *arg);
@@ -195,10 +195,11 @@ void limits_of_source(
 void limit_report(void *arg, const char *sentence);
 
 /*
- * daemon_memory.c: the limit of this process' memory, CGROUP_NO_LIMIT if there
- * is none. The default of --staging for a mount whose largest item has this
- * many bytes. Limits that go with staging: for reads over several items, and
- * for requests in flight (0: none).
+ * daemon_memory.c: memory_limit() is the limit of this process's memory, or
+ * CGROUP_NO_LIMIT. memory_default_staging() is the default of --staging for a
+ * mount whose largest item has item_bytes. Two limits depend on staging:
+ * memory_gather_bytes() for reads over several items, and
+ * memory_inflight_bytes() for requests in flight (0: none).
  */
 uint64_t memory_limit(void);
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
@@ -208,29 +209,28 @@ uint64_t memory_inflight_bytes(uint64_t staging_bytes);
 bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t files, limit_fn *fn, void *arg);
 
-/*
- * daemon_process.c. Fork unless the mount stays in the foreground. The parent
- * waits until the child reports whether the start succeeded.
- */
+/* daemon_process.c: fork unless the mount stays in the foreground. The parent
+ * waits until the child reports whether the start succeeded. */
 int process_fork(struct mount *m, struct error *err, bool *parent);
 void process_ready(struct mount *m);
 void process_failed(struct mount *m, int rc, const struct error *err);
 /* Limits and signals of the process, before any thread is made. */
 void process_prepare(void);
-/* Start a thread that receives the signals; the first terminating one stops the
- * mount. */
+/* Start a thread that receives all signals; the first terminating signal stops
+ * the mount. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
-/* Exit with parts that cannot be freed. `why` is the reason if the mount has
- * failed, or NULL. */
+/* Exit although some parts cannot be freed. `why` is the reason if the mount
+ * has failed, or NULL. */
 void process_leave_at_once(struct mount *m, const struct error *why);
 /* Remove the tiers that this mount has made. */
 void process_leave_no_tier(struct mount *m);
 
 /*
- * source_scan.c: the background scan, and uses of a complete manifest. Load the
- * manifest that a tier keeps, or create an empty one for the source. Or
- * recover that of the daemon before: -EBADMSG.
+ * source_scan.c: the background scan, and uses of a complete manifest.
+ * saved_load() loads the manifest that a tier keeps, or creates an empty one
+ * for the source. saved_recover() recovers that of the previous daemon, or
+ * returns -EBADMSG.
  */
 int saved_load(const struct saved_manifest *k, const char *source,
 	struct manifest **out, struct error *err);
@@ -250,8 +250,8 @@ struct scan_config {
 	uint64_t staging_bytes;
 	bool memory_short; /* that has been reported */
 };
-/* stack_probe() with the names of a manifest that outlives the stack's origins.
- * Before the scan. */
+/* Call stack_probe() with the names of a manifest, which must outlive the
+ * stack's origins. Do this before the scan. */
 int scan_probe(
 	struct stack *stack, struct manifest *manifest, struct error *err);
 int scan_new(struct scan **out, const struct scan_config *config);
@@ -267,9 +267,10 @@ enum scan_state scan_state(const struct scan *s);
 void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
 /*
- * Delete entries that belong to no item of the manifest, as garbage of old
- * versions, and count them as invalidated. If a file is huge, entries of the
- * size of its chunks stay. Call it only when the manifest is known to be right.
+ * Delete entries that belong to no item of the manifest, because they are of
+ * old versions, and count them as invalidated. If a file is huge, entries of
+ * the size of its chunks stay. Call this only when the manifest is known to be
+ * right.
  */
 void scan_sweep(struct scan *s);
 
@@ -282,8 +283,8 @@ typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
 
-/* Has the file so many items that nothing but fetching them may go through them
- * all? It can be sparse, so that its size says nothing of its bytes. */
+/* Has the file so many items that no walk may visit them all, except to fetch
+ * them? A sparse file can be that large although it has few bytes. */
 bool scan_is_huge(const struct scan *s, const struct node_info *info);
 
 /* compare.c: units that peers gave, and the bytes of the origin. */
@@ -327,10 +328,8 @@ int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
 	uint64_t dataset_bytes);
 
-/*
- * troubles.c: add the last error of each cause, with its time and whether it
- * still holds, and how long the source has not answered.
- */
+/* Troubles.c: add the last error of each cause, with its time and whether it
+ * still persists, and for how long the source has not answered. */
 void status_add_errors(json_t *o, struct stack *stack, struct log *log);
 
 /* mount_status.c: the object of `refrain status --json`; NULL: no memory. */
@@ -339,8 +338,9 @@ json_t *mount_status(struct mount *m);
 /* debug_status.c: that of `refrain status --debug`; NULL: no memory. */
 json_t *mount_debug(struct mount *m);
 
-/* control_commands.c: fill in m->commands, the commands of the control socket,
- * and the parts that they use. Call it when all these parts exist. */
+/* control_commands.c: fill in m->commands, the table of the commands of the
+ * control socket, and the parts that they use. Call this when all these parts
+ * exist. */
 void commands_build(struct mount *m);
 
 /* Commands in other files; the comment says what `arg` points to. */
@@ -355,13 +355,14 @@ mount_command_fn command_upgrade;		/* struct mount */
 
 /*
  * loader_commands.c: count what a loader reports in a request, such as its
- * direct hits. -EINVAL: a count is malformed, and nothing was counted.
+ * direct hits. Returns 0, or -EINVAL if a count is malformed; then nothing was
+ * counted.
  */
 int report_take(
 	struct counters *counters, const json_t *request, struct error *err);
 
-/* Is the mount being analysed? Then the peer got an error: no loader may read
- * or plan past it. */
+/* Is the mount being analysed? Then this has sent the peer an error, because a
+ * loader must not bypass the analysis. */
 bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 
 /*
@@ -371,23 +372,22 @@ bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 bool command_paths(
 	struct ctl_conn *conn, const json_t *request, const json_t **paths);
 
-/*
- * Add the directories that a walk could not list: their number, and a sentence
- * as "unlisted_why". A NULL reply is allowed.
- */
+/* Add the directories that a walk could not list: their number as `number`, and
+ * a sentence as "unlisted_why". A NULL reply is allowed. */
 void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result);
 
-/* loader_commands.c: the names in a request, for commands that take many of
- * them. */
+/* loader_commands.c: the names in a request of a command that takes many
+ * names. */
 struct request_names {
 	const struct loaders *of;
 	bool listed; /* the whole source was listed, to find a name */
 };
 
 /*
- * Find the node of a name. Unknown names are looked up at most once a request.
- * Returns -EINVAL if it is not a path, -ENOENT if the source has no such name.
+ * Find the node of a name. If names are unknown, the source is asked for them
+ * at most once in each request. Returns -EINVAL if it is not a path, or -ENOENT
+ * if the source has no such name.
  */
 int names_find(
 	struct request_names *n, const json_t *name, struct node_info *info);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits of a mount as sentences for `status` and the log. Any thread.
+ * Describes the limits of a mount in sentences, for `status` and the log. Any
+ * thread.
  */
 #include "mount/daemon/mount_impl.h"
 

@@ -85,8 +85,9 @@ static int check_empty(const char *path, struct error *err)
 	return 0;
 }
 
-/* The mountpoint of a mount that no daemon serves now. Looking at it would wait
- * for ever, and it may be gone: files of a detached mount may be open. */
+/* Resolve the mountpoint of a mount that was passed on, without looking at it:
+ * no daemon serves it now, so that would hang. The mount may not even be at its
+ * path any more, if it was detached while files were open. */
 static int find_held(struct mount *m, struct error *err)
 {
 	const char *typed = m->options.mountpoint;
@@ -197,10 +198,8 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 /* -- A connection that is given ------------------------------------------- */
 
-/* Refuse options that need the place of the mount, or that are agreed on when
- * it is made. */
-static int check_given_options(
-	const struct mount_options *o, struct error *err)
+/* What needs the place of the mount, or is agreed on when it is made. */
+static int check_given_options(const struct mount_options *o, struct error *err)
 {
 	const char *what = NULL;
 

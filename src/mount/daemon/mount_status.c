@@ -105,7 +105,7 @@ static void add_cache(json_t *o, struct mount *m)
 }
 
 /* Add whether a new daemon would continue the mount if this process died, and
- * which ones did. */
+ * how often that has happened. */
 static void add_survival(json_t *o, struct mount *m)
 {
 	(void)json_object_set_new(o, "held", json_string(held_state(m)));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells whoever started the daemon what it does, and passes descriptors, by the
- * protocol of sd_notify(3). Any thread. */
+/*
+ * Tells the process that started the daemon its state, and passes descriptors
+ * to it, by the protocol of sd_notify(3). Any thread.
+ */
 #include "mount/daemon/mount_impl.h"
 
 #include <stddef.h>

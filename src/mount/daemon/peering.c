@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The partitioned cache of a mount: starts the client of the peers, decides
- * whether tiers keep copies of what the peers hold, and tells them which list
- * of files this host has. Both depend on the manifest, and a separate thread
- * checks them every second, because computing the digest takes a walk over all
- * files.
+ * whether tiers keep copies of what the peers hold, and tells the peers which
+ * list of files this host has. Both depend on the manifest. A separate thread
+ * checks them every second, because the digest of the list is computed by a
+ * walk over all files.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -20,8 +20,8 @@
 #include "common/base/magic.h"
 
 #define LOOK_NS NS_PER_S
-/* The time that the start waits for peers to answer: reads before that go to
- * the origin. */
+/* The start waits at most this long for peers to answer. Until they do, reads
+ * go to the origin. */
 #define SETTLE_PEERS_NS NS_PER_S
 
 struct peering {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over the control socket: a connection has at most one plan, which ends
- * with the connection. Runs on the connection's thread.
+ * The commands for plans. A connection has at most one plan, which ends with
+ * the connection. Runs on the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>

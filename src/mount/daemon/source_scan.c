@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The background scan: lists the whole dataset once, so that statfs is right,
- * later look-ups cost the origin nothing, and entries of versions that
- * disappeared while nothing was mounted can be found. An origin that cannot be
- * reached is not taken for an empty one: the scan is tried again later, and
- * nothing is swept before it has seen everything.
+ * The background scan. It lists the whole dataset once, so that statfs() is
+ * right, later look-ups need no request to the origin, and entries of versions
+ * that disappeared while nothing was mounted can be found. If the origin cannot
+ * be reached, it is not taken for empty: the scan is tried again later, and
+ * nothing is swept before everything has been listed.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -148,8 +148,8 @@ static void wait_for_next(struct scan *s, uint64_t time_ns)
 
 /* -- The manifest that is saved with the cache ---------------------------- */
 
-/* Uses the open directory, checked at the start, as its path may lead elsewhere
- * by now. */
+/* Uses the directory that was opened and checked at the start, because its path
+ * may lead elsewhere by now. */
 static int saved_fd(const struct saved_manifest *k)
 {
 	return store_tier_fd(k->store, k->tier);
@@ -232,9 +232,9 @@ void scan_keep(struct scan *s)
 /* -- The scan ------------------------------------------------------------ */
 
 /*
- * All names are known. If they came from the saved manifest, the origin was not
- * asked, and the manifest is valid until a refresh. Otherwise it is time to
- * sweep and to save it.
+ * Called when all names are known. If they came from the saved manifest, the
+ * origin was not asked, and that manifest is used until a refresh. Otherwise
+ * sweep the tiers and save the manifest.
  */
 static void scanned(struct scan *s)
 {

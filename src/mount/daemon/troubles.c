@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lists errors for `refrain status`: the last event of each cause from the log,
- * whether it still holds, and how long the source has been silent. Control
- * connections.
+ * whether it still persists, and for how long the source has been silent.
+ * Entered by control connections.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -82,8 +82,8 @@ static bool is_present(const struct error_look *l, const struct log_last *last)
 	}
 }
 
-/* Is this an event that status lists as an error? Other lines of status show
- * the rest. */
+/* Does status list this event as an error? Other lines of status show the
+ * remaining events. */
 static bool is_error(enum event_kind kind)
 {
 	switch (kind) {

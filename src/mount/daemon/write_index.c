@@ -2,8 +2,8 @@
 /*
  * Writes the index of a source, without a mount: scans it like a first mount,
  * then writes a table of the files in bytewise order of their paths, so that
- * the number of a line is the index of its file. The walk has a thread of its
- * own; the caller's shows progress and writes the table.
+ * the number of a line is the index of its file. The walk has its own thread;
+ * the caller's thread shows progress and writes the table.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -22,8 +22,8 @@
 
 #define PROGRESS_NS (200 * NS_PER_MS)
 
-/* The parts of a mount that a listing needs; one thread builds and frees them.
- */
+/* The parts of a mount that a listing needs. One thread creates and frees
+ * them. */
 struct index_job {
 	uint32_t magic;
 	struct stack *stack;
