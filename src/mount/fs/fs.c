@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of the FUSE session: mount, a fixed set of threads that read and
- * answer requests, kernel invalidations, unmount. It has its own loop instead
- * of libfuse's, so that it stops promptly and reliably: threads blocked in a
- * read are woken by a signal until the last one has ended.
+ * answer requests, kernel invalidations, unmount. Its own loop replaces
+ * libfuse's, so that it stops promptly and reliably: signals are sent to
+ * threads blocked in a read until the last one has ended.
  */
 #include "mount/fs/fs_gather_impl.h"
 
@@ -135,8 +135,9 @@ static void greet_once(struct fs *fs, void *buffer)
 }
 
 /*
- * Answer the kernel's first request while all workers wait. If that did not go
- * well (for lack of memory, for example), the kernel never sends another.
+ * Answer the kernel's first request while all workers wait. If the answer
+ * fails, for lack of memory for example, the kernel never sends another
+ * request.
  */
 static void greet(struct fs *fs)
 {
@@ -438,8 +439,8 @@ int fs_connection(const struct fs *fs)
 /* -- Kernel caches ------------------------------------------------------- */
 
 /*
- * Skip names that the kernel does not remember. The number of a deleted
- * directory may stand for a file by now, and libfuse would complain.
+ * Tell the kernel to forget a name. Directories that are gone are skipped,
+ * because their number may stand for a file by now, and libfuse would complain.
  */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {

@@ -22,8 +22,9 @@ struct fs;
 struct fs_read_hook {
 	/*
 	 * Called for each READ of bytes [off, off + len) of a file, before it
-	 * is answered. True: the callback has written the answer to buf. The
-	 * thread that reads is 0 if it cannot be seen from here.
+	 * is answered. Returns true if it has written the answer to buf.
+	 * `thread` is the reading thread; 0 if it is in a PID namespace that is
+	 * not visible here.
 	 */
 	bool (*read)(void *arg, const struct cache_item *item, uint64_t off,
 		size_t len, void *buf, pid_t thread);
@@ -39,9 +40,9 @@ struct fs_config {
 	/* Not NULL; if it goes on with a connection, nothing is mounted. */
 	struct session *session;
 	int journal; /* if it goes on: that of the process before, or -1 */
-	const char *source; /* shown by mount(8) */
+	const char *source;	/* shown by mount(8) */
 	const char *mountpoint; /* a directory, or a given connection */
-	const char *control; /* path of the socket, shown as an xattr */
+	const char *control;	/* path of the socket, shown as an xattr */
 	bool allow_other;
 	uint64_t gather_bytes; /* of memory for reads over several items */
 	unsigned revalidate_s;
@@ -51,15 +52,17 @@ struct fs_config {
 };
 
 /*
- * Mount. On failure nothing is left behind and err says what to do: /dev/fuse
- * absent, no permission, allow_other not allowed.
+ * Mount. On failure nothing is left behind, and err says what to do, for
+ * example if /dev/fuse is absent, permission is missing, or allow_other is not
+ * allowed.
  */
 int fs_mount(
 	struct fs **out, const struct fs_config *config, struct error *err);
 
 /*
- * Serve until unmounted or fs_exit(). ready() is called once, after the
- * handshake with the kernel, and before anything else is answered.
+ * Serve until the file system is unmounted or fs_exit() is called. ready() is
+ * called once, after the handshake with the kernel and before any other request
+ * is answered.
  */
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
@@ -67,17 +70,16 @@ int fs_run(
 /* Make fs_run() return; any thread. */
 void fs_exit(struct fs *fs);
 
-/*
- * fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
- * when nobody calls fs_limits() any more. NULL is allowed.
- */
+/* fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
+ * when no thread calls fs_limits() any more. NULL is allowed. */
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
 
 /*
- * Can another process go on with the connection? The kernel sends it the
- * requests again that this one had read, or they are in shared memory, whose
- * descriptor this is; -1: there is none.
+ * fs_can_be_held(): can another process continue with the connection? Requests
+ * that this process has read but not answered are either sent again by the
+ * kernel, or are in shared memory. fs_journal() returns the descriptor of that
+ * memory; -1: there is none.
  */
 bool fs_can_be_held(const struct fs *fs);
 int fs_journal(const struct fs *fs);
@@ -100,26 +102,25 @@ unsigned fs_reads_waiting(const struct fs *fs);
 unsigned fs_read_ahead_kib(struct fs *fs);
 
 /*
- * Get sentences about settings that slow the mount down and how to change them.
- * Returns their number, at most max. They live as long as the fs.
+ * Get sentences about settings that slow the mount down, and how to change
+ * them. Returns their number, at most max. The sentences are valid until
+ * fs_free().
  */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
 
 /*
- * The descriptor that "/dev/fd/N" names; -1: it is another path. A connection
- * that is given so was opened by another program, which has mounted it and will
- * unmount it: the fs does neither.
+ * The descriptor that "/dev/fd/N" names; -1 for any other path. Such a
+ * connection was opened by another program, which has mounted it and will
+ * unmount it; the fs does neither.
  */
 int fs_given_connection(const char *mountpoint);
 
-/* Is this descriptor a connection to the kernel? -EBADF: it is not open;
- * -ENODEV: it is something else; err says which. */
+/* Check that this descriptor is a connection to the kernel. Returns 0, -EBADF
+ * if it is not open, or -ENODEV if it is something else, with err set. */
 int fs_check_connection(int fd, struct error *err);
 
-/*
- * Find out what is mounted at a path: 0 nothing, 1 a live refrain mount,
- * -ENOTCONN a dead FUSE mount, -EBUSY something else.
- */
+/* Find out what is mounted at a path. Returns 0 for nothing, 1 for a live
+ * refrain mount, -ENOTCONN for a dead FUSE mount, -EBUSY for something else. */
 int fs_probe(const char *mountpoint);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles a READ of a version that the source does not have any more. If the
- * file changed before any of its bytes was read, the same request is made again
- * with the new version; else the reader gets ESTALE. No thread waits: the
+ * file changed before any of its bytes was read, the request is repeated with
+ * the new version; otherwise the reader gets ESTALE. No thread waits: the
  * source's answer comes on a thread of the origin.
  */
 #include "mount/fs/fs_impl.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads that wait for memory to be gathered in. The thread that gives room back
- * begins the next ones, and one thread at a time does that: such a read may be
- * answered at once, and would then begin others below itself.
+ * Queues reads that wait for memory in which their bytes are gathered. A thread
+ * that gives memory back begins the next reads. Only one thread at a time does
+ * that, in a loop: a read may be answered at once and give its memory back,
+ * which would begin the next read recursively.
  */
 #include "mount/fs/fs_gather_impl.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bound on the memory of reads that lie in several items, whose bytes are
- * gathered before the answer. The kernel may have thousands of reads under way;
- * those that find no room wait here, in order. Entered by every thread that
- * answers reads.
+ * Limits the memory for reads over several items, whose bytes are gathered
+ * before the answer. The kernel may send thousands of reads at a time; those
+ * for which there is no memory wait here, in order. Entered by every thread
+ * that answers reads.
  */
 #ifndef FS_GATHER_IMPL_H
 #define FS_GATHER_IMPL_H
@@ -18,8 +18,8 @@ void gathers_release(struct gathers *g); /* no read waits any more */
 /* Take room for one read. False: there is none, or others wait for it. */
 bool gathers_take(struct gathers *g, uint64_t bytes);
 
-/* Let the read wait for its turn; it is answered with -ENOMEM without memory
- * for that. */
+/* Let the read wait for its turn. If there is no memory for that, it is
+ * answered with -ENOMEM. */
 void gathers_wait(const struct asked *ask, fuse_req_t req);
 
 /* Give the room back, and begin the reads that it is enough for. */

@@ -19,8 +19,8 @@
 
 #define FS_WORKERS 10u
 
-/* The maximum length of a READ or WRITE, which sets the kernel's limit of
- * pages; and of any request with its header. */
+/* The maximum length of a READ or WRITE, from which the kernel computes its
+ * limit of pages; and the maximum length of any request with its header. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
 struct asked;
@@ -29,8 +29,8 @@ struct asked;
 struct gathers {
 	uint64_t max; /* set once; this and the next */
 	void (*read)(const struct asked *ask, fuse_req_t req);
-	/* Sequentially consistent, both: whoever gives room back sees that a
-	 * read waits, or that read sees the room. */
+	/* Both are sequentially consistent: either the thread that gives room
+	 * back sees that a read waits, or that read sees the room. */
 	_Atomic uint64_t used;
 	atomic_uint waits;    /* on `waiting` */
 	pthread_mutex_t lock; /* guards all below */
@@ -78,10 +78,8 @@ struct fs_worker {
 	struct gather *gather; /* likewise, one over several items */
 };
 
-/*
- * A request that may wait for the origin; see fs_interrupt.c. Whoever claims
- * the request answers it, once; its memory stays until then.
- */
+/* A request that may wait for the origin; see fs_interrupt.c. The thread that
+ * claims the request answers it, once; its memory stays valid until then. */
 struct parked {
 	uint32_t magic;
 	fuse_req_t req;
@@ -98,29 +96,31 @@ bool parked_claim(struct parked *p);
  */
 void fs_reply_error(fuse_req_t req, int status);
 
-/* fs_takeover.c: go on with the session's connection: use it, repeat the
- * kernel's first request, have the kernel repeat those that were read and not
- * answered, and unmount. */
+/* fs_takeover.c: continue with the session's connection: use it, repeat the
+ * kernel's first request, have the kernel send again the requests that were
+ * read but not answered, and unmount. */
 int takeover_open(struct fs *fs, struct fuse_session *se);
 void takeover_greet(struct fs *fs);
 bool takeover_can_resend(const struct session *s);
 int takeover_resend(struct fs *fs);
 void takeover_unmount(struct fs *fs);
 
-/* fs_receive.c: a worker's buffer, which has room for any request; NULL: no
- * memory. Read a request into it. Returns its size; 0: unmounted; -EINTR: try
- * again; or -errno. */
+/*
+ * fs_receive.c: receive_buffer_new() allocates a buffer with room for any
+ * request, or returns NULL. receive_request() reads a request into it, and
+ * returns its size; 0 after an unmount; -EINTR: try again; or another -errno.
+ */
 void *receive_buffer_new(void);
 void receive_buffer_free(void *buffer); /* NULL is allowed */
 ssize_t receive_request(struct fs *fs, void *buffer);
 
 /*
- * fs_journal.c: the journal of requests that were read and not answered.
- * journal_new() begins one, and journal_open() continues one and takes over its
- * descriptor; NULL: that is not possible. journal_attach() has answers noted;
- * call it before there are requests. journal_receive() reads a request or
- * returns -errno. journal_replay() answers requests that the previous process
- * had read.
+ * fs_journal.c: the journal of requests that were read but not answered.
+ * journal_new() begins one; journal_open() continues one and takes over its
+ * descriptor. Both return NULL if that is not possible. journal_attach() makes
+ * the session report answers to the journal; call it before there are requests.
+ * journal_receive() reads a request or returns -errno. journal_replay() answers
+ * requests that the previous process had read.
  */
 struct journal;
 struct journal *journal_new(void);
@@ -133,16 +133,17 @@ void journal_replay(struct fs *fs);
 /* The request was answered. */
 void journal_answered(struct journal *j, uint64_t unique);
 
-/* fs_strike.c: note which request a crash is due to. Handle a request, unless
- * two crashes were due to it. */
+/* fs_strike.c: strikes_begin() installs the handlers that note which request
+ * has caused a crash. fs_process() handles a request, unless it has caused two
+ * crashes. */
 void strikes_begin(struct fs *fs);
 void fs_process(struct fs *fs, const struct fuse_buf *buf);
 
 /*
- * The number of a node for the kernel: the mount's instance in the upper half,
- * so that a number of another instance never names a file of this one. The
- * root's is fixed. fs_node() returns 0, which no node has, for a number that is
- * not of this instance.
+ * The number of a node for the kernel. The upper half is the mount's instance,
+ * so that a number from another instance never names a file of this one. The
+ * root's number is fixed. fs_node() returns 0, which is no node, for a number
+ * of another instance.
  */
 static inline fuse_ino_t fs_ino(const struct fs_config *c, node_id id)
 {
@@ -190,8 +191,8 @@ typedef void asked_fn(const struct asked *ask, fuse_req_t req);
 asked_fn fs_read_elsewhere;
 
 /* fs_follow.c: take over a request whose version is stale. If the file has a
- * new version, which has the same size, call read() with that. Returns false if
- * the request was not taken. */
+ * new version of the same size, read() is called with it. Returns false if the
+ * request was not taken over. */
 bool fs_follow(const struct asked *ask, fuse_req_t req, asked_fn *read);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -208,8 +209,8 @@ struct fs_poll {
 
 void fs_poll_init(struct fs_poll *p, atomic_uint *looking);
 
-/* Before the thread waits for a request at the descriptor: perhaps look for one
- * for a while. Returns true if there was one. */
+/* Call this before the thread waits for a request at the descriptor. It may
+ * look for one for a while. Returns true if there is one. */
 bool fs_poll(const struct fs_poll *p, int fd);
 
 /* For each request. */
@@ -224,9 +225,9 @@ void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* fs_known.c: the time-outs, in seconds, of a missing name and of attributes.
- * fs_stat() fills in what stat(2) says of a node, fs_entry() the node for the
- * kernel, including its time-outs. */
+/* fs_known.c: the time-outs, in seconds, for a missing name and for attributes.
+ * fs_stat() fills in the result of stat(2) for a node, fs_entry() the node for
+ * the kernel, including its time-outs. */
 double fs_missing_timeout(const struct fs_config *c);
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
 void fs_stat(const struct fs_config *c, const struct node_info *info,

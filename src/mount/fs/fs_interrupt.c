@@ -6,9 +6,10 @@
  * is dropped. Other signals are ignored, as programs do not expect a read of a
  * file to be interrupted.
  *
- * One atomic exchange decides which side answers. libfuse calls on_interrupt()
- * with the request held, so it may answer there; while it is set it may be
- * called at once, without being held, so then it may not.
+ * One atomic exchange decides which side answers. libfuse usually calls
+ * on_interrupt() while it keeps the request alive, so the answer may be sent
+ * there. But while on_interrupt() is being set, libfuse may call it at once
+ * without keeping the request alive; then it must not answer.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -18,9 +19,9 @@
 #include <string.h>
 
 /*
- * Is SIGKILL pending, which the kernel also sets for other fatal signals? This
- * is unknown for processes that cannot be seen from here: those outside our PID
- * namespace, which have number 0, and those that /proc hides.
+ * Is SIGKILL pending, which the kernel also sets for other fatal signals? The
+ * answer is unknown, and taken as no, for processes outside our PID namespace,
+ * which have number 0, and for those that /proc hides.
  */
 static bool is_dying(pid_t pid)
 {

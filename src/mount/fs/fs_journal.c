@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The requests that were read and are not answered, in shared memory, for
+ * Keeps the requests that were read but not answered in shared memory, for
  * kernels that cannot send them again. The kernel itself writes a request into
- * its slot, so no instant loses one: it copies before the request counts as
- * read. A slot is in use as long as the unique of its request is not 0; it is
- * emptied after the answer was written. Whoever takes over answers what is
- * there. A request that was answered just before is answered twice, which the
- * kernel ignores.
+ * its slot before the request counts as read, so a request is never lost. A
+ * slot is in use while the `unique` of its request is not 0; it is emptied
+ * after the answer has been written. A process that takes over answers the
+ * requests that it finds. If one of them was answered just before, the kernel
+ * ignores the second answer.
  *
- * A slot is shorter than what read(2) must offer. What does not fit, only lists
- * of FORGETs, which nobody waits for, goes to the worker's own buffer.
+ * A slot is shorter than the buffer that read(2) must offer, so the worker's
+ * own buffer follows it. Only lists of FORGETs are longer than a slot, and no
+ * process waits for these.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -210,7 +211,7 @@ void journal_replay(struct fs *fs)
 
 /* -- Life ----------------------------------------------------------------- */
 
-/* The pages are there from now on: the kernel must not have to fetch them for a
+/* Map the journal, with all pages in memory: the kernel cannot get pages for a
  * process that is being killed. */
 static int journal_map(struct journal *j)
 {

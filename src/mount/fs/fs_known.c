@@ -22,10 +22,8 @@ double fs_missing_timeout(const struct fs_config *c)
 	return c->revalidate_s > 0 ? c->revalidate_s : FOREVER_S;
 }
 
-/*
- * The time until the origin must be asked again: a name that the kernel learned
- * late in a period must not be cached for a whole one.
- */
+/* The rest of the time after which the origin must be asked again: a name that
+ * the kernel gets late in this period must not be cached for a whole period. */
 static double due_timeout(
 	const struct fs_config *c, const struct node_info *info)
 {
@@ -45,10 +43,10 @@ double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
 }
 
 /*
- * The size of the buffers of programs that ask for it. In an analysis pages of
- * what misses do not stay, and readers are to be as fast as without a mount: so
- * a file is to take one READ. The kernel begins with up to READ_AHEAD times
- * what the first read asks for.
+ * The buffer size that stat() suggests to programs. In an analysis, pages of
+ * items that miss do not stay, but readers should be as fast as without a
+ * mount, so the whole file should come in one READ. The kernel's first READ is
+ * up to READ_AHEAD times as long as the program's read.
  */
 static blksize_t buffer_size(const struct node_info *info)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The handlers except READ and READDIR. Each parses the request, asks the tree
- * and replies; none waits for an origin. Errors of replies are ignored: they
- * mean that the kernel has given the request up.
+ * and replies; none waits for an origin. Errors of replies are ignored, because
+ * then the kernel has given up the request.
  */
 #include "mount/fs/fs_impl.h"
 

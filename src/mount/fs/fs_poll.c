@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a thread that answers requests waits for the next one.
+ * Decides how a thread that answers requests waits for the next one.
  *
- * Python's open() asks by an ioctl whether a file is a terminal. While readers
- * find everything else in the page cache, this is the only request of a file.
- * Its reader sleeps until it is answered, so a thread here is woken for it and
- * then the reader is, often on another processor; on a virtual machine that
- * takes longer than the answer (doc/benchmarks.md). A thread that has answered
- * nothing but ioctls lately therefore looks for the next one a few times before
- * it sleeps, and yields its processor before each look. A busy processor runs
- * its readers meanwhile, and this thread when they sleep, without a wake-up. An
- * idle one looks in vain for some microseconds.
+ * Python's open() asks by an ioctl whether a file is a terminal. If readers
+ * find everything else in the page cache, this is the only request for a file.
+ * The reader sleeps until it is answered: first a thread here must be woken,
+ * then the reader, often on another processor. On a virtual machine these
+ * wake-ups take longer than the answer (doc/benchmarks.md). Therefore a thread
+ * that has recently answered only ioctls looks for the next request a few times
+ * before it sleeps, and yields its processor before each look. A busy processor
+ * runs readers in between, and this thread when they sleep, without a wake-up.
+ * On an idle processor a few microseconds are wasted.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -22,13 +22,13 @@
 
 #define LOOKS 16
 
-/* One thread never looks, so that a request wakes it as usual, unless it is
- * answering another. When all looked and programs that only compute had the
- * processors, a request waited for the end of their time slices. */
+/* At least one thread does not look, so that a request wakes it as usual. If
+ * all threads looked while computing programs had the processors, a request
+ * would have to wait for the end of their time slices. */
 #define LOOKING_MAX (FS_WORKERS - 1)
 
-/* Requests of any other kind come from readers that need data or names, and
- * their threads sleep as usual until so many ioctls have come in a row. */
+/* A thread looks only after this many ioctls in a row. Other requests come from
+ * readers that need data or names, for which a thread sleeps as usual. */
 #define IOCTLS 8u
 
 void fs_poll_init(struct fs_poll *p, atomic_uint *looking)

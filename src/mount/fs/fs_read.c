@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles READ. A request is cut at the borders of items, and the cache answers
- * each piece at once or later. A request within one item, the common case, is
- * answered without copying; several pieces are gathered first.
+ * Handles READ. A request is divided into pieces at the borders of items, and
+ * the cache answers each piece at once or later. A request within one item, the
+ * common case, is answered without copying; several pieces are gathered first.
  */
 #include "mount/fs/fs_gather_impl.h"
 
@@ -63,7 +63,7 @@ static void fs_read_answer(
 	reply(req, status, data, len);
 }
 
-/* Errors that a reader may get; the origin's other errors all become I/O
+/* The error for a reader: all but a few errors of the origin become I/O
  * errors. */
 static int reader_errno(int status)
 {
@@ -240,9 +240,8 @@ static void read_gather(
 		gather_give(w, g);
 }
 
-/*
- * Do this before the answer, because afterwards another read may have its turn.
- */
+/* Note the read in plans. Do this before the answer, because after it the next
+ * read of the plan may come. */
 static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct plans *plans = ask->fs->config.plans;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the kernel's requests. If a process is killed while the kernel copies a
- * request to it, and a page of the buffer is not there, the copy fails and the
- * reader gets an I/O error. The pages that requests of readers need are
- * therefore there from the beginning, and stay.
+ * Reads the kernel's requests. If the daemon is killed while the kernel copies
+ * a request to it, and a page of the buffer is not in memory, the copy fails
+ * and the reader gets an I/O error. Therefore the pages for requests of readers
+ * are allocated at the beginning, and stay in memory.
  */
 #include "mount/fs/fs_impl.h"
 

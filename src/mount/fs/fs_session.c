@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The session of a mount: one page of shared memory, written when the kernel is
- * greeted, and never changed from then on except for the last fields. The
- * workers and the main thread enter it.
+ * The session of a mount: one page of shared memory. It is written at the
+ * handshake with the kernel, and then only its last fields change. Entered by
+ * the workers and the main thread.
  */
 #include "mount/fs/fs_session_impl.h"
 

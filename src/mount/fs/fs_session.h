@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lets a mount outlive its process by descriptors that another process holds,
- * too. They are the connection to the kernel, and two pieces of shared memory:
- * the session (this part; what kernel and daemon agreed on when they met, and
- * how the processes before this one ended) and the names (the manifest's
- * record). All are given to the next process, which checks them before it uses
- * anything. doc/formats.md has the format.
+ * too. They are the connection to the kernel and two shared memories. One is
+ * the session, which is this part: what kernel and daemon agreed on in the
+ * handshake, and how earlier processes ended. The other is the names, the
+ * manifest's record. All are passed to the next process, which checks them
+ * before it uses anything. doc/formats.md has the format.
  */
 #ifndef FS_SESSION_H
 #define FS_SESSION_H
@@ -30,8 +30,8 @@ struct session *session_new(struct hash128 dataset);
 
 /*
  * Continue the session of the previous process. The session takes over the
- * descriptors. -EBADMSG: it is damaged, of another version or dataset, or ended
- * before the kernel was greeted; err says which.
+ * descriptors. Returns -EBADMSG if it is damaged, of another version or
+ * dataset, or ended before the handshake with the kernel; err says which.
  */
 int session_open(struct session **out, const struct session_fds *fds,
 	struct hash128 dataset, struct error *err);
@@ -40,8 +40,8 @@ int session_open(struct session **out, const struct session_fds *fds,
 int session_check(const struct session_fds *fds, struct hash128 dataset,
 	struct error *err);
 
-/* Closes the session's descriptor; the others belong to their parts. NULL is
- * allowed. */
+/* Also closes the session's own descriptor; the other descriptors belong to
+ * their parts. NULL is allowed. */
 void session_free(struct session *s);
 
 /* Its name, and the instance in it, which is not 0. */
@@ -60,8 +60,8 @@ const char *session_last_end(const struct session *s);
 /* Was it upgraded or restarted on purpose? */
 bool session_was_replaced(const struct session *s);
 
-/* A text that outlives the process: what upgrades have changed. False: it is
- * too long. */
+/* Keep a text that outlives the process: the options that upgrades have
+ * changed. Returns false if it is too long. */
 #define SESSION_CHANGES_MAX 2048u
 bool session_keep_changes(struct session *s, const char *text, size_t bytes);
 /* The text in a session that is not open yet; its bytes, 0 if it is damaged. */

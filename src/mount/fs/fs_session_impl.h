@@ -10,8 +10,8 @@
 #define SESSION_INIT_MAX 256u
 #define SESSION_WORKERS 16u
 
-/* The agreement of kernel and daemon. It does not change while the connection
- * lasts. */
+/* What kernel and daemon have agreed on. It does not change while the
+ * connection lasts. */
 struct session_agreed {
 	uint32_t want, max_write, max_readahead, max_background;
 	uint32_t congestion, stateless;
@@ -21,14 +21,14 @@ struct session_agreed {
 void session_keep_init(struct session *s, const void *request, size_t bytes);
 const void *session_init(const struct session *s, size_t *bytes);
 
-/* Keep what was agreed on, which completes the session; or get what the process
- * before had agreed on. */
+/* session_keep_agreed() keeps what was agreed on, which completes the session;
+ * session_agreed() gets what the previous process had agreed on. */
 void session_keep_agreed(
 	struct session *s, const struct session_agreed *agreed);
 const struct session_agreed *session_agreed(const struct session *s);
 
-/* In a handler of a fatal signal: the request that was being handled; unique 0:
- * none. */
+/* Note, in a handler of a fatal signal, the request that was being handled;
+ * unique 0: none. */
 void session_note_crash(struct session *s, int sig, uint64_t unique,
 	uint64_t node, uint32_t opcode);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that crash the daemon. A handler of fatal signals notes in the
- * session which request its thread was at work on. After the second crash by
- * one it is answered with an I/O error instead; a READ by any READ of its file,
- * as a reader tries again. Crashes of other threads, and SIGKILL, are nobody's.
+ * Refuses requests that crash the daemon. A handler of fatal signals notes in
+ * the session which request its thread was handling. After two crashes, such a
+ * request is answered with an I/O error. For a READ this applies to every READ
+ * of the same file, because readers try again. Crashes of other threads, and
+ * SIGKILL, are not counted for any request.
  *
- * The handler has no argument and finds the session by a global variable, which
- * is set once; the request is that of its thread.
+ * The handler has no argument. It finds the session by a global variable, which
+ * is set once, and the request by a variable of its thread.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -23,8 +24,8 @@
 static struct session *striking;
 static _Thread_local const struct fuse_in_header *at_work;
 
-/* Stores only: anything may be broken. The signal comes again afterwards, and
- * ends the process as if there were no handler. */
+/* The handler only stores values, because anything may be broken. The signal
+ * comes again after it, and ends the process as if there were no handler. */
 static void on_crash(int sig)
 {
 	const struct fuse_in_header *in = at_work;

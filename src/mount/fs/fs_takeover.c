@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goes on with a connection whose daemon has died or was replaced. libfuse
- * gets the kernel's first request once more, from the session, and what was
- * agreed on then holds again; the kernel, which has its answer, drops the
- * second one. Requests that the dead daemon had read are sent again by the
- * kernel when it is asked to. Before all that the dead daemon must have been
- * reaped: one of its threads may be about to take a request until then.
+ * Continues with a connection whose daemon has died or was replaced. libfuse
+ * gets the kernel's first request again, from the session, so that both sides
+ * agree on the same as before; the kernel, which has its answer already, drops
+ * the second one. When asked, the kernel sends the requests again that the dead
+ * daemon had read. Before all that, the dead daemon must have been reaped:
+ * until then one of its threads may still take a request.
  */
 #include "mount/fs/fs_impl.h"
 

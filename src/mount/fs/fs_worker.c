@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a thread that answers requests, created and freed with the
- * thread, and what it remembers of the processes that read.
+ * The data of a thread that answers requests: created and freed with the
+ * thread, and a cache of the processes that read.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -45,10 +45,11 @@ void fs_worker_free(void *worker)
 }
 
 /*
- * A request names the thread, but plans need the process, which /proc tells. A
- * few threads do most reads, so each worker caches the answer for a second.
- * After that the thread may have ended and its number been reused. A thread of
- * a process that we cannot see has number 0.
+ * Find the process of a reading thread. A request has the number of the thread,
+ * but plans need that of the process, which is read from /proc. A few threads
+ * do most reads, so each worker caches the answer for a second; later, the
+ * thread may have ended and its number been reused. A thread of a process that
+ * we cannot see has number 0.
  */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 {

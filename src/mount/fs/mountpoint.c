@@ -32,8 +32,7 @@ int fs_probe(const char *mountpoint)
 
 	if (mountinfo_find(mountpoint, &m) < 0)
 		return 0;
-	/* stat() would not do: the kernel answers it even if the daemon is
-	 * dead. */
+	/* Not stat(), which the kernel answers even if the daemon is dead. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return m.refrain ? 1 : -EBUSY;
@@ -67,8 +66,8 @@ int fs_check_connection(int fd, struct error *err)
 			"must pass it on",
 			fd);
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != FUSE_DEVICE)
-		return error_set(err, -ENODEV,
-			"descriptor %d is no open /dev/fuse", fd);
+		return error_set(
+			err, -ENODEV, "descriptor %d is no open /dev/fuse", fd);
 	return 0;
 }
 

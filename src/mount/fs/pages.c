@@ -3,17 +3,18 @@
  * Limits the pages that the kernel keeps of items that passed through: they are
  * of no use before the next epoch, and displace other pages. Items that were
  * served to their end are queued here. When the queue exceeds the limit, the
- * oldest are dropped. Dropping can block, so a separate thread does it, never a
- * handler. It waits a moment before each: a reader that was just answered may
- * not have run yet, and would have to request its pages again.
+ * pages of the oldest items are dropped. Dropping can block, so a separate
+ * thread does it, never a handler. The thread waits a moment before it drops an
+ * item: a reader that was just answered may not have run yet, and would have to
+ * request its pages again.
  *
- * It drops them through the mount, as any program could, because that skips
- * pages that are mapped, or locked by a reader. A notification to the kernel
- * would wait for such pages, unkillable and with the session's descriptor open:
- * after a kill -9 the reader would wait for the daemon, and the daemon for the
- * reader. For the same reason the thread has its own table of descriptors,
- * without that one. It also has the keeper look at what was read of pages that
- * stay.
+ * Pages are dropped through the mount, as any program could do it, because that
+ * skips pages that are mapped, or locked by a reader. A notification to the
+ * kernel would wait for such pages, unkillable and with the session's
+ * descriptor open: after a kill -9 the reader would wait for the daemon, and
+ * the daemon for the reader. For the same reason the thread has its own table
+ * of descriptors, without that of the session. The thread also calls the
+ * keeper, which looks at which of the pages that stay were read.
  */
 #include "mount/fs/pages.h"
 
@@ -32,27 +33,28 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Pages stay at least this long, unless this many bytes above the bound are
- * waiting. */
+/* Pages stay at least this long, unless the queue exceeds the limit by this
+ * many bytes. */
 #define KEEP_NS (100 * NS_PER_MS)
 #define KEEP_BYTES ((uint64_t)64 << 20)
 
-/* The kernel reads up to 2 MiB ahead in a large file, and its pages are to stay
- * until a slow reader comes to them. */
+/* Pages of large files stay longer: the kernel reads up to 2 MiB ahead in them,
+ * and a slow reader must come to these pages first. */
 #define KEEP_PART_NS NS_PER_S
 
-/* The thread drops several items at a time, this much late: waking up costs
- * more than dropping one. */
+/* The thread drops several items at a time, up to this much too late, because
+ * waking up costs more than dropping one. */
 #define PAUSE_NS (50 * NS_PER_MS)
 
 /*
- * In an analysis, what is read in one epoch must be gone when it is read in the
- * next, which may be at once for some items. If pages of a share 1/n of the
- * dataset stay, a share 1/2n^2 of its items is not seen.
+ * In an analysis, pages that are read in one epoch must be gone when they are
+ * read in the next, which may be at once for some items. If pages of 1/n of the
+ * dataset stay, 1/2n^2 of its items are not seen.
  */
 #define KEEP_SHARE 25
-/* Pages that somebody was just reading stay. They are dropped again, or the end
- * of their item would never be asked for, and the item not be seen. */
+/* Pages that are being read are not dropped, so dropping them is tried again,
+ * up to this often. Otherwise the end of their item would never be requested,
+ * and the item would not be seen. */
 #define TRIES_MAX 50
 
 #ifndef SYS_cachestat
@@ -62,16 +64,16 @@
 
 #define FOREVER_NS (UINT64_MAX / 2)
 
-/* Pages that stay may have been read; what is seen of it lasts in the kernel
- * for much longer. */
+/* How often the keeper looks whether pages that stay were read. The kernel
+ * keeps that information for much longer. */
 #define LOOK_NS (20 * NS_PER_MS)
 
 struct passed {
 	struct list link;
 	struct cache_item item;
 	uint64_t since_ns, keep_ns;
-	/* When the queue exceeds the bound by this, keep_ns no longer counts;
-	 * 0: keep_bytes is used. */
+	/* If the queue exceeds the limit by this, keep_ns does not count any
+	 * more; 0: keep_bytes is used instead. */
 	uint64_t crowd_bytes;
 	unsigned tries;
 };
@@ -166,10 +168,8 @@ static bool has_pages(int fd, const struct passed *i)
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
 
-/*
- * A file that is gone or cannot be opened has no pages to drop. False: some
- * pages are left.
- */
+/* Drop the pages of an item. A file that is gone or cannot be opened has no
+ * pages. Returns false if some pages are left. */
 static bool pages_forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];
@@ -227,8 +227,8 @@ static void drop_oldest(struct pages *p)
 		append_passed(p, i);
 }
 
-/* Have the pages of this item dropped at once. Without memory for that they
- * stay. */
+/* Have the pages of this item dropped at once. If there is no memory for that,
+ * they stay. */
 static void drop_next(void *arg, const struct cache_item *item)
 {
 	struct passed *i = calloc(1, sizeof(*i));
@@ -270,9 +270,9 @@ static void *pages_main(void *arg)
 	const struct pages_keeper *k = p->config.keeper;
 
 	/*
-	 * Give the thread a table of descriptors of its own, which is empty.
-	 * Otherwise it could keep a pipe or socket open whose end somebody is
-	 * waiting for. Where that is not allowed, it shares the table.
+	 * Give the thread its own, empty table of descriptors. Otherwise it
+	 * could keep a pipe or socket open of which another process expects the
+	 * end. If the system does not allow this, the thread shares the table.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (k)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bound on the pages that the kernel keeps of items that passed through. In
- * an analysis the pages of an item are dropped whenever it was read, so that
- * each epoch reads it again, unless a keeper wants them to stay.
+ * Limits the pages that the kernel keeps of items that passed through. In an
+ * analysis the pages of an item are dropped after each read, so that each epoch
+ * reads it again, unless a keeper wants them to stay.
  */
 #ifndef FS_PAGES_H
 #define FS_PAGES_H
@@ -19,10 +19,8 @@ struct pages;
 struct kept; /* the keeper's */
 typedef void pages_drop_fn(void *arg, const struct cache_item *item);
 
-/*
- * Decides which pages stay, and sees when they are read. The thread of the
- * pages calls all functions but has(), which any thread calls.
- */
+/* Decides which pages stay, and notes when they are read. The pages' own thread
+ * calls all functions but has(), which any thread calls. */
 struct pages_keeper {
 	/* The first and the last call. */
 	void (*open)(struct kept *k);
@@ -65,12 +63,12 @@ void pages_passed(struct pages *p, const struct cache_item *item);
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	uint64_t len);
 
-/* Wait until the keeper has seen all that was read until now. Returns the bytes
- * of the items whose pages stay. */
+/* Wait until the keeper has noted everything that was read until now. Returns
+ * the bytes of the items whose pages stay. */
 uint64_t pages_settle(struct pages *p);
 
-/* The keeper decides differently now: wait until pages that may not stay any
- * more have gone. */
+/* Call this when the keeper decides differently: waits until the pages that may
+ * no longer stay have been dropped. */
 void pages_changed(struct pages *p);
 
 #endif
