@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The manifest: every known name of a dataset with its attributes. A mount
- * answers from it. It does no I/O: its callers enter the origin's answers and
- * receive the changes.
+ * answers from it. It does no I/O itself, except to save and load it: callers
+ * enter the origin's answers and receive the resulting changes.
  *
  * A node is one version of one file (or a directory, or a link). When the
- * origin's file changes, its name gets a new node; the old one is *retired*: it
- * has no name any more but keeps its attributes for as long as somebody holds a
- * reference. Node numbers are small, dense and reused. Only a node that has not
- * been read can get another version: manifest_follow().
+ * origin's file changes, its name gets a new node. The old node is *retired*:
+ * it has no name any more, but keeps its attributes until its last reference is
+ * dropped. Node numbers are small, dense and reused. A node can get another
+ * version only if it has not been read: manifest_follow().
  *
  * Any thread may call; a reader-writer lock inside guards the names. The
  * identity of a referenced node (version, inode number, path digest) does not
- * change once it was read from, and is read without a lock.
+ * change after the first read of the file, and needs no lock.
  */
 #ifndef NAMES_MANIFEST_H
 #define NAMES_MANIFEST_H
@@ -65,9 +65,9 @@ struct manifest_event {
 };
 
 /*
- * Called with the manifest's lock held for writing: copy what is needed and
- * act later. For a removed directory: once for every node below it, too
- * (deepest first).
+ * Called with the manifest's lock held for writing, so copy what is needed and
+ * act later. When a directory is removed, it is also called for every node
+ * below it, deepest first.
  */
 typedef void manifest_event_fn(void *arg, const struct manifest_event *ev);
 
@@ -84,16 +84,17 @@ struct hash128 manifest_dataset(const struct manifest *m);
 int manifest_get(struct manifest *m, node_id id, struct node_info *info);
 
 /*
- * Get the identity of a file's bytes, for the hot path. Takes no lock; the
- * caller holds a reference to the node. False if it is not a file.
+ * Get the identity of a file's bytes. It is on the hot path and takes no lock;
+ * the caller must hold a reference to the node. Returns false if the node is
+ * not a file.
  */
 bool manifest_identity(const struct manifest *m, node_id id,
 	struct hash128 *digest, struct file_version *version);
 
 /*
- * Bytes of this version are about to be given to a reader of the node, which
- * keeps its version from then on. Returns false if the node has another version
- * by now and these bytes must not be used. Takes no lock.
+ * Call this before bytes of this version are given to a reader of the node:
+ * from then on the node keeps its version. Returns false if the node has
+ * another version by now, so that these bytes must not be used. Takes no lock.
  */
 bool manifest_serve(const struct manifest *m, node_id id,
 	const struct file_version *version);
@@ -101,7 +102,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 /*
  * Find a name. Returns 0; -ENOENT if no such name is known (check `listed` of
  * the directory); -ESTALE if there is no such directory. With `ref` the node
- * found gets a reference; see manifest_unref().
+ * gets a reference; see manifest_unref().
  */
 int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 	struct node_info *info);
@@ -110,14 +111,12 @@ int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 int manifest_resolve(
 	struct manifest *m, const char *path, struct node_info *info);
 
-/*
- * Get the path of a node relative to the root; for a retired node the last one.
- * Returns its length, or -ENAMETOOLONG.
- */
+/* Get the path of a node relative to the root; for a retired node, its last
+ * path. Returns the length, or -ENAMETOOLONG. */
 int manifest_path(struct manifest *m, node_id id, char *path, size_t size);
 
 /* Get the target of a link. Returns its length, -EINVAL if the node is not a
- * link, -ESTALE if there is none, or -ENAMETOOLONG. */
+ * link, -ESTALE if there is no such node, or -ENAMETOOLONG. */
 int manifest_target(struct manifest *m, node_id id, char *target, size_t size);
 
 /* The directory that a node is or was in; the root's is the root. */
@@ -148,26 +147,23 @@ void manifest_totals(struct manifest *m, struct manifest_totals *totals);
 
 /* -- References --------------------------------------------------------- */
 
-/*
- * Take a reference: the number is not reused until it is given back, though the
- * node may be retired. False if there is no such node.
- */
+/* Take a reference. The node's number is not reused while there are references,
+ * even if the node is retired. Returns false if there is no such node. */
 bool manifest_ref(struct manifest *m, node_id id);
 
-/* Drop n references, as the kernel forgot the node n times. The last one frees
- * a retired node. */
+/* Drop n references, after the kernel has forgotten the node n times. A retired
+ * node is freed with its last reference. */
 void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 
 /* -- Changing ----------------------------------------------------------- */
 
 /*
- * Put the origin's answer about one name: create, keep or replace its node.
+ * Enter the origin's answer about one name: create, keep or replace its node.
  * now_s is the time of the answer. Returns 0, -ENOMEM, -E2BIG (more names than
  * names_memory_bytes() has room for), -ESTALE (no such directory),
  * -ENAMETOOLONG for a path over MANIFEST_PATH_MAX, -EINVAL for a name that no
- * directory can hold ("", ".",
- * "..", with '/', over 255 bytes). With `ref` the node gets a reference. info
- * and fn may be NULL.
+ * directory can hold ("", ".", "..", with '/', over 255 bytes). With `ref` the
+ * node gets a reference. info and fn may be NULL.
  */
 int manifest_put(struct manifest *m, node_id dir,
 	const struct file_entry *entry, uint64_t now_s, bool ref,
@@ -178,10 +174,8 @@ int manifest_put_beside(struct manifest *m, node_id dir,
 	const struct file_entry *file, uint64_t now_s, manifest_event_fn *fn,
 	void *arg);
 
-/*
- * Give the node the source's new version of a file, if it has not been read and
- * the size is the same. Returns 0, or -ESTALE if that is not possible.
- */
+/* Give a node the source's new version of its file, if it has not been read and
+ * the size is the same. Returns 0, or -ESTALE if that is not possible. */
 int manifest_follow(struct manifest *m, node_id dir, const char *name,
 	const struct file_attr *attr, manifest_event_fn *fn, void *arg);
 
@@ -199,8 +193,8 @@ int manifest_remove(struct manifest *m, node_id dir, const char *name,
 	manifest_event_fn *fn, void *arg);
 
 /*
- * A listing: begin, put every name, end. The end removes names that were not
- * put since the begin, and sets `listed` of the directory.
+ * To enter a listing, begin it, put every name, and end it. The end removes
+ * names that were not put since the begin, and sets `listed` of the directory.
  */
 uint32_t manifest_list_begin(struct manifest *m);
 int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
@@ -212,8 +206,9 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 #define MANIFEST_FILE "manifest"
 
 /*
- * Write the manifest to MANIFEST_FILE in a directory. A new file replaces the
- * old one when it is complete. Returns -errno. Format: doc/formats.md.
+ * Write the manifest to MANIFEST_FILE in a directory, in the format of
+ * doc/formats.md. A new file replaces the old one when it is complete. Returns
+ * 0 or -errno.
  */
 int manifest_save(struct manifest *m, int dirfd);
 
@@ -229,19 +224,19 @@ int manifest_load(struct manifest *m, int dirfd);
 /* -- Going on after the process ----------------------------------------- */
 
 /*
- * Record every change from now on in shared memory, under the name of a
- * session, so that another process can go on with the same numbers. Call it
- * after the load, once. Returns the memory's descriptor, which stays the
- * manifest's, or -errno.
+ * Record every change from now on in shared memory, marked with the session, so
+ * that another process can continue with the same node numbers. Call it once,
+ * after the load. Returns the descriptor of the memory, which the manifest
+ * owns, or -errno.
  */
 int manifest_record(struct manifest *m, struct hash128 session);
 
 /*
- * Fill an empty manifest as the process before this one had it: from the file
- * in its directory, and from the descriptor of its manifest_record(), which is
- * the manifest's from now on. Goes on recording. All nodes are kept until the
- * manifest is freed. -EBADMSG: it cannot be done, because something is damaged,
- * missing, or of another session; then the manifest must be freed.
+ * Fill an empty manifest as the previous process had it: from the file in the
+ * directory, and from the descriptor that its manifest_record() returned, which
+ * this manifest owns from now on. Changes continue to be recorded. All nodes
+ * are kept until the manifest is freed. Returns -EBADMSG if something is
+ * damaged, missing, or of another session; then the manifest must be freed.
  */
 int manifest_recover(
 	struct manifest *m, int dirfd, struct hash128 session, int fd);
@@ -252,15 +247,16 @@ int manifest_check(int fd, struct error *err);
 /* Is every change so far recorded or saved? */
 bool manifest_is_recorded(struct manifest *m);
 
-/* Call full() when so much is recorded that it is time for manifest_save();
- * with the lock held. */
+/* Call full(), with the lock held, when so much has been recorded that the
+ * manifest should be saved. */
 void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg);
 
 /* The place of the latest change, for use in a manifest_event_fn. */
 uint64_t manifest_trail(const struct manifest *m);
 
-/* The consequences of all changes before this place have been acted on; the
- * others are repeated by manifest_untold() after manifest_recover(). */
+/* Note that the consequences of all changes before this position of the record
+ * have been acted on. After manifest_recover(), manifest_untold() repeats the
+ * other changes. */
 void manifest_told(struct manifest *m, uint64_t at);
 void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg);
 

@@ -67,10 +67,8 @@ void manifest_unname(struct manifest *m, node_id id)
 		n->dir.listed = false;
 }
 
-/*
- * Retire a node and all below it, deepest first. Recursion is as deep as the
- * tree, which MANIFEST_PATH_MAX bounds.
- */
+/* Retire a node and all nodes below it, deepest first. Recursion is as deep as
+ * the tree, which MANIFEST_PATH_MAX bounds. */
 static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	node_id now, manifest_event_fn *fn, void *arg)
 {
@@ -131,8 +129,8 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	return 0;
 }
 
-/* Make a complete node that is not visible yet. `name` is the name of the node
- * that it replaces, or 0; `id` is its number, or 0 for any. */
+/* Create a complete node that is not visible yet. `name` is the stored name of
+ * the node that it replaces, or 0; `id` is the number to use, or 0 for any. */
 static int change_build(struct manifest *m, node_id parent,
 	const struct file_entry *e, uint32_t name, node_id id, node_id *out)
 {
@@ -434,8 +432,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 		for (uint32_t i = 0; i < d->dir.n; i++) {
 			node_id id = directory_names(&d->dir)[i];
 
-			/* Compare by difference, so that a wrapped stamp still
-			 * works. */
+			/* Compares the difference, so that it also works after
+			 * the stamp has wrapped. */
 			if (id != 0 &&
 				(int32_t)(manifest_slot(m, id)->stamp - stamp) <
 					0)

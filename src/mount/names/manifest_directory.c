@@ -31,8 +31,8 @@ static int directory_grow(struct directory *d)
 	return 0;
 }
 
-/* An empty position, so that a directory whose names come and go does not
- * grow. False: there is none. */
+/* Reuse an empty position, so that a directory whose names come and go does not
+ * grow. Returns false if there is none. */
 static bool directory_reuse(struct directory *d, uint32_t *slot)
 {
 	struct children *c = d->has_many ? d->many : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The manifest as a file, so that a mount starts with all names and asks the
- * origin for none: doc/formats.md has the format. A file is written under
- * another name and renamed. It is read as a whole, and its checksum and the
- * bounds of each record are checked. It is not mapped, as a page that a bad
- * disk cannot read would kill the daemon.
+ * Saves the manifest as a file and loads it, so that a mount starts with all
+ * names and asks the origin for none. doc/formats.md has the format. A file is
+ * written under another name and renamed. It is read as a whole, and its
+ * checksum and the bounds of each record are checked. It is not mapped, because
+ * a page that a bad disk cannot read would kill the daemon.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -47,8 +47,8 @@ struct file_header {
 	uint64_t body_bytes; /* of the records */
 	uint64_t body_hash;  /* XXH3-64 of the records, seed: version */
 	uint64_t session_hi, session_lo; /* from here on in version 3 only */
-	uint64_t trail; /* place in the trail of that session; see names_trail.c
-			 */
+	/* Position in the trail of that session; see names_trail.c. */
+	uint64_t trail;
 	uint64_t zero;
 	uint64_t header_hash; /* XXH3-64 of the fields before, likewise */
 };
@@ -56,9 +56,9 @@ struct file_header {
 #define OLD_HEADER_BYTES 64u
 
 /*
- * Followed by the tag (8 bytes, in version 2 always), the position (4 bytes),
- * the inode number (8 bytes), the name and the target. The first record is the
- * root.
+ * A record. It is followed by the tag (8 bytes, in version 2 always), the
+ * position (4 bytes), the inode number (8 bytes), the name and the target. The
+ * first record is the root.
  */
 struct file_record {
 	uint64_t size_bytes;
@@ -185,8 +185,8 @@ static int encode_names(const struct manifest *m, struct body *b)
 	return rc;
 }
 
-/* A node without a name, after the directory that it was in. Recursion is as
- * deep as its path. */
+/* Encode a node without a name, after the directory in which it was. Recursion
+ * is as deep as its path. */
 static int encode_retired(const struct manifest *m, struct body *b,
 	unsigned char *done, node_id id)
 {
@@ -272,8 +272,8 @@ int manifest_save(struct manifest *m, int dirfd)
 	struct body b = {.records = 0};
 	struct file_header h;
 	int rc;
-	/* One save at a time: two would write to one file, and the older could
-	 * come last. */
+	/* One save at a time: two saves would write to the same file, and the
+	 * older state could be renamed last. */
 	LOCK_SCOPE(&m->save_lock);
 
 	if (m->trail) {
@@ -531,8 +531,8 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	return rc;
 }
 
-/* Read a file of a known size; the caller frees it. A shorter one is damaged.
- */
+/* Read a file of known size; the caller frees the bytes. A shorter file is
+ * damaged. */
 static int read_file(int fd, size_t size, unsigned char **out)
 {
 	CLEANUP_FREE unsigned char *bytes = malloc(size);

@@ -2,7 +2,7 @@
 /*
  * Recovers a manifest that another process had: from the file that it saved
  * last, and from the trail of its changes since. Nothing is used before its
- * checksum was checked. One thread, before there are others.
+ * checksum has been checked. Runs on one thread, before there are others.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -32,8 +32,8 @@ static bool record_valid(
 		r->hash == trail_hash(t, trail_at(t, at));
 }
 
-/* The record at *at, or at the begin of the ring if none is before its end.
- * *at is then the place after it. */
+/* Get the record at *at, or the first one of the ring if there are no more
+ * before its end. Then *at is set to the position after the record. */
 static const struct trail_record *trail_next(
 	const struct trail *t, uint64_t *at)
 {
@@ -153,8 +153,8 @@ static int trail_replay(struct manifest *m, struct trail *t)
 }
 
 /*
- * The knowledge of the previous process about its readers is lost: how often
- * the kernel has each node, which files were read, which missing names the
+ * What the previous process knew about readers is lost: how many references the
+ * kernel has to each node, which files were read, which missing names the
  * kernel knows. Assume the safe answer for each.
  */
 static void trail_assume(struct manifest *m)

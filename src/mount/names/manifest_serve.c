@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles a file that changed at the source before any of its bytes was read.
- * Its node can follow the new version, as nobody can have seen a mixture. The
- * size must be the same, because readers may know it from the kernel.
+ * Its node can get the new version, because no reader can have seen a mixture.
+ * The size must be the same, because readers may know it from the kernel.
  *
  *   UNREAD --- bytes go to a reader ---> READ (the version stays)
  *     |  ^

@@ -3,13 +3,13 @@
  * The trail: every change of the manifest since it was last saved, in shared
  * memory, so that a process that takes over a mount has each node that the
  * kernel may know, with its number. It is a ring of records behind a head;
- * doc/formats.md has the format. Places in it grow for ever; one modulo the
- * size of the ring is where a record lies.
+ * doc/formats.md has the format. Positions only grow; a record is at its
+ * position modulo the size of the ring.
  *
- * The records of one change of the manifest count together or not at all: the
- * last one says that it is. They are complete before the manifest's lock is
- * released, so before anybody is told what they say. A process that dies leaves
- * what it has written.
+ * The records of one change of the manifest are valid only together: the last
+ * of them is marked as the last. They are complete before the manifest's lock
+ * is released, so before anybody can learn of the change. What a process has
+ * written stays when it dies.
  */
 #include "mount/names/names_trail_impl.h"
 

@@ -94,8 +94,9 @@ uint64_t trail_told_hash(const struct trail *t, uint64_t told);
 void trail_note(struct manifest *m, enum trail_kind kind, node_id id);
 void trail_commit(struct manifest *m);
 
-/* If changes were lost because the ring was full: record again. The copy that
- * the caller makes under the lock, which is held for writing, has them. */
+/* If changes were lost because the ring was full, record again from now on. The
+ * lock is held for writing, and the caller saves a copy under it, which
+ * contains the lost changes. */
 void trail_restart(struct manifest *m);
 
 /* The manifest was saved as it was at `at`, in a file of so many bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Storage of the manifest: numbered nodes in segments, names in blocks, and one
+ * Stores the manifest: numbered nodes in segments, names in blocks, and one
  * hash table from (directory, name) to node. All functions need the manifest's
  * lock, for writing if they change something.
  */
@@ -83,10 +83,8 @@ void manifest_node_free(struct manifest *m, node_id id)
 	m->free_list = id;
 }
 
-/*
- * Names are kept until the manifest is freed. A new version reuses the string
- * of the old one, so only names that vanish leave theirs behind.
- */
+/* Store a name. Names are kept until the manifest is freed. A new version
+ * reuses the string of the old one, so only names that vanish waste memory. */
 int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 {
 	uint32_t len = (uint32_t)strlen(name) + 1;
@@ -177,8 +175,9 @@ void manifest_table_del(struct manifest *m, node_id id)
 	table_remove(&m->table, id, node_hash, m);
 }
 
-/* A directory keeps its number, whatever its version. There is no room for the
- * digest of its path, which has not become longer since it was added. */
+/* The inode number of a directory does not depend on its version. It is
+ * computed from the path, because a directory has no room for the digest; the
+ * path cannot have become too long since it was added. */
 static uint64_t inode_of_dir(const struct manifest *m, node_id id)
 {
 	struct file_version none = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the manifest: nodes, the name table and the directories. All fields
- * are guarded by manifest.lock unless they say something else.
+ * Shared by the files of the manifest: nodes, the name table and the
+ * directories. All fields are guarded by manifest.lock unless their comments
+ * say otherwise.
  */
 #ifndef NAMES_NODE_IMPL_H
 #define NAMES_NODE_IMPL_H
@@ -28,10 +29,8 @@ struct children {
 	node_id at[];	/* 0: the name went away; positions never move */
 };
 
-/*
- * 16 bytes, and no other memory for a single name: datasets with one file in
- * each directory are common.
- */
+/* A directory takes 16 bytes, and no other memory if it has a single name,
+ * because datasets with one file in each directory are common. */
 struct directory {
 	union {
 		node_id only; /* 0: none */
@@ -59,9 +58,10 @@ enum node_reading {
 };
 
 /*
- * 72 bytes, because there are millions. `digest`, `version` and `kind` are set
- * before the node is visible and do not change until it is freed, except in
- * manifest_serve.c. The inode number follows from them: manifest_info().
+ * A node has only 72 bytes, because there are millions of nodes. `digest`,
+ * `version` and `kind` are set before the node is visible and do not change
+ * until it is freed, except in manifest_serve.c. The inode number follows from
+ * them: manifest_info().
  */
 struct node {
 	union {
@@ -70,8 +70,8 @@ struct node {
 		struct link *link;     /* KIND_LINK, owned */
 	};
 	struct file_version version;
-	/* References of the kernel. A count that has reached NODE_HELD does not
-	 * change any more. */
+	/* References that the kernel holds. A count that has reached NODE_HELD
+	 * does not change any more. */
 	_Atomic uint32_t refs;
 	uint32_t name; /* a place in manifest.names: manifest_name() */
 	node_id parent;
@@ -178,17 +178,18 @@ int directory_put(struct directory *d, node_id id, uint32_t slot);
 /* Empty a position whose name is gone. */
 void directory_empty(struct directory *d, uint32_t slot);
 /*
- * A name keeps its position when its node is replaced, so that a listing in
- * progress does not miss it: the new node comes to `to`, which is empty.
+ * Move a new node from position `from` to `to`, which is empty: a name keeps
+ * its position when its node is replaced, so that a listing in progress does
+ * not miss it.
  */
 void directory_move(struct directory *d, uint32_t from, uint32_t to);
 
 /* node.c; the caller holds the lock, for writing if the manifest changes. */
 node_id manifest_node_new(struct manifest *m);
 /*
- * Use a number that is free, as the process before this one did. Returns it, or
- * 0 without memory. Call manifest_nodes_taken() when all of them are there, and
- * manifest_node_new() only after it.
+ * Use this free number for a node, because the previous process did. Returns
+ * it, or 0 without memory. Call manifest_nodes_taken() when all such nodes
+ * exist, and manifest_node_new() only after that.
  */
 node_id manifest_node_take(struct manifest *m, node_id id);
 void manifest_nodes_taken(struct manifest *m);
@@ -208,13 +209,14 @@ void manifest_info(
 int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
-/* node_ref.c: free a retired node that is unused, and then perhaps its parent.
- * The lock is held for writing. manifest_drop() frees one without asking. */
+/* node_ref.c: free a retired node if it is unused, and then perhaps its
+ * parent. manifest_drop() frees a node without checking. The lock is held
+ * for writing. */
 void manifest_reap(struct manifest *m, node_id id);
 void manifest_drop(struct manifest *m, node_id id);
 
-/* manifest_change.c: take the name away from a node; its position is emptied.
- * The lock is held for writing. */
+/* manifest_change.c: remove the name of a node; its position becomes empty. The
+ * lock is held for writing. */
 void manifest_unname(struct manifest *m, node_id id);
 
 /* The number of a node and its position in its directory. */
@@ -224,17 +226,17 @@ struct node_place {
 };
 
 /*
- * manifest_change.c; add a name where it was. -EBADMSG: that is not possible;
- * -ENOMEM. With the lock held for writing, as for the next function, which adds
- * a node that has no name any more.
+ * manifest_change.c: manifest_place() adds a name at its old position,
+ * manifest_place_retired() a node that has no name any more. Both return 0,
+ * -EBADMSG if that is not possible, or -ENOMEM. The lock is held for writing.
  */
 int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
 	const struct node_place *place);
 int manifest_place_retired(struct manifest *m, node_id dir,
 	const struct file_entry *e, node_id id);
 
-/* manifest_change.c; like manifest_put(), the lock held for writing. With
- * keep_dir like manifest_put_beside(). */
+/* manifest_change.c: like manifest_put() or, with keep_dir,
+ * manifest_put_beside(), with the lock held for writing. */
 int manifest_put_locked(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
 	manifest_event_fn *fn, void *arg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * References that the kernel holds to nodes. A retired node is freed with its
- * last one; manifest_change.c has the life of a node. Any thread.
+ * Counts the references that the kernel holds to nodes. A retired node is freed
+ * with its last reference; manifest_change.c has the life of a node. Any
+ * thread.
  */
 #include "mount/names/names_trail_impl.h"
 

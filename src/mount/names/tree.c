@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the tree, and its own thread, which acts on changes one after
- * another: tree_event.c queues them.
+ * The life of the tree, and its own thread, which acts on the changes that
+ * tree_event.c has queued, one after another.
  */
 #include "mount/names/tree_impl.h"
 
@@ -148,15 +148,13 @@ bool tree_stop(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	quiet = cond_wait_zero(&t->done_cond, &t->lock, &t->requests);
-	/* Only now, because tree_flush() waits until the thread has acted on
-	 * these changes. */
+	/* Set this only now: tree_flush() needs the thread to act on these
+	 * changes. */
 	t->ending = true;
 	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);
-	/*
-	 * A look-up holds the kernel's lock of its directory, which the thread
-	 * may be waiting for.
-	 */
+	/* End look-ups first: the kernel locks the directory of a look-up, and
+	 * the thread may be waiting for that lock. */
 	tree_fail_asks(t);
 	tree_fail_listings(t);
 	pthread_join(t->thread, NULL);

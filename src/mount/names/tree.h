@@ -30,8 +30,9 @@ struct tree_config {
 	 * valid; 0: 2 s. */
 	uint64_t patience_ns;
 	/*
-	 * Consequences of changes, each called on the tree's own thread, in
-	 * order, with no lock held. A version of a file no longer exists:
+	 * The consequences of changes. Each function is called on the tree's
+	 * own thread, in order, with no lock held. ceased(): a version of a
+	 * file no longer exists.
 	 */
 	void (*ceased)(void *arg, const struct node_info *old);
 	/* A name stands for something else now, or for nothing. */
@@ -52,10 +53,10 @@ int tree_new(
 void tree_resume(struct tree *t);
 
 /*
- * Stop. Calls that still wait for the origin after a second end with -ENOTCONN;
- * then this returns false, and the tree (and everything it uses) must not be
- * freed. FUSE handlers must still be running, because the thread may wait for
- * the kernel.
+ * Stop the tree. Calls that still wait for the origin after a second end with
+ * -ENOTCONN; then this returns false, and the tree and everything that it uses
+ * must not be freed. FUSE handlers must still be running, because the tree's
+ * thread may wait for the kernel.
  */
 bool tree_stop(struct tree *t);
 void tree_free(struct tree *t);
@@ -71,17 +72,13 @@ struct tree_lookup {
 		const struct node_info *info);
 };
 
-/*
- * Find a name. 1: info is set, with a reference. 0: done() will be called.
- * -ENOENT: there is no such name; otherwise -errno.
- */
+/* Find a name. Returns 1 if info is set, with a reference; 0 if done() will be
+ * called; -ENOENT if there is no such name; or another -errno. */
 int tree_lookup(struct tree *t, node_id dir, const char *name,
 	struct tree_lookup *l, struct node_info *info);
 
-/*
- * The origin has something else under this node's name: find out what. A node
- * that nobody has read from follows a new version; see manifest_follow().
- */
+/* The origin has something else under this node's name: find out what. A node
+ * that has not been read gets a new version; see manifest_follow(). */
 void tree_recheck(struct tree *t, node_id id);
 
 /* The same; l->done() is called when it is known. 0, or -errno. */
@@ -98,9 +95,9 @@ struct tree_wait {
 };
 
 /*
- * List a directory, so that its names are known. Returns 1 if they are; 0:
- * done() will be called. `again`: ask the origin even if they are. -ENOTDIR, or
- * -ENOTCONN when the tree is being stopped.
+ * List a directory, so that its names are known. Returns 1 if they are known
+ * already, 0 if done() will be called, -ENOTDIR, or -ENOTCONN when the tree is
+ * being stopped. `again`: ask the origin even if they are known.
  */
 int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 
@@ -115,9 +112,9 @@ struct tree_walk_result {
 	int status;	 /* why, as -errno; */
 	/* and in words, "" if the status says it. */
 	char why[TREE_WHY_MAX];
-	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT),
-	 * its directories have no end (-EMLINK), or it has more names than
-	 * memory has room for (-E2BIG). 0: it was. */
+	/* Why the walk was given up: the source did not answer any more
+	 * (-ETIMEDOUT), its directories have no end (-EMLINK), or it has more
+	 * names than memory has room for (-E2BIG). 0: it was not. */
 	int unasked;
 };
 
@@ -131,8 +128,9 @@ void tree_walk_add_failed(
 void tree_show_path(struct tree *t, node_id id, char *buf);
 
 /*
- * Set err to the number of directories that could not be listed, the first of
- * them, and the reason. For results with such directories. -errno.
+ * Set err to a message with the number of directories that could not be listed,
+ * the first of them, and the reason. Call this only if there are some. Returns
+ * -errno.
  */
 int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 	struct error *err);
@@ -145,8 +143,9 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 int tree_walk(struct tree *t, node_id top, bool again,
 	struct tree_walk_result *result);
 
-/* Refresh one path (a file, a directory with all below it); waits. -ENOENT: the
- * source has no such name, and had none. */
+/* Refresh one path: a file, or a directory with everything below it. Waits for
+ * the origin. Returns -ENOENT if the source has no such name, and had none
+ * before. */
 int tree_refresh(struct tree *t, const char *path,
 	struct tree_walk_result *result, struct error *err);
 
@@ -154,7 +153,7 @@ int tree_refresh(struct tree *t, const char *path,
 void tree_flush(struct tree *t);
 
 /* If the consequences of all changes so far have been acted on, note that in
- * the manifest. */
+ * the manifest (manifest_told()). */
 void tree_note_told(struct tree *t);
 
 /* A manifest_event_fn: act on the consequences of a change; arg is the tree. */

@@ -201,8 +201,8 @@ static int end_dirs(struct deep *d, uint64_t *directories)
 	while ((at = array_pop(&s.ids, sizeof(*at)))) {
 		node_id dir = *at;
 
-		/* A directory that was removed meanwhile has nothing below it.
-		 */
+		/* Fails if the directory has been removed in the meantime; then
+		 * nothing is below it. */
 		if (manifest_list_end(m, dir, d->stamp, tree_on_event, d->t) ==
 			0)
 			(void)manifest_readdir(m, dir, 0, false, add_dir, &s);

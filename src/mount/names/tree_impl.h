@@ -44,9 +44,9 @@ struct tree {
 };
 
 /*
- * tree_deep.c: list everything below a directory at once and wait for it; for
- * origins that can do so. Adds the number of directories to *directories.
- * Returns 0 or -errno.
+ * tree_deep.c: list everything below a directory by one request and wait for
+ * it, if the origin can do that. Adds the number of directories to
+ * *directories. Returns 0 or -errno.
  */
 int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
 
@@ -56,8 +56,9 @@ void tree_request_end(struct tree *t);
 
 uint64_t tree_now_s(void);
 
-/* Like tree_list() with `again`, but by a listing that began after tree.turn
- * was `since`: one in progress may have read past the relevant names. */
+/* Like tree_list() with `again`, but with a listing that began after tree.turn
+ * was `since`: an earlier listing may already have passed the names in
+ * question. */
 int tree_list_since(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks up one name in the manifest or, if it is unknown there, at the origin.
- * If the origin does not answer, a known name is not considered deleted: it
- * continues to be served.
+ * If the origin does not answer, known names are still served.
  */
 #include "mount/names/tree_impl.h"
 
@@ -128,8 +127,8 @@ static void name_ask_done(struct origin_request *q, int status)
 	ask_put(a);
 }
 
-/* Answer the waiting look-up with what is known; the origin's answer is used
- * when it comes. */
+/* Answer the waiting look-up with what is known. The origin's answer will still
+ * be used when it comes. */
 static void ask_late(struct timer *timer)
 {
 	struct ask *a = CONTAINER_OF(timer, struct ask, late);
@@ -193,8 +192,8 @@ static bool ask_begin(struct tree *t, struct ask *a)
 	return true;
 }
 
-/* Ask the origin for one name; l may be NULL. 0 or -errno. Without `wait` l
- * does not wait longer than tree_config.patience_ns. */
+/* Ask the origin for one name; l may be NULL. Without `wait`, l waits at most
+ * tree_config.patience_ns. Returns 0 or -errno. */
 static int name_ask(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l, bool wait)
 {
@@ -240,9 +239,9 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 }
 
 /*
- * Returns true if the origin does not answer, so that look-ups of known names
- * do not wait for it. *probe: ask it nevertheless, to find out whether it
- * answers again.
+ * Returns true if the origin does not answer at present: then look-ups of known
+ * names do not wait for it. *probe is set if it should be asked nevertheless,
+ * to find out whether it answers again.
  */
 static bool is_silent(struct tree *t, bool *probe)
 {
@@ -256,10 +255,8 @@ static bool is_silent(struct tree *t, bool *probe)
 	return t->silent;
 }
 
-/*
- * Ask whether what is known of a name is still true. 1: it is to be taken for
- * true. 0: l waits. -errno.
- */
+/* Ask the origin whether what is known of a name is still true. Returns 1 if
+ * that can be used without waiting, 0 if l waits, or -errno. */
 static int ask_again(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refreshing one path: a directory with all below it, or the directory that a
- * name is in. Waits for the origin, on the caller's thread.
+ * Refreshes one path: a directory with everything below it, or the directory in
+ * which a name is. Waits for the origin, on the caller's thread.
  */
 #include "mount/names/tree_impl.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listing directories and walking trees. A directory is listed by one request
- * however many wait for it. A walk keeps a few listings going and takes the
- * next directory from a stack; it is what scans, warming and refreshes use.
+ * Lists directories and walks trees. A directory is listed by one request,
+ * however many callers wait for it. A walk keeps a few listings in progress and
+ * takes the next directory from a stack. Scans, warming and refreshes are
+ * walks.
  */
 #include "mount/names/tree_impl.h"
 
@@ -92,8 +93,8 @@ static void listing_start(struct listing *g)
 }
 
 /*
- * Lock held. Take the waiters to be answered. Returns false if another listing
- * follows, for those who asked after this one had begun.
+ * Take the waiters that can be answered. Returns false if another listing must
+ * follow, for waiters that came after this one had begun. Called with the lock.
  */
 static bool listing_ended(struct listing *g, struct list *waiters)
 {
@@ -310,8 +311,10 @@ static void note_unasked(struct tree_walk_result *r, int status)
 }
 
 /*
- * Lock held. A time-out while nothing else was answered either: one more for
- * each of the rest would take hours. A first walk waits for each.
+ * Note an answer, or a time-out. If a listing has timed out and nothing else
+ * was answered during that time either, the walk is given up: a time-out for
+ * each remaining directory would take hours. A first walk goes on. Called with
+ * the lock.
  */
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
