@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the positions of plans: appended by their owners, read by readers
- * (plan_note.c), given up. One lock guards all plans. It is held briefly, never
- * over a call of the cache that may call back.
+ * The life of the positions of plans: owners append them, readers read them
+ * (plan_note.c), or they are given up. One lock guards all plans. It is held
+ * briefly, never during a call of the cache that may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,10 +54,8 @@ void plans_free(struct plans *ps)
 	free(ps);
 }
 
-/*
- * There is work for the pacer. What is not urgent can wait until more has
- * come together, or a few milliseconds.
- */
+/* Wake the pacer: there is work for it. Work that is not urgent waits until
+ * there is more of it, or for a few milliseconds. */
 void plans_kick(struct plans *ps, bool urgent)
 {
 	bool wake = urgent || !ps->resting;
@@ -166,8 +164,8 @@ void plans_forget(struct plans *ps, uint64_t cookie)
 static int init_schedule(struct plan *plan, struct error *err)
 {
 	struct plan_params *p = &plan->params;
-	/* Names are added in reading order, so the order drawn by the schedule
-	 * is not used. */
+	/* Names are added in the order in which they are read, so the
+	 * schedule's own shuffling is not used. */
 	struct schedule_config config = {
 		.examples = 1,
 		.batch = p->batch,

@@ -2,8 +2,8 @@
 /*
  * Plans: a trainer announces which files it is going to read, in which order
  * and at which pace. Items that are in no tier are fetched in that order, as
- * far ahead as the memory for planned items allows, and held until they have
- * been read.
+ * far ahead as the memory for planned items allows, and stay in memory until
+ * they have been read.
  *
  * A plan is a sequence of positions, each a file. Position p is the fresh
  * example with number p + `fresh` of an echo schedule, which gives the step
@@ -37,10 +37,8 @@ struct plan;
 
 struct plans_config {
 	struct cache *cache; /* outlives the plans */
-	/*
-	 * Sets digest, version and cookie of a file; false if it is gone.
-	 * Called with the lock of the plans held.
-	 */
+	/* Set digest, version and cookie of a file. Returns false if the file
+	 * is gone. Called with the lock of the plans held. */
 	bool (*file)(void *arg, uint64_t cookie, struct cache_item *file);
 	void *arg;
 	struct counters *counters; /* outlive the plans */
@@ -63,18 +61,19 @@ enum plans_turn {
 
 /* More about such a read. */
 struct plans_read {
-	/* The bytes of it that the position has already read, as far as that is
-	 * known. */
+	/* How many of these bytes the position has read already, as far as that
+	 * is known. */
 	size_t again_bytes;
-	/* The plans that have come to a position of the file with it. Their
-	 * readers are unknown: it is of one, and the others may follow. */
+	/* How many plans have come to a position of the file by this read.
+	 * Their readers are unknown: the read is from one of them, and the
+	 * others may follow. */
 	unsigned sharers;
 };
 
 /*
  * Process `pid` (0: unknown) is going to read [off, off + len) of a file;
- * `item` is the one that holds `off`. *more may be NULL. Without plans, this
- * costs one relaxed load.
+ * `item` contains `off`. *more may be NULL. Without plans, this costs one
+ * relaxed load.
  */
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	uint64_t off, size_t len, pid_t pid, struct plans_read *more);
@@ -93,27 +92,27 @@ struct plan_params {
 	uint64_t fresh;			     /* number of the first example */
 	uint64_t step_ns;		     /* measured */
 	/*
-	 * A position is given up when more than this many later ones were read
-	 * before it. This is the largest distance between threads that read in
-	 * one order.
+	 * A position is given up when more than this many later positions have
+	 * been read. Set it to the largest distance between threads that read
+	 * in one order.
 	 */
 	uint64_t slack; /* 16 batches, at least 256 */
 	/*
-	 * A reader uses a position before it reads one that is so many later.
-	 * An earlier read of the later one is the kernel's read-ahead. 0:
-	 * slack.
+	 * A reader has used a position before it reads one that is this many
+	 * later. If the later one is read before that, it is by the kernel's
+	 * read-ahead. 0: slack.
 	 */
 	uint64_t spread;
 	/*
-	 * The owner uses plan_rates(): items that are not due soon are fetched
-	 * as fast as the others, in bursts if there is memory for them.
+	 * The owner uses plan_rates(). Items that are not due soon are then
+	 * fetched as fast as the others, in bursts if there is memory for them.
 	 */
 	bool measure;
 	/*
-	 * The only process that reads by this plan, and that reports its
-	 * progress; 0: any process. Reads by other processes do not advance the
-	 * plan. Reads by this process that are for a later step do not count as
-	 * demand.
+	 * The only process that reads by this plan; it reports its progress.
+	 * Reads by other processes do not advance the plan. Reads by this
+	 * process for a later step do not count as demand. 0: any process may
+	 * read.
 	 */
 	pid_t reader;
 	/* The number of positions at the beginning that are being read already:
@@ -121,10 +120,8 @@ struct plan_params {
 	uint64_t begun;
 };
 
-/*
- * -EINVAL for a schedule that cannot be, -EUSERS for too many plans, -ENOMEM;
- * with a message.
- */
+/* Open a plan. Returns 0; otherwise -EINVAL if the schedule is impossible,
+ * -EUSERS if there are too many plans, or -ENOMEM, with a message. */
 int plan_open(struct plans *ps, const struct plan_params *params,
 	struct plan **out, struct error *err);
 
@@ -132,8 +129,9 @@ int plan_open(struct plans *ps, const struct plan_params *params,
 void plan_close(struct plan *plan);
 
 /*
- * Append one position. -EEXIST: the file is in this epoch already. -EINVAL:
- * the epoch is before that of the last position. -ENOSPC: a bound was met.
+ * Append one position. Returns 0, -EEXIST if the file is in this epoch already,
+ * -EINVAL if the epoch is before that of the last position, or -ENOSPC if a
+ * limit was reached.
  */
 int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
 
@@ -169,7 +167,7 @@ struct plan_status {
 };
 void plan_status(struct plan *plan, struct plan_status *status);
 
-/* All open plans, oldest first, for a person who looks for a cause. Returns
+/* Show all open plans, oldest first, to a person who looks for a cause. Returns
  * their number. */
 struct plan_view {
 	pid_t reader; /* 0: any process */
@@ -180,19 +178,20 @@ unsigned plans_view(struct plans *ps, struct plan_view out[PLANS_MAX]);
 /* Sums that only grow. */
 struct plan_rates {
 	/*
-	 * Bytes received and time taken while at least as many requests were
-	 * left as the origin is asked for at a time (a burst); the part of
-	 * these at the origin's lasting speed; the number of bursts; and
-	 * whether one is going on.
+	 * A burst is the time in which at least as many requests are left as
+	 * the origin gets at a time. These are the time and the bytes received
+	 * in bursts; how much of these was at the origin's lasting speed; the
+	 * number of bursts; and whether there is one now.
 	 */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;
 	/*
-	 * Positions that were looked up in the tiers before their reader came,
-	 * and the bytes of these that were to be fetched: up to the first item
-	 * that is in memory for its reader. What later positions miss does not
-	 * slow the reader down now: memory for a whole epoch has the next one's
-	 * items, too.
+	 * The number of positions that were looked up in the tiers before their
+	 * reader came, and how many of their bytes had to be fetched. Only
+	 * positions before the first item that waits in memory for its reader
+	 * are counted: bytes that later positions lack do not slow the reader
+	 * down now, as memory for a whole epoch also contains items of the next
+	 * one.
 	 */
 	uint64_t looked, missing_bytes;
 	bool full; /* planned items have all memory they may */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pacer: the one thread that follows all plans. It gives up items that
- * nobody will read, skips those in a tier, and requests the item that is needed
+ * The pacer: the one thread that follows all plans. It gives up items that will
+ * not be read, skips those in a tier, and requests the item that is needed
  * first, as long as there is memory for planned items. Only this thread creates
- * and frees holds, so a hold that it sees stays. It releases the lock for each
- * call of the cache, which may call back.
+ * and frees holds, so a hold that it has found remains valid. It releases the
+ * lock for each call of the cache, which may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,8 +83,7 @@ static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
 		CONTAINER_OF(l, struct hold, link)->pos == pos;
 }
 
-/* The item never came: its bytes were not fetched, and its file may have
- * changed. */
+/* Count an item that could not be fetched; its file may have changed. */
 static void note_failed(struct hold *h, bool last)
 {
 	struct plan_status *s = &h->plan->s;
@@ -222,8 +221,8 @@ static bool is_open(const struct plan *plan)
 		(place == PLACE_ISSUED && plan->cursor_off > 0);
 }
 
-/* Did the reader of the position at the cursor read the item before the cursor
- * came to it? A position of several items counts as read at its end only. */
+/* Has the item already been read by the reader of the position at the cursor?
+ * The position itself says so only when all its items have been read. */
 static bool was_read(const struct plan *plan, const struct cache_item *item)
 {
 	const struct plan_turn *t = &plan->turn[item->cookie % PLAN_TURNS];
@@ -332,8 +331,8 @@ enum issue_step {
 	STEP_IDLE,
 };
 
-/* Is the plan's item needed before the other plan's? Among equals the plan
- * goes first that has less. */
+/* Is the plan's item needed before the other plan's? If both are needed at the
+ * same time, the plan with less in memory comes first. */
 static bool is_before(const struct plan *plan, uint64_t due_ns,
 	const struct plan *other, uint64_t other_ns)
 {

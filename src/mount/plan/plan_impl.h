@@ -34,8 +34,9 @@ struct plan_turn {
 	uint32_t file_1; /* the file, and 1; 0: none */
 	bool ours;	 /* of position `pos`; else somebody else's */
 	uint64_t pos, at_ns;
-	uint64_t read;	  /* bit map of the 64ths of the file that were read, in
-			     whole pages; of a file in one piece */
+	/* If the file is one item: a bitmap of the parts that were read, which
+	 * are 64ths of the file in whole pages. */
+	uint64_t read;
 	uint64_t read_to; /* the bytes that were read are before this offset */
 };
 
@@ -50,12 +51,13 @@ struct plan {
 	struct plan_params params;
 	/*
 	 * base <= cursor. Positions before base are finished; positions from
-	 * cursor on have not been looked up. In the file at the cursor, bytes
-	 * before cursor_off have been.
+	 * cursor on have not been looked up, except for the bytes before
+	 * cursor_off of the file at the cursor.
 	 */
 	uint64_t base, cursor, cursor_off;
-	uint64_t retire_to; /* positions before this one are past: nobody will
-			       come back to them */
+	/* Positions before this one are past: they will not be read any
+	 * more. */
+	uint64_t retire_to;
 	uint64_t front;
 	uint64_t ahead; /* positions from base on that were read */
 	uint64_t stray; /* reads far ahead since the last one that was not */

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which position of a plan a read belongs to. It belongs to at most one
- * position of each plan, the first of its file that was not read yet, and ends
- * only the holds of that position.
+ * Decides to which position of a plan a read belongs. A read belongs to at most
+ * one position of each plan, the first one of its file that has not been read
+ * yet, and ends only the holds of that position.
  *
  * A plan whose reader is known counts only the reads of that process. For other
  * plans the reader is unknown. Several threads that read in one order are not
  * in step, so a read at a position does not end the positions before it; these
  * are given up when more than `slack` later positions have been read. A read of
- * a file whose position is far ahead comes from another program (which leaves
- * the file in the kernel's cache, so that it is not fetched ahead any more),
- * unless there are so many in a row, and none near, that the readers must have
+ * a file whose position is far ahead comes from another program. It leaves the
+ * file in the kernel's cache, so the file is not fetched ahead any more. But if
+ * there are many such reads in a row, and none near, the readers must have
  * moved there. A second read of bytes that were just read does not count
  * either: the kernel dropped the pages before the reader used them. If the next
  * position of the file is near, such a read is taken for a read of that
- * position, whose own read then counts for the position after it or for none;
- * so a file is fetched for its reader at most once an epoch. Any thread; the
- * lock of the plans.
+ * position, and the read of that position then counts for the one after it or
+ * for none. So a file is fetched for its reader at most once in an epoch. Any
+ * thread; the lock of the plans guards everything.
  */
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 #include "mount/plan/plan_impl.h"
 
-/* How far readers of one order are from the end of an epoch, at most, when
- * they begin to read the next one. */
+/* When readers of one order begin an epoch, they are at most this many
+ * positions from the end of the one before. */
 #define EPOCH_SPREAD 128u
 
 /* A plan that nobody has read by yet is begun here, or nearer. */
 #define BEGIN_SPREAD 64u
 
-/* Time within which a reader continues and the kernel asks again for dropped
- * pages. */
+/* A reader continues a file, and the kernel asks again for dropped pages,
+ * within this time. */
 #define AGAIN_NS NS_PER_S
 
 /* The least that a kernel asks for. */
@@ -52,8 +52,8 @@ void hold_enter(struct hold *h)
 	list_add_tail(held_at(h->plan, h->pos), &h->found);
 }
 
-/* The reader of the position comes to the item that begins there. Returns true
- * if it has been there before. */
+/* Tell the hold that the reader of its position begins to read the item at
+ * `base`. Returns true if it has begun before. */
 static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 {
 	struct list *bucket = held_at(plan, pos);
@@ -100,8 +100,8 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
 		return;
-	/* No read came near the cursor for a long time, so the readers have
-	 * moved to where the stray reads are. */
+	/* There was no read near the cursor for a long time, so the readers
+	 * have moved ahead. */
 	plan->retire_to = plan->stray_min;
 	plan->stray = 0;
 	plan_advance(plan);
@@ -210,10 +210,8 @@ static bool is_own_read(const struct plan *plan, const struct note *n)
 	return n->pid && plan->params.reader == n->pid;
 }
 
-/*
- * The reader that began to read the file last, if that was a moment ago or the
- * plan's own reader goes on; NULL: unknown.
- */
+/* The last read of the file's beginning, if this read may continue it: it was a
+ * moment ago, or the plan's own reader reads on. NULL: unknown. */
 static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 {
 	struct plan_turn *t = turn_of(plan, n);
@@ -226,9 +224,9 @@ static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 }
 
 /*
- * The read is of that turn. Returns the bytes of it that were read before. A
- * share of the file counts when a single read has all of it, so for a large
- * file the result may be too low.
+ * Note what a read that belongs to this turn has read. Returns how many of its
+ * bytes were read before. A 64th of the file is noted only if a single read
+ * covers all of it, so the result may be too low for a large file.
  */
 static size_t mark_read(struct plan_turn *t, const struct note *n)
 {
@@ -262,8 +260,8 @@ static void keep_turn(
 	(void)mark_read(t, n); /* nothing was read before */
 }
 
-/* More of a file in several pieces: its reader goes on. The kernel may send a
- * few reads in another order; what lies between them is on its way. */
+/* The reader of a file of several items reads on. The kernel may send a few
+ * reads in another order; what lies between them will be read, too. */
 static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
 {
 	struct plan_turn *t = last_turn(plan, n);
@@ -275,8 +273,9 @@ static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
 }
 
 /*
- * More of a file in one piece that was begun: whoever began goes on. The
- * plan's own reader does in any case.
+ * Does the read continue a file of one item? Then it belongs to the reader that
+ * began the file. A read by the plan's own reader that is not at the beginning
+ * always continues.
  */
 static bool goes_on(struct plan *plan, struct note *n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order of a plan: the file at each position, the state of each position,
- * and the next position of a file. 9 bytes a position, and as a rule 6 of the
- * index. No lock: the caller's.
+ * and the next position of a file. It takes 9 bytes for each position, and
+ * usually 6 for the index. The caller does the locking.
  */
 #ifndef PLAN_ORDER_IMPL_H
 #define PLAN_ORDER_IMPL_H
@@ -29,8 +29,8 @@ enum order_place {
 	PLACE_RETIRED,
 	PLACE_MASK = 7,
 	PLACE_COUNTED = 8, /* flag: in plan.ahead */
-	/* SKIPPED: the number of items that were fetched ahead and are not read
-	 * yet, at most 15, times this. */
+	/* Added to SKIPPED once for each item that was fetched ahead and has
+	 * not been read yet, at most 15 times. */
 	PLACE_UNREAD = 16,
 };
 
@@ -60,9 +60,9 @@ struct order {
 void order_release(struct order *o);
 
 /*
- * Append a position. -EEXIST: the file is in this epoch already; -EINVAL: the
- * epoch is before the last one; -ENOSPC: too many epochs; -ENOMEM. Positions
- * before `done` may be forgotten.
+ * Append a position. Positions before `done` may be forgotten. Returns 0,
+ * -EEXIST if the file is in this epoch already, -EINVAL if the epoch is before
+ * the last one, -ENOSPC if there are too many epochs, or -ENOMEM.
  */
 int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done);
 
@@ -81,10 +81,8 @@ static inline uint32_t order_file(const struct order *o, uint64_t pos)
 	return o->file[pos - o->first];
 }
 
-/*
- * The first position of the file that was neither served nor retired, nor
- * skipped before `horizon`. False if there is none.
- */
+/* Find the first position of the file that was neither served nor retired, nor
+ * is skipped and before `horizon`. Returns false if there is none. */
 bool order_find(
 	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes when the item at a plan's cursor is needed. The step comes from the
- * echo schedule, including its ramp; the duration of a step comes from the
- * owner, or from the speed at which the plan is read. Runs with the lock of the
- * plans held.
+ * Computes when the item at a plan's cursor is needed. The echo schedule, with
+ * its ramp, says which step needs it. The owner says how long a step takes, or
+ * that is measured from the reads of the plan. Runs with the lock of the plans
+ * held.
  */
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 #include "mount/plan/plan_impl.h"
 
-/*
- * The step time of all plans until it is known: so long that items not needed
- * by the first step have time.
- */
+/* The step time that is assumed until it is known. It is long, so that items
+ * which the first step does not need are not urgent. */
 #define STEP_GUESS_NS NS_PER_S
 
 /* How long one measurement of the step time is. */
@@ -49,10 +47,10 @@ static double step_examples(const struct plan *plan)
 }
 
 /*
- * The step time that due times are computed with; 0: not known. A measured time
- * includes waiting for the origin: by its own, a plan that gets less of the
- * origin would look slower and get still less. So all plans that are measured
- * have the pace of the quickest, and share the origin evenly.
+ * The step time for computing due times; 0: not known. A measured time includes
+ * waiting for the origin, so a plan that gets less of the origin would seem
+ * slower and then get even less. Therefore the fastest measured plan sets the
+ * pace of all measured plans, and they share the origin evenly.
  */
 static uint64_t pace_step_ns(const struct plan *plan)
 {
@@ -87,10 +85,8 @@ static uint64_t due_in_ns(
 	return due_ns;
 }
 
-/*
- * Does the reader wait for the position? Only those that report their progress
- * are known to read ahead.
- */
+/* Does the reader wait for the position? A reader may only read ahead if it
+ * reports its progress; all others wait. */
 bool pace_waits(const struct plan *plan, uint64_t pos)
 {
 	ASSERT_HELD(&plan->plans->lock);
@@ -163,8 +159,9 @@ void pace_measure(struct plan *plan, uint64_t now_ns)
 	ASSERT_HELD(&plan->plans->lock);
 	if (plan->params.step_ns || now_ns < plan->measured_ns + MEASURE_NS)
 		return;
-	/* Time before the first read is not time of steps: counted, it made the
-	 * first steps so long that nothing was urgent. */
+	/* The time before the first read does not belong to any step. If it
+	 * were counted, the first steps would seem so long that nothing is
+	 * urgent. */
 	if (plan->s.read == 0 && plan->step_told == 0)
 		return;
 	step = pace_step(plan);

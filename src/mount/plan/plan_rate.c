@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast a plan is fetched when nothing else holds it back, and the pauses
- * that let it be measured; see common/base/speed.h.
+ * Measures how fast a plan is fetched when only the origin limits it, and makes
+ * the pauses that this needs; see common/base/speed.h.
  */
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
@@ -16,11 +16,12 @@ static uint64_t sum_of(const _Atomic uint64_t *sum)
 }
 
 /*
- * When memory is full and the origin could do more, a single plan rests, so
- * that a burst can be measured when it goes on. The burst is four times the
- * origin's depth or more, but half of the memory at most, and that must be
- * somewhat more than the depth. Returns the bytes to be freed first; 0: the
- * plan does not rest.
+ * If memory is full although the origin could do more, a single plan rests, so
+ * that a burst can be measured afterwards. The burst has at least four times as
+ * many items as the origin's depth, but takes at most half of the memory. If
+ * half of the memory holds hardly more items than the depth, the plan does not
+ * rest. Returns the bytes to be freed before it continues; 0: the plan does not
+ * rest.
  */
 uint64_t rate_rest_bytes(const struct plans *ps)
 {
@@ -41,8 +42,8 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 	return bytes < most ? bytes : most;
 }
 
-/* The first item that is held for its reader, or NULL. Those that are done with
- * may be in the list until the pacer has rested. */
+/* The first item that is held for its reader, or NULL. Holds that have ended
+ * may remain in the list until the pacer has rested. */
 static const struct hold *first_held(const struct plan *plan)
 {
 	LIST_FOREACH(l, &plan->holds) {

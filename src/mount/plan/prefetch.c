@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequential detection. A small table of recent readers has one slot for each
- * file; files with the same slot take turns, and then read ahead less. Each
- * slot has its own lock, held for a few instructions.
+ * Detects sequential reading. Each slot of a small hash table describes the
+ * last run of reads of one file. If two files that are being read hash to the
+ * same slot, they replace each other there, and less is read ahead for both.
+ * Each slot has its own lock, held for a few instructions.
  */
 #include "mount/plan/prefetch.h"
 
@@ -16,10 +17,11 @@
 #define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
 
 /*
- * More than what a mount serves to a reader. It need not be given more
- * than it takes while a request is answered: what comes earlier has left memory
- * for a tier when its reader comes, and has to be read and verified there. But
- * some requests take longer than the least.
+ * The window is what a reader can read during a request. This is more bytes per
+ * millisecond than a mount serves to one reader, because some requests take
+ * longer than the shortest, from which the duration is taken. A larger window
+ * would not help: bytes that come too early have been moved to a tier when the
+ * reader comes, and must be read and verified there.
  */
 #define READER_BYTES_MS ((uint64_t)2 << 20)
 #define LIMIT_LEAST_BYTES ((uint64_t)2 << 20)
@@ -29,8 +31,8 @@
 
 /*
  * A reader must read this much in a row before data is fetched ahead. The
- * kernel cuts one read of a program into several, and a single range must not
- * cost the whole window.
+ * kernel divides one read of a program into several, and a program that reads a
+ * single range must not cause a whole window to be fetched.
  */
 #define RUN_MIN_BYTES ((uint64_t)512 << 10)
 
@@ -79,10 +81,10 @@ static void restart(struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
 }
 
 /*
- * Does this read move the front on? Several readers of one file are led by
- * the first: what those behind it read has been fetched already, and must not
- * be fetched again. Only when nobody reads at the front any more does one of
- * them become the first.
+ * Does this read advance the front? If a file has several readers, only the
+ * first of them counts: bytes that the others read have been fetched already,
+ * and must not be fetched again. Another reader becomes the first only when
+ * there are no more reads at the front.
  */
 static bool moves_on(
 	struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
