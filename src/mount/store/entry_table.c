@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries: 64 shards, each an open-addressed table with linear
- * probing and deletion by shifting back, 24 bytes a slot. Keys are uniform, so
- * their bits serve as the hash: the low word picks the shard, the high word the
- * slot. The first byte of the high word is left out. It names the sub-directory
- * of the entry, and a start reads these one after the other; with it, all
- * entries read so far would lie in one part of the table, in long runs. It is
- * not a common/base/table.h, which would need one more access to memory for
- * each key.
+ * The entries: 64 shards, each an open-addressed table with linear probing and
+ * deletion by shifting back, with 24 bytes in a cell. Keys are uniform, so
+ * their bits serve as the hash: the low word selects the shard, the high word
+ * the cell. The first byte of the high word is not used. It names the
+ * sub-directory of the entry, and the directories are read one after the other
+ * at a start. With this byte, all entries read so far would be in one part of
+ * the table, in long runs. common/base/table.h is not used, because it needs
+ * one more access to memory for each key.
  */
 #include "mount/store/entry_table_impl.h"
 
@@ -20,9 +20,9 @@
 #include "common/base/lock.h"
 
 #define ENTRY_SHARDS 64
-#define ENTRY_FIRST_SLOTS 64
+#define ENTRY_FIRST_CELLS 64
 
-struct entry_slot {
+struct entry_cell {
 	struct hash128 key;
 	uint64_t meta; /* bits 0-2 state, 3 kept, 4 doomed, 8-15 tier, 16-63
 			  content bytes */
@@ -36,8 +36,8 @@ struct entry_slot {
 /* Aligned to a cache line, so that the locks of neighbours do not share one. */
 struct entry_shard {
 	_Alignas(64) pthread_mutex_t lock;
-	struct entry_slot *slots; /* lock */
-	size_t nslots;		  /* lock */
+	struct entry_cell *cells; /* lock */
+	size_t ncells;		  /* lock */
 	size_t used;		  /* lock */
 	bool scanning;		  /* lock: directories are being read */
 };
@@ -46,22 +46,22 @@ struct entries {
 	struct entry_shard shards[ENTRY_SHARDS];
 };
 
-static enum entry_state slot_state(const struct entry_slot *slot)
+static enum entry_state cell_state(const struct entry_cell *cell)
 {
-	return (enum entry_state)(slot->meta & META_STATE);
+	return (enum entry_state)(cell->meta & META_STATE);
 }
 
-static void slot_set(struct entry_slot *slot, enum entry_state state)
+static void cell_set(struct entry_cell *cell, enum entry_state state)
 {
-	slot->meta = (slot->meta & ~META_STATE) | (uint64_t)state;
+	cell->meta = (cell->meta & ~META_STATE) | (uint64_t)state;
 }
 
-static struct entry_ref slot_ref(const struct entry_slot *slot)
+static struct entry_ref cell_ref(const struct entry_cell *cell)
 {
 	return (struct entry_ref){
-		.key = slot->key,
-		.item_bytes = slot->meta >> 16,
-		.tier = (size_t)(slot->meta >> 8 & 0xff),
+		.key = cell->key,
+		.item_bytes = cell->meta >> 16,
+		.tier = (size_t)(cell->meta >> 8 & 0xff),
 	};
 }
 
@@ -76,8 +76,8 @@ struct entries *entries_new(void)
 		struct entry_shard *sh = &x->shards[i];
 
 		lock_init(&sh->lock, RANK_ENTRIES);
-		sh->slots = NULL;
-		sh->nslots = sh->used = 0;
+		sh->cells = NULL;
+		sh->ncells = sh->used = 0;
 		sh->scanning = true;
 	}
 	return x;
@@ -89,7 +89,7 @@ void entries_free(struct entries *x)
 		return;
 	for (size_t i = 0; i < ENTRY_SHARDS; i++) {
 		(void)pthread_mutex_destroy(&x->shards[i].lock); /* unused */
-		free(x->shards[i].slots);
+		free(x->shards[i].cells);
 	}
 	free(x);
 }
@@ -101,33 +101,33 @@ static struct entry_shard *entries_shard_of(
 }
 
 /* Any table size will do: the key is scaled to it. */
-static size_t slot_home(const struct entry_shard *sh, struct hash128 key)
+static size_t cell_home(const struct entry_shard *sh, struct hash128 key)
 {
-	return (size_t)((unsigned __int128)(key.hi << 8) * sh->nslots >> 64);
+	return (size_t)((unsigned __int128)(key.hi << 8) * sh->ncells >> 64);
 }
 
-/* The slot of the key, or the free one where it would go. */
-static struct entry_slot *slot_probe(
+/* The cell of the key, or the free one where it would go. */
+static struct entry_cell *cell_probe(
 	const struct entry_shard *sh, struct hash128 key)
 {
-	size_t i = slot_home(sh, key);
+	size_t i = cell_home(sh, key);
 
-	while (slot_state(&sh->slots[i]) != ENTRY_ABSENT &&
-		(sh->slots[i].key.hi != key.hi ||
-			sh->slots[i].key.lo != key.lo))
-		i = i + 1 == sh->nslots ? 0 : i + 1;
-	return &sh->slots[i];
+	while (cell_state(&sh->cells[i]) != ENTRY_ABSENT &&
+		(sh->cells[i].key.hi != key.hi ||
+			sh->cells[i].key.lo != key.lo))
+		i = i + 1 == sh->ncells ? 0 : i + 1;
+	return &sh->cells[i];
 }
 
-static struct entry_slot *slot_find(
+static struct entry_cell *cell_find(
 	const struct entry_shard *sh, struct hash128 key)
 {
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
-	if (!sh->nslots)
+	if (!sh->ncells)
 		return NULL;
-	slot = slot_probe(sh, key);
-	return slot_state(slot) == ENTRY_ABSENT ? NULL : slot;
+	cell = cell_probe(sh, key);
+	return cell_state(cell) == ENTRY_ABSENT ? NULL : cell;
 }
 
 /* Grow by half when 4/5 full: 30 to 45 bytes an entry. */
@@ -135,62 +135,62 @@ static int shard_grow(struct entry_shard *sh)
 {
 	struct entry_shard grown = *sh;
 
-	if (sh->nslots && (sh->used + 1) * 5 <= sh->nslots * 4)
+	if (sh->ncells && (sh->used + 1) * 5 <= sh->ncells * 4)
 		return 0;
-	grown.nslots =
-		sh->nslots ? sh->nslots + sh->nslots / 2 : ENTRY_FIRST_SLOTS;
-	grown.slots = calloc(grown.nslots, sizeof(*grown.slots));
-	if (!grown.slots)
+	grown.ncells =
+		sh->ncells ? sh->ncells + sh->ncells / 2 : ENTRY_FIRST_CELLS;
+	grown.cells = calloc(grown.ncells, sizeof(*grown.cells));
+	if (!grown.cells)
 		return -ENOMEM;
-	for (size_t i = 0; i < sh->nslots; i++) {
-		const struct entry_slot *old = &sh->slots[i];
+	for (size_t i = 0; i < sh->ncells; i++) {
+		const struct entry_cell *old = &sh->cells[i];
 
-		if (slot_state(old) != ENTRY_ABSENT)
-			*slot_probe(&grown, old->key) = *old;
+		if (cell_state(old) != ENTRY_ABSENT)
+			*cell_probe(&grown, old->key) = *old;
 	}
-	free(sh->slots);
-	sh->slots = grown.slots;
-	sh->nslots = grown.nslots;
+	free(sh->cells);
+	sh->cells = grown.cells;
+	sh->ncells = grown.ncells;
 	return 0;
 }
 
 static int shard_insert(struct entry_shard *sh, const struct entry_ref *ref,
 	enum entry_state state)
 {
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 	int rc = shard_grow(sh);
 
 	if (rc)
 		return rc;
-	slot = slot_probe(sh, ref->key);
-	slot->key = ref->key;
-	slot->meta = ref->item_bytes << 16 | (uint64_t)ref->tier << 8 |
+	cell = cell_probe(sh, ref->key);
+	cell->key = ref->key;
+	cell->meta = ref->item_bytes << 16 | (uint64_t)ref->tier << 8 |
 		META_KEPT | (uint64_t)state;
 	sh->used++;
 	return 1;
 }
 
-/* Free a slot and move back the entries displaced past it. */
-static void shard_remove(struct entry_shard *sh, struct entry_slot *slot)
+/* Free a cell and move back the entries displaced past it. */
+static void shard_remove(struct entry_shard *sh, struct entry_cell *cell)
 {
-	size_t hole = (size_t)(slot - sh->slots);
+	size_t hole = (size_t)(cell - sh->cells);
 	size_t i = hole;
 
 	for (;;) {
 		size_t home;
 
-		i = i + 1 == sh->nslots ? 0 : i + 1;
-		if (slot_state(&sh->slots[i]) == ENTRY_ABSENT)
+		i = i + 1 == sh->ncells ? 0 : i + 1;
+		if (cell_state(&sh->cells[i]) == ENTRY_ABSENT)
 			break;
-		home = slot_home(sh, sh->slots[i].key);
+		home = cell_home(sh, sh->cells[i].key);
 		/* The entry may move if its home is not within (hole, i]. */
 		if (hole < i ? (home > hole && home <= i)
 			     : (home > hole || home <= i))
 			continue;
-		sh->slots[hole] = sh->slots[i];
+		sh->cells[hole] = sh->cells[i];
 		hole = i;
 	}
-	sh->slots[hole].meta = ENTRY_ABSENT;
+	sh->cells[hole].meta = ENTRY_ABSENT;
 	sh->used--;
 }
 
@@ -198,30 +198,30 @@ enum entry_state entries_find(
 	struct entries *x, struct hash128 key, struct entry_ref *ref)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	const struct entry_slot *slot;
+	const struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	if (!slot)
+	cell = cell_find(sh, key);
+	if (!cell)
 		return ENTRY_ABSENT;
-	*ref = slot_ref(slot);
-	return slot_state(slot);
+	*ref = cell_ref(cell);
+	return cell_state(cell);
 }
 
 int entries_adopt(struct entries *x, const struct entry_ref *ref,
 	entries_charge_fn *charge, void *arg, struct entry_ref *now)
 {
 	struct entry_shard *sh = entries_shard_of(x, ref->key);
-	const struct entry_slot *slot;
+	const struct entry_cell *cell;
 	int rc;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, ref->key);
-	if (slot) {
-		*now = slot_ref(slot);
+	cell = cell_find(sh, ref->key);
+	if (cell) {
+		*now = cell_ref(cell);
 		return 0;
 	}
-	/* The directories have been read, so every entry on disk has a slot. */
+	/* The directories have been read, so every entry on disk has a cell. */
 	if (!sh->scanning) {
 		*now = *ref;
 		return 0;
@@ -237,7 +237,7 @@ int entries_claim(struct entries *x, const struct entry_ref *ref)
 	struct entry_shard *sh = entries_shard_of(x, ref->key);
 
 	LOCK_SCOPE(&sh->lock);
-	if (slot_find(sh, ref->key))
+	if (cell_find(sh, ref->key))
 		return 0;
 	return shard_insert(sh, ref, ENTRY_LINKING);
 }
@@ -245,80 +245,81 @@ int entries_claim(struct entries *x, const struct entry_ref *ref)
 void entries_move(struct entries *x, struct hash128 key, size_t tier)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	assert(slot && slot_state(slot) == ENTRY_LINKING);
-	slot->meta = (slot->meta & ~META_TIER) | (uint64_t)tier << 8;
+	cell = cell_find(sh, key);
+	assert(cell && cell_state(cell) == ENTRY_LINKING);
+	cell->meta = (cell->meta & ~META_TIER) | (uint64_t)tier << 8;
 }
 
 bool entries_publish(struct entries *x, struct hash128 key)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 	bool doomed;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	assert(slot && slot_state(slot) == ENTRY_LINKING);
-	doomed = slot->meta & META_DOOMED;
-	slot->meta = (slot->meta & ~META_DOOMED) | META_KEPT;
-	slot_set(slot, doomed ? ENTRY_DROPPING : ENTRY_RESIDENT);
+	cell = cell_find(sh, key);
+	assert(cell && cell_state(cell) == ENTRY_LINKING);
+	doomed = cell->meta & META_DOOMED;
+	cell->meta = (cell->meta & ~META_DOOMED) | META_KEPT;
+	cell_set(cell, doomed ? ENTRY_DROPPING : ENTRY_RESIDENT);
 	return !doomed;
 }
 
 bool entries_drop(struct entries *x, struct hash128 key, struct entry_ref *ref)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	if (slot && slot_state(slot) == ENTRY_LINKING)
-		slot->meta |= META_DOOMED;
-	if (!slot || slot_state(slot) != ENTRY_RESIDENT)
+	cell = cell_find(sh, key);
+	if (cell && cell_state(cell) == ENTRY_LINKING)
+		cell->meta |= META_DOOMED;
+	if (!cell || cell_state(cell) != ENTRY_RESIDENT)
 		return false;
-	slot_set(slot, ENTRY_DROPPING);
-	*ref = slot_ref(slot);
+	cell_set(cell, ENTRY_DROPPING);
+	*ref = cell_ref(cell);
 	return true;
 }
 
 void entries_restore(struct entries *x, struct hash128 key)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	assert(slot && slot_state(slot) == ENTRY_DROPPING);
-	slot_set(slot, ENTRY_RESIDENT);
-	slot->meta |= META_KEPT; /* otherwise a sweep would retry it for ever */
+	cell = cell_find(sh, key);
+	assert(cell && cell_state(cell) == ENTRY_DROPPING);
+	cell_set(cell, ENTRY_RESIDENT);
+	cell->meta |= META_KEPT; /* otherwise a sweep would retry it for ever */
 }
 
 void entries_forget(struct entries *x, struct hash128 key)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	assert(slot && slot_state(slot) != ENTRY_RESIDENT);
+	cell = cell_find(sh, key);
+	assert(cell && cell_state(cell) != ENTRY_RESIDENT);
 	if (sh->scanning)
-		slot_set(slot, ENTRY_GONE);
+		cell_set(cell, ENTRY_GONE);
 	else
-		shard_remove(sh, slot);
+		shard_remove(sh, cell);
 }
 
 /*
- * A removal moves a later entry into the slot, so look at the slot again. An
- * entry that wraps round to the end has been seen already and is not GONE.
+ * Remove GONE cells. A removal moves a later entry into the cell, so the same
+ * cell is looked at again. An entry that wraps round to the end of the table
+ * has been looked at already, and is not GONE.
  */
 static void shard_purge(struct entry_shard *sh)
 {
-	for (size_t i = 0; i < sh->nslots;) {
-		if (slot_state(&sh->slots[i]) == ENTRY_GONE)
-			shard_remove(sh, &sh->slots[i]);
+	for (size_t i = 0; i < sh->ncells;) {
+		if (cell_state(&sh->cells[i]) == ENTRY_GONE)
+			shard_remove(sh, &sh->cells[i]);
 		else
 			i++;
 	}
@@ -341,20 +342,20 @@ void entries_unkeep_all(struct entries *x)
 		struct entry_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
-		for (size_t k = 0; k < sh->nslots; k++)
-			sh->slots[k].meta &= ~META_KEPT;
+		for (size_t k = 0; k < sh->ncells; k++)
+			sh->cells[k].meta &= ~META_KEPT;
 	}
 }
 
 void entries_keep(struct entries *x, struct hash128 key)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
-	struct entry_slot *slot;
+	struct entry_cell *cell;
 
 	LOCK_SCOPE(&sh->lock);
-	slot = slot_find(sh, key);
-	if (slot)
-		slot->meta |= META_KEPT;
+	cell = cell_find(sh, key);
+	if (cell)
+		cell->meta |= META_KEPT;
 }
 
 void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other)
@@ -363,13 +364,13 @@ void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other)
 		struct entry_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
-		for (size_t k = 0; k < sh->nslots; k++) {
-			struct entry_slot *slot = &sh->slots[k];
-			uint64_t bytes = slot_ref(slot).item_bytes;
+		for (size_t k = 0; k < sh->ncells; k++) {
+			struct entry_cell *cell = &sh->cells[k];
+			uint64_t bytes = cell_ref(cell).item_bytes;
 
-			if (slot_state(slot) != ENTRY_ABSENT &&
+			if (cell_state(cell) != ENTRY_ABSENT &&
 				(bytes == one || bytes == other))
-				slot->meta |= META_KEPT;
+				cell->meta |= META_KEPT;
 		}
 	}
 }
@@ -383,14 +384,14 @@ size_t entries_drop_unkept(
 		struct entry_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
-		for (size_t k = 0; k < sh->nslots && n < max; k++) {
-			struct entry_slot *slot = &sh->slots[k];
+		for (size_t k = 0; k < sh->ncells && n < max; k++) {
+			struct entry_cell *cell = &sh->cells[k];
 
-			if (slot_state(slot) != ENTRY_RESIDENT ||
-				slot->meta & META_KEPT)
+			if (cell_state(cell) != ENTRY_RESIDENT ||
+				cell->meta & META_KEPT)
 				continue;
-			slot_set(slot, ENTRY_DROPPING);
-			refs[n++] = slot_ref(slot);
+			cell_set(cell, ENTRY_DROPPING);
+			refs[n++] = cell_ref(cell);
 		}
 	}
 	return n;

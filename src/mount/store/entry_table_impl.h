@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The set of entries in memory, so that a look-up costs no system
- * call and every entry is charged once. Each entry has one slot:
+ * The set of entries in memory, so that a look-up costs no system call and
+ * every entry is charged once. Each entry has one cell:
  *
  *   absent --claim--> LINKING --publish--> RESIDENT --drop--> DROPPING
  *   absent --adopt--> RESIDENT            DROPPING --restore--> RESIDENT
  *   LINKING, DROPPING --forget--> absent (GONE while directories are read)
  *
- * The thread that takes a slot to LINKING or DROPPING owns it and the entry's
- * name on disk until the next step. So nobody links over a deletion or deletes
- * over a link, and no lock is held over I/O. The reader of the directories may
- * hold a name that has been deleted since; GONE keeps it from adopting that.
+ * The thread that takes a cell to LINKING or DROPPING owns it and the entry's
+ * name on disk until the next step. So an entry is never linked and deleted at
+ * the same time, and no lock is held during I/O. The thread that reads the
+ * directories may have read a name that has been deleted since; GONE prevents
+ * it from adopting that.
  *
- * Any thread may call; sharded locks, taken inside.
+ * Any thread may call; each shard has a lock, which the functions take.
  */
 #ifndef STORE_ENTRY_TABLE_IMPL_H
 #define STORE_ENTRY_TABLE_IMPL_H
@@ -49,30 +50,26 @@ enum entry_state entries_find(
 
 /*
  * absent -> RESIDENT: returns 1, after charge(arg, ref) was called with the
- * shard's lock held. Returns 0 if there is a slot, with its state in *now, or
- * if the directories have been read, as the entry has then been deleted. Or
- * -ENOMEM.
+ * shard's lock held. Returns 0 if there is a cell, with its state in *now, or
+ * if all directories have been read, because the entry has been deleted then.
+ * Otherwise returns -ENOMEM.
  */
 typedef void entries_charge_fn(void *arg, const struct entry_ref *ref);
 int entries_adopt(struct entries *x, const struct entry_ref *ref,
 	entries_charge_fn *charge, void *arg, struct entry_ref *now);
 
-/* absent -> LINKING: returns 1, 0 if there is a slot, or -ENOMEM. */
+/* Absent -> LINKING: returns 1, 0 if there is a cell already, or -ENOMEM. */
 int entries_claim(struct entries *x, const struct entry_ref *ref);
 
 /* LINKING: the entry goes to another tier. */
 void entries_move(struct entries *x, struct hash128 key, size_t tier);
 
-/*
- * LINKING -> RESIDENT: returns true. Returns false if the entry should be
- * dropped by now: it is then DROPPING.
- */
+/* LINKING -> RESIDENT: returns true. Returns false if the entry is to be
+ * dropped by now: then it is DROPPING. */
 bool entries_publish(struct entries *x, struct hash128 key);
 
-/*
- * RESIDENT -> DROPPING: returns true, and *ref. Returns false if there is no
- * such entry; one that is LINKING becomes DROPPING when it is complete.
- */
+/* RESIDENT -> DROPPING: returns true and sets *ref. Otherwise returns false; if
+ * the entry is LINKING, it becomes DROPPING when it is complete. */
 bool entries_drop(struct entries *x, struct hash128 key, struct entry_ref *ref);
 
 /* DROPPING -> RESIDENT, for an entry that could not be deleted or is another
@@ -82,15 +79,16 @@ void entries_restore(struct entries *x, struct hash128 key);
 /* LINKING or DROPPING -> absent. */
 void entries_forget(struct entries *x, struct hash128 key);
 
-/* The directories have been read: GONE slots are removed, and no entry is
+/* All directories have been read: GONE cells are removed, and no entry is
  * adopted any more. */
 void entries_scanned(struct entries *x);
 
 /*
- * Marks. unkeep_all() clears the mark of every entry; keep(), keep_sizes() for
- * all entries of two sizes, and publication set it. drop_unkept() takes up to
- * `max` unmarked RESIDENT entries to DROPPING and returns their number; 0:
- * there are none left.
+ * Each entry has a mark. unkeep_all() clears all marks. keep() sets that of one
+ * entry, keep_sizes() those of all entries with one of two sizes, and
+ * publication that of a new one. drop_unkept() moves up to `max` unmarked
+ * RESIDENT entries to DROPPING, and returns their number, which is 0 if none is
+ * left.
  */
 void entries_unkeep_all(struct entries *x);
 void entries_keep(struct entries *x, struct hash128 key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The store: opening and closing, look-ups, admission, publication, and the
- * deletion of entries whose version no longer exists. Owns struct store. Any
- * thread enters it; the locks are those of shards of entries and of the tiers,
- * taken there.
+ * deletion of entries whose version no longer exists. Owns struct store.
+ * Entered by any thread; the only locks are those that entry_table.c and tier.c
+ * take.
  */
 #include "mount/store/store.h"
 
@@ -215,8 +215,8 @@ static bool store_locate(struct store *s, struct hash128 key,
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct entry_ref *ref)
 {
-	/* Read before the look-up: an entry missing after that exists nowhere.
-	 */
+	/* This must be read before the look-up: if the store was ready, an
+	 * entry that is not found then does not exist. */
 	bool ready = store_ready(s);
 	enum entry_state state = entries_find(s->entries, key, ref);
 
@@ -340,8 +340,9 @@ void store_unreserve(struct store *s, struct reservation *r)
 }
 
 /*
- * The tier of the reservation failed with `rc`: choose another one. False: none
- * can take it. `failed` is a bit mask of the tiers that failed.
+ * The tier of the reservation failed with `rc`: reserve in another one. Returns
+ * false if no tier can take the item. `failed` is a bit mask of the tiers that
+ * failed.
  */
 static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
@@ -361,7 +362,8 @@ static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	return true;
 }
 
-/* Write the entry where possible; its slot is ours. */
+/* Write the entry to a tier that can take it. This thread owns the entry's
+ * cell. */
 static int write_somewhere(struct store *s, struct reservation *r,
 	struct entry_ref *ref, const void *data)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store: tiers (directories with budgets) that hold entries (one file an
- * item: its bytes and a trailer of checksums). Nothing here is ever evicted: an
- * item is admitted if the budget has room. common/format/entry.h is the format.
+ * The store: tiers, which are directories with budgets, and the entries in
+ * them. An entry is a file with the bytes of one item and a trailer of
+ * checksums; common/format/entry.h has the format. No entry is ever evicted: an
+ * item is admitted only if the budget has room.
  *
  * All functions may be called from any thread.
  */
@@ -39,9 +40,9 @@ struct store_config {
 	size_t ntiers;
 	bool verify;	   /* false: do not verify blocks on reads */
 	const char *group; /* group that may read the tiers, or NULL */
-	/* The kernel is to write entries to disk as soon as they are complete:
-	 * a memory control group that is full of dirty pages has its processes
-	 * killed. */
+	/* Have the kernel write entries to disk as soon as they are complete:
+	 * the processes of a memory control group that is full of dirty pages
+	 * are killed. */
 	bool write_out;
 	const struct event_sink *events; /* may be NULL */
 };
@@ -75,10 +76,10 @@ struct store_scratch *store_scratch_new(void);
 void store_scratch_free(struct store_scratch *scratch);
 
 /*
- * Read bytes [off, off + len) of an item of item_bytes, verified. On success
- * returns len, and *data points into the scratch until its next use. Returns
- * -ENOENT if there is no entry. A lost or damaged entry is dropped, uncharged
- * and counted first; the caller fetches the item again.
+ * Read bytes [off, off + len) of an item of item_bytes, and verify them. On
+ * success returns len, and *data points into the scratch until its next use.
+ * Returns -ENOENT if there is no entry. A lost or damaged entry is first
+ * dropped, uncharged and counted; then the caller must fetch the item again.
  */
 ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	struct hash128 key, uint64_t item_bytes, uint64_t off, size_t len,
@@ -94,18 +95,20 @@ struct reservation {
 };
 
 /*
- * Reserve in the first tier with room. A tier whose last write failed comes
- * last, but is tried from time to time. Returns -ENOSPC if no tier has room (or
- * the item is over ENTRY_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
+ * Reserve in the first tier with room. A tier whose last write failed is tried
+ * last, but now and then also before. Returns 0, -ENOSPC if no tier has room or
+ * the item is larger than ENTRY_ITEM_MAX_BYTES, or -EAGAIN if admission is not
+ * open yet.
  */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
 
 /*
- * Write an entry and link it; blocks. If the tier fails (counted), the next one
- * with room gets it. Ends the reservation in any case. Returns 0 if the item is
- * in a tier now; -EEXIST if there is an entry already or one is being deleted,
- * and nothing was written; another -errno if no tier took it.
+ * Write an entry and link it; blocks. If the tier fails, that is counted, and
+ * the next tier with room gets the entry. Ends the reservation in any case.
+ * Returns 0 if the item is in a tier now; -EEXIST if there is an entry already
+ * or one is being deleted, and nothing was written; another -errno if no tier
+ * took it.
  */
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);
@@ -114,9 +117,9 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /*
- * Delete an entry if its tier could then hold an item of item_bytes, and
- * reserve for that. Returns false if the entry stays. Returns true without a
- * reservation if another thread took the room first.
+ * Delete an entry if its tier then has room for an item of item_bytes, and
+ * reserve for that item. Returns false if the entry stays. Returns true without
+ * a reservation if another thread took the room first.
  */
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	uint64_t item_bytes, struct reservation *r);
@@ -139,9 +142,9 @@ void store_keep_size(struct store *s, uint64_t item_bytes);
 uint64_t store_sweep(struct store *s);
 
 /*
- * A part: an entry that holds some pages of an item of which the others were
- * not fetched, and a bitmap that says which. `key` and `item_bytes` are those
- * of the item.
+ * A part is an entry that has only some pages of an item, because the others
+ * were not fetched, and a bitmap that says which. `key` and `item_bytes` are
+ * those of the item.
  */
 #define STORE_PAGE_BYTES ((size_t)4096)
 
@@ -155,9 +158,9 @@ bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes);
 bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
 	void *data, uint8_t *map);
 /*
- * Write a part in place of the one that may be there; blocks. `data` has room
- * for the bitmap after the bytes of the item; the pages that are not in the
- * map become zeros. Ends the reservation, which was for the item.
+ * Write a part, and replace an earlier one; blocks. `data` has room for the
+ * bitmap after the bytes of the item; pages that are not in the map become
+ * zeros. Ends the reservation, which was for the whole item.
  */
 int store_part_write(struct store *s, struct reservation *r, struct hash128 key,
 	void *data, uint64_t item_bytes, const uint8_t *map);
@@ -185,8 +188,8 @@ size_t store_tiers(const struct store *s);
 void store_tier_status(
 	struct store *s, size_t tier, struct tier_status *status);
 bool store_ready(struct store *s);
-/* Give a tier another capacity, at once: -ENOSPC if what it has, or is about to
- * get, would not fit. */
+/* Change the capacity of a tier at once. Returns -ENOSPC if what it has, or is
+ * about to get, would not fit. */
 int store_resize(struct store *s, size_t tier, uint64_t capacity_bytes);
 
 /*
@@ -200,16 +203,16 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
 
-/* Is this directory a tier? True also for one that is damaged, of another
- * version, or without its identity file. */
+/* Is this directory a tier? Also true if it is damaged, of another version, or
+ * without its identity file. */
 bool store_is_tier(int dir_fd);
 
 /*
  * Delete every entry of a tier directory that no mount uses, its manifests
  * ("manifest*"), and the files that make it a tier. The directory itself stays.
  * Returns -EBUSY if a daemon holds it, -EINVAL if it is not a tier. A directory
- * without an identity file counts as one if all in it is a tier's. *removed
- * gets the number of entries.
+ * without an identity file counts as a tier if it contains only files of a
+ * tier. *removed gets the number of entries.
  */
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);
 

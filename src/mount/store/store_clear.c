@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Clears a tier directory: deletes what belongs to a tier by its format and
- * nothing else, under the tier's lock. One thread a call.
+ * nothing else, under the tier's lock. A call uses one thread.
  */
 #include <dirent.h>
 #include <errno.h>

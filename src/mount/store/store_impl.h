@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the store: the struct and common steps. Not for other
- * parts.
+ * Shared by the files of the store: the struct and common steps.
  */
 #ifndef STORE_IMPL_H
 #define STORE_IMPL_H
@@ -29,10 +28,8 @@ struct store {
 	mode_t file_mode;
 	pthread_t scanner;
 
-	/*
-	 * Released by the scanner when every entry is in the set; acquired by
-	 * readers that need the complete set.
-	 */
+	/* Set (release) by the scanner when all entries are in the table; read
+	 * (acquire) by threads that need the complete table. */
 	_Atomic bool ready;
 	_Atomic bool stop; /* relaxed: store_close() to the scanner */
 
@@ -53,9 +50,9 @@ enum removal {
 };
 
 /*
- * Delete an entry that entries_drop() has given us from the disk, the budget
- * and the set. Returns false if it stays: the name belongs to another file now,
- * or it cannot be deleted (counted).
+ * Delete an entry that entries_drop() has returned from the disk, the budget
+ * and the table. Returns false if it stays, because the name belongs to another
+ * file now or because deleting failed, which is counted.
  */
 bool store_remove(struct store *s, const struct entry_ref *ref,
 	enum removal removal, const struct stat *seen);
@@ -67,17 +64,16 @@ bool store_remove(struct store *s, const struct entry_ref *ref,
 int store_adopt(
 	struct store *s, const struct entry_ref *ref, struct entry_ref *now);
 
-/*
- * Read len bytes and up to `more` that may follow; fewer than len only at the
- * end of the file. Returns the number or -errno.
- */
+/* Read len bytes and, if they follow, up to `more` others. Returns the number
+ * or -errno; it is less than len only at the end of the file. */
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
 
 /* Find an entry; false if there is none. */
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct entry_ref *ref);
 
-/* Write and link one entry; -errno. The caller owns its slot. */
+/* Write and link one entry. Returns 0 or -errno. The caller owns the entry's
+ * cell. */
 int store_write_entry(
 	struct store *s, const struct entry_ref *ref, const void *data);
 

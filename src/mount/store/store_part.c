@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts: entries that hold some pages of an item, of which the others were not
- * fetched: the bytes of the item, zeros where none were fetched, and a bitmap
- * of its pages. Any thread.
+ * Parts: entries that have only some pages of an item. The content is the bytes
+ * of the item, with zeros where pages were not fetched, and a bitmap of its
+ * pages. Any thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -120,8 +120,8 @@ void store_keep_size(struct store *s, uint64_t item_bytes)
 
 void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	/* A part that a kill left beside its whole item is deleted by a sweep.
-	 */
+	/* If its whole item is there, too, the part was left by a kill: a sweep
+	 * deletes it. */
 	if (!store_has(s, key, item_bytes))
 		store_keep(s, part_key(key));
 }

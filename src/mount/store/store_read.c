@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads from an entry: open, read, verify, close. Each thread brings its own
+ * Reads from an entry: open, read, verify, close. Each thread passes its own
  * scratch, so any number of threads may enter.
  */
 #include <errno.h>
@@ -182,9 +182,9 @@ static void open_failed(struct store *s, const struct entry_ref *ref, int rc)
 	if ((rc == -ELOOP || rc == -ENXIO || rc == -EPERM) &&
 		fstatat(s->tiers[ref->tier].fd, path, &st,
 			AT_SYMLINK_NOFOLLOW) == 0)
-		drop_damaged(s, ref, &st); /* a link, a socket, another
-					      user's */
-	else				   /* the entry may be intact */
+		/* It is a link, a socket, or another user's file. */
+		drop_damaged(s, ref, &st);
+	else /* the entry may be intact */
 		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks a tier directory: reads and re-hashes every entry, even while a mount
- * uses it. Changes nothing. One thread a call.
+ * uses it. Changes nothing. A call uses one thread.
  */
 #include <dirent.h>
 #include <errno.h>

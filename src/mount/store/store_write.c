@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes an entry: to an unnamed file that gets its name when complete, or, on
- * file systems without those, to a file in tmp/ that is renamed. Each publisher
- * owns the slot of its entry, so no other thread writes, links or deletes under
- * that name.
+ * Writes an entry to an unnamed file, which gets its name when it is complete.
+ * On file systems without unnamed files, it is written to a file in tmp/ and
+ * renamed. Each publisher owns the table's cell of its entry, so no other
+ * thread writes, links or deletes under that name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +69,8 @@ static int remake_subdir(const struct tier *t, const char *path)
 	return tier_make_subdir(t, sub);
 }
 
-/* Errors of file systems and kernels that cannot create or link an unnamed
- * file. */
+/* Is this an error of a file system or kernel that cannot create or link an
+ * unnamed file? */
 static int no_unnamed(int code)
 {
 	switch (code) {

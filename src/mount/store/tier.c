@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One tier: opening its directory and keeping its budget. Owns the directory's
+ * One tier: opens its directory and keeps its budget. Owns the directory's
  * descriptor and lock.
  */
 #include "mount/store/tier_impl.h"
@@ -133,8 +133,8 @@ static int tier_check_size(struct tier *t, const char *text, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is a tier of the dataset, what is left of a tier
- * after its identity was deleted, or empty. */
+/* Check that the directory is a tier of the dataset, or such a tier without its
+ * identity file, or empty. */
 static int check_identity(
 	struct tier *t, const char *dataset, struct error *err)
 {
@@ -185,8 +185,8 @@ static int open_and_lock(struct tier *t, const struct tier_config *config,
 		t->made_lock = false;
 		return t->lock_fd;
 	}
-	/* Check again with the lock held: another daemon may have been faster.
-	 */
+	/* Check again with the lock held: another daemon may have created the
+	 * tier before. */
 	return check_identity(t, dataset, err);
 }
 
@@ -218,8 +218,8 @@ static int set_modes(const struct tier *t, int fd)
 	return 0;
 }
 
-/* Saves time at each start: one stat() instead of five calls for each of 256
- * directories. */
+/* This check saves time: it is one stat() instead of five calls for each of 256
+ * directories at each start. */
 static bool subdir_right(const struct tier *t, const char *name)
 {
 	bool grouped = t->group != (gid_t)-1;

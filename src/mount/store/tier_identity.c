@@ -175,8 +175,8 @@ int identity_write(
 		dir, IDENTITY_NAME);
 }
 
-/* Return 0 if the locked file still has its name, as `refrain clear` deletes
- * it. */
+/* Check that the locked file still has its name, because `refrain clear`
+ * deletes it. Returns 0 if it has. */
 static int lock_is_current(int dir_fd, int fd)
 {
 	struct stat named, held;
@@ -198,8 +198,8 @@ static int lock_once(int dir_fd, int *out)
 
 	if (fd < 0)
 		return -errno;
-	/* Checked before the content is changed, as it may be a link to another
-	 * file. */
+	/* Check before the content is changed: the name may be a link to
+	 * another file. */
 	rc = owned_file(dir_fd, fd);
 	if (rc < 0)
 		return rc;
@@ -215,8 +215,9 @@ static int lock_once(int dir_fd, int *out)
 }
 
 /*
- * A lock file may be deleted under the mount that holds it; a directory that is
- * in use may not. systemd-tmpfiles leaves a locked directory alone.
+ * Lock the directory, too: a lock file may be deleted while a mount has it
+ * locked, but a directory in use cannot. systemd-tmpfiles also skips a locked
+ * directory.
  */
 static int lock_dir(int dir_fd)
 {

@@ -17,9 +17,9 @@
 #define TMP_DIR_NAME "tmp"
 
 /*
- * Read the identity of a tier. Returns 0 and the source as the file has it
- * (encoded; the caller frees it), 1 if there is no identity file, or -EBADMSG
- * if it is damaged or of another version.
+ * Read the identity of a tier. Returns 0, with the source in *encoded as it is
+ * in the file (the caller frees it); 1 if there is no identity file; or
+ * -EBADMSG if it is damaged or of another version.
  */
 int identity_read(
 	int dir_fd, const char *dir, char **encoded, struct error *err);
@@ -28,8 +28,7 @@ int identity_read(
 int identity_write(
 	int dir_fd, const char *dir, const char *encoded, struct error *err);
 
-/* The source in the printable form of identity files. NULL for want of memory.
- */
+/* The source in the printable form of identity files. NULL: no memory. */
 char *identity_encode(const char *source);
 
 /* The contents of a directory without an identity file. */
@@ -40,13 +39,14 @@ enum identity_remains {
 };
 
 /*
- * Returns an identity_remains or -errno. Every name counts, also in
- * sub-directories. `name` gets the first foreign one.
+ * Check what a directory without an identity file contains, including
+ * sub-directories. Returns an identity_remains or -errno. `name` gets the first
+ * name that is not a tier's.
  */
 int identity_remains(int dir_fd, char *name, size_t name_size);
 
-/* Check that a directory without an identity file is a tier nevertheless:
- * -EINVAL if not, or -errno. */
+/* Check that a directory without an identity file is still a tier. Returns 0,
+ * -EINVAL if it is not, or another -errno. */
 int identity_check_remains(int dir_fd, const char *dir, struct error *err);
 
 /*

@@ -44,8 +44,9 @@ struct tier {
 	uint64_t errors;	 /* lock: operations that failed */
 	bool full;		 /* lock: that it is full was reported */
 	bool closed; /* lock: entries are unknown, so nothing is admitted */
-	uint64_t retry_ns; /* lock: time of the next retry after a failed write;
-			      0: the last write did not fail */
+	/* Lock: the time of the next attempt after a failed write; 0: the last
+	 * write did not fail. */
+	uint64_t retry_ns;
 };
 
 /*
@@ -73,22 +74,20 @@ int tier_resize(struct tier *t, uint64_t capacity_bytes);
 
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 
-/* The same for a tier whose last write failed: allows one reservation a second.
- */
+/* Like tier_reserve(), but if the last write to the tier failed, it allows one
+ * reservation per second. */
 bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
 /* Would an item fit if this entry were not there? */
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
 
-/* A write to the tier failed. Until one succeeds, tier_reserve_well() applies.
- * Returns true if the write before it succeeded. */
+/* Note that a write to the tier failed. Until one succeeds, tier_reserve_well()
+ * limits reservations. Returns true if the write before succeeded. */
 bool tier_failed(struct tier *t);
 
-/*
- * A reservation becomes an entry. Returns true for the first one after
- * tier_failed().
- */
+/* Turn a reservation into an entry. Returns true for the first one after
+ * tier_failed(). */
 bool tier_commit(struct tier *t, uint64_t item_bytes);
 
 void tier_count_error(struct tier *t);
@@ -97,8 +96,9 @@ void tier_count_error(struct tier *t);
 bool tier_was_deleted(const struct tier *t);
 
 /*
- * An item was refused for lack of room, or room was made. Returns true if the
- * state changed; a tier counts as full until it falls below nine tenths.
+ * Note that an item was refused for lack of room, or that room was made.
+ * Returns true if the state changed; a tier counts as full until less than nine
+ * tenths of it are used.
  */
 bool tier_note_full(struct tier *t);
 bool tier_note_room(struct tier *t);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contents of a directory that has no identity file: a cleaner of old files
- * may have deleted it from a tier. One foreign name, and the directory is
- * somebody else's. No state; called while tiers are opened, verified and
- * cleared.
+ * Looks at the contents of a directory without an identity file, which a
+ * cleaner of old files may have deleted from a tier. If any name is not a
+ * tier's, the directory is not one. No state; called while tiers are opened,
+ * verified and cleared.
  */
 #include "mount/store/tier_identity_impl.h"
 
@@ -117,7 +117,7 @@ static int remains_at(int dir_fd, const char *name, char *foreign, size_t size)
 {
 	unsigned int sub;
 
-	/* A start that was killed leaves the first two; the root of a file
+	/* The first two are left by a start that was killed; the root of a file
 	 * system has the third. */
 	if (strcmp(name, LOCK_FILE_NAME) == 0 ||
 		strcmp(name, IDENTITY_NEW_NAME) == 0 ||

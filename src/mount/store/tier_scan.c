@@ -2,9 +2,9 @@
 /*
  * The background thread of a store. It empties tmp/, reads the names in every
  * tier's directories, adds and charges the entries, and opens admission. It
- * calls stat() on nothing and deletes only second copies. It runs once per
- * mount, with a few helpers: a single reader gets the directories of a disk one
- * block at a time, and a single processor is soon busy.
+ * calls no stat(), and deletes only second copies. It runs once in each mount,
+ * with a few helper threads, because a single thread would read the directories
+ * of a disk one block at a time, and would keep only one processor busy.
  */
 #include <dirent.h>
 #include <errno.h>
