@@ -125,6 +125,24 @@ as daemon ls "$work/nobody/cache" >"$work/got" 2>&1 &&
 cannot root "$work/m/all" 'Permission denied'
 user_umount
 
+# -- A user's mount outlives its daemon --------------------------------------
+
+here=$(cd "${srcdir:-.}/tests/system" && pwd)
+mkdir "$src/many"
+(cd "$src/many" && touch a b c)
+for REFRAIN_DISABLE in '' resend; do
+	as_owner "$refrain" clear "$work/nobody/cache" >/dev/null ||
+		fail 'the owner cannot clear the cache'
+	user_mount || fail 'an ordinary user cannot mount'
+	expect 'whether it is held' "$(user_status held)" '"yes"'
+	as_owner python3 "$here/survive.py" "$refrain" "$work/m" "$src" 5 1 \
+		>"$work/got" 2>&1 || fail "readers: $(cat "$work/got")"
+	expect 'recoveries' "$(user_status recoveries)" 5
+	user_umount
+done
+REFRAIN_DISABLE=
+rm -r "$src/many"
+
 # -- What a user may not read ------------------------------------------------
 
 # says TEXT: it is in what was printed.

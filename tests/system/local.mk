@@ -181,7 +181,8 @@ system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
-	tests/system/container-lib.sh tests/system/survive-pod.sh \
+	tests/system/container-lib.sh tests/system/group-lib.sh \
+	tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
 	tests/system/analyze_mount.py \
 	tests/system/command-lib.sh \
@@ -205,7 +206,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
 	tests/system/survive_changes.py \
-	tests/system/survive-long.sh \
+	tests/system/survive-long.sh tests/system/survive_phases.py \
+	tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
@@ -266,13 +268,15 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 		case $$t in *_store*) echo "== $$t"; $$t;; esac; \
 	done
 
-# What outlives a daemon, at full size: REFRAIN_KILLS=500, REFRAIN_DAMAGES=1000
-# and MINUTES=10 are asked for by name, as they take an hour.
+# What outlives a daemon, with many names. REFRAIN_KILLS=500,
+# REFRAIN_UPGRADES=200, REFRAIN_DAMAGES=1000 and MINUTES=10 are asked for by
+# name, as they take an hour.
 check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
-	for t in survive-kills survive-holder survive-loaders \
-		survive-foreign-ids survive-unserved survive-upgrade \
-		survive-long; do \
+	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
+	for t in survive-kills survive-changes survive-holder \
+		survive-loaders survive-foreign-ids survive-unserved \
+		survive-upgrade survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

@@ -8,48 +8,10 @@
 set -u
 name=memory-limit
 . "${srcdir:-.}/tests/system/lib.sh"
+. "${srcdir:-.}/tests/system/group-lib.sh"
 requires root fuse python3
 
 here=$(cd "${srcdir:-.}/tests/system" && pwd)
-MIB=1048576
-top=
-group=
-
-# Sets $top, where groups can be made, and $file, a group's limit. Version 2
-# gives the controller to groups below; a container may not have it to give.
-find_controller() {
-	top=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ {
-			print $2
-			exit
-		}' /proc/mounts)
-	file=memory.limit_in_bytes
-	[ -z "$top" ] || return 0
-	top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-	file=memory.max
-	[ -n "$top" ] || return 1
-	echo +memory 2>/dev/null >"$top/cgroup.subtree_control" || :
-}
-
-# make_group MIB: $group; 1 if it cannot be made.
-make_group() {
-	group=$top/refrain-memory-$$
-	mkdir "$group" 2>/dev/null || return 1
-	group_ends_with_test "$group"
-	echo $(($1 * MIB)) 2>/dev/null >"$group/$file" && return 0
-	rmdir "$group"
-	return 1
-}
-
-end_group() {
-	[ -z "$group" ] || wait_for 20 rmdir "$group" ||
-		fail 'the control group stays'
-	group=
-}
-
-kills() {
-	cat "$group/memory.oom_control" "$group/memory.events" 2>/dev/null |
-		awk '$1 == "oom_kill" { print $2 }'
-}
 
 # begin_in DIR SOURCE OPTION ...: a mount whose daemon is in that group from the
 # start.
@@ -81,7 +43,7 @@ staging_mib() {
 
 survived() {
 	! daemon_gone || fail "$1: the daemon was killed"
-	expect "kills in $1" "$(kills)" 0
+	expect "kills in $1" "$(group_kills)" 0
 	! "$refrain" status "$mnt" | grep -q 'memory control group' ||
 		fail "$1: it is said not to fit"
 	note "$1: staging peak $(status_field staging_peak_bytes)," \
@@ -173,7 +135,7 @@ if [ -x tests/system/far ]; then
 	wait_for 60 grep -q "$says" "$daemon_err" ||
 		fail 'a listing without an end goes on, or nobody says why'
 	! daemon_gone || fail 'an endless listing: the daemon was killed'
-	expect 'kills by an endless listing' "$(kills)" 0
+	expect 'kills by an endless listing' "$(group_kills)" 0
 	"$refrain" status "$mnt" | grep -q "$says" || fail 'status lacks it'
 	stop_mount
 	rm -rf "$work/tier"

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # Daemons that die, in ways that take long to try: with a store as the source,
-# in each phase of a mount, with damaged state, with very many files, and for
-# minutes. Run by 'make check-survive'.
+# in each phase of a mount, with damaged state, for want of memory, with very
+# many files, and for minutes. Run by 'make check-survive'.
 #
 # REFRAIN_SURVIVE names the parts; REFRAIN_KILLS is how often a daemon is killed
-# (30), REFRAIN_DAMAGES how often state is damaged (20), REFRAIN_FILES how many
-# there are (1300000), MINUTES how long the last part takes.
+# (30), REFRAIN_PHASE_KILLS how often in each phase (a tenth of that),
+# REFRAIN_DAMAGES how often state is damaged (20), REFRAIN_NAMES how many names
+# are listed (3000), REFRAIN_FILES how many there are in the part with very many
+# (1300000), MINUTES how long the last part takes.
 set -eu
 name=survive-long
 # shellcheck source=tests/system/lib.sh
@@ -15,8 +17,12 @@ name=survive-long
 requires fuse python3 curl
 # shellcheck source=tests/system/far-lib.sh
 . "${srcdir:-.}/tests/system/far-lib.sh"
+# shellcheck source=tests/system/group-lib.sh
+. "${srcdir:-.}/tests/system/group-lib.sh"
 
 kills=${REFRAIN_KILLS:-30}
+seed=${REFRAIN_SEED:-$$}
+note "seed $seed; again with REFRAIN_SEED=$seed"
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$work/cache
 make_tree "$src" 3 100 300000
@@ -37,12 +43,11 @@ ends_with_mount() {
 	wait_for 20 has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-readers() {
-	python3 "$here/survive.py" "$refrain" "$mnt" "$src" "$kills" \
-		"${REFRAIN_SEED:-$$}" >"$work/said" 2>&1 ||
-		fail "$1: $(tail -n 30 "$work/said" "$work/log")"
-	note "$1: $(tail -n 1 "$work/said")"
-	expect "$1: recoveries" "$(status_field recoveries)" "$kills"
+# say WHAT: what a program of the test has printed.
+say() {
+	while read -r line; do
+		note "$1: $line"
+	done <"$work/said"
 }
 
 mount_tree() {
@@ -53,129 +58,170 @@ mount_tree() {
 }
 
 # -- A store: readers, and what it is asked for -------------------------------
+
+# store_files DIR: enough that there is something to fetch until the end, names
+# to list, and files that readers wait for.
+store_files() {
+	make_tree "$1" 4 100 300000
+	mkdir "$1/bulk" "$1/many" "$1/moving" "$1/stalled"
+	head -c $((64000 * 30 * (kills < 50 ? 50 : kills) / 10)) /dev/urandom |
+		(cd "$1/bulk" && split -a 4 -b 64000 - f)
+	(cd "$1/many" && seq -f 'n%05.0f' "${REFRAIN_NAMES:-3000}" |
+		xargs touch)
+	for i in 0 1; do
+		head -c 60000 /dev/urandom >"$1/stalled/s$i"
+	done
+}
+
+put_all() {
+	python3 - "$1" "$far" <<'END2' || fail 'cannot fill the store'
+import http.client, os, sys
+top, url = sys.argv[1:]
+to = http.client.HTTPConnection(url.split('//')[1])
+for d, _, fs in os.walk(top):
+    for f in fs:
+        path = os.path.join(d, f)
+        with open(path, 'rb') as data:
+            to.request('PUT', '/odd/' + os.path.relpath(path, top),
+                       data.read())
+        answer = to.getresponse()
+        answer.read()
+        assert answer.status == 200, answer.status
+END2
+}
+
+# It stops for seconds at a time, too.
+stalls() {
+	while [ ! -e "$work/enough" ]; do
+		curl -sf "$far/-/set?delay_ms=1500" >/dev/null
+		sleep 1
+		curl -sf "$far/-/set?delay_ms=0" >/dev/null
+		sleep 2
+	done
+}
+
 part_s3() {
-	far_start
-	find "$src" -type f -printf '%P\n' >"$work/names"
-	while read -r f; do
-		curl -sf -X PUT --data-binary "@$src/$f" "$far/odd/$f" ||
-			fail "cannot put $f"
-	done <"$work/names"
-	far_zero
-	"$refrain" mount s3://odd "$mnt" --endpoint-url "$far" \
-		--cache "$cache:1G" --staging 512K --limit 128K --chunk 64K \
-		--log-file "$work/log" || fail 'cannot mount'
-	readers 's3'
-	got=$(far_count bytes)
-	most=$((bytes + kills * 512 * 1024 + bytes / 10))
-	note "s3: $got bytes of $bytes, with $kills deaths"
-	[ "$got" -le $most ] || fail "the store sent $got bytes, over $most"
-	ends_with_mount
+	was=$src
+	src=$work/store
+	store_files "$src"
+	for REFRAIN_DISABLE in '' resend; do
+		export REFRAIN_DISABLE
+		what="s3, ${REFRAIN_DISABLE:+without }RESEND"
+		far_start
+		put_all "$src"
+		far_zero
+		# With the least staging that these items allow.
+		"$refrain" mount s3://odd "$mnt" --endpoint-url "$far" \
+			--cache "$cache:2G" --staging 512K --limit 128K \
+			--chunk 64K --fault stall=1,match=stalled/ \
+			--log-file "$work/log" || fail 'cannot mount'
+		find_holder
+		rm -f "$work/enough"
+		stalls &
+		stalling=$!
+		SURVIVE_STORE=$far/odd python3 "$here/survive.py" "$refrain" \
+			"$mnt" "$src" "$kills" "$seed" >"$work/said" 2>&1 ||
+			fail "$what: $(tail -n 30 "$work/said" "$work/log")"
+		: >"$work/enough"
+		wait $stalling || fail 'the store cannot be set'
+		say "$what"
+		expect "$what: recoveries" "$(status_field recoveries)" "$kills"
+		put=$(sed -n 's/.* replaced, \([0-9]*\) bytes put.*/\1/p' \
+			"$work/said")
+		got=$(far_count object_bytes)
+		all=$(($(tree_bytes "$src") + put))
+		note "$what: $got bytes came, of $all, with $kills deaths"
+		[ "$got" -le $((all + kills * 512 * 1024)) ] ||
+			fail "$what: the store sent $got bytes"
+		ends_with_mount
+		kill "$far_pid"
+		exec 9>&-
+		rm "$work/far.in"
+		"$refrain" clear "$cache" >/dev/null
+	done
+	REFRAIN_DISABLE=
+	src=$was
 }
 
 # -- In each phase of a mount -------------------------------------------------
 part_phases() {
-	i=0
-	while [ $i -lt "$kills" ]; do
-		"$refrain" clear "$cache" >/dev/null 2>&1 || :
-		mount_tree
-		(cd "$mnt" && find . -type f -size +0 -print0 |
-			xargs -0 cat >/dev/null) &
-		reads=$!
-		case $((i % 4)) in
-		0) ;; # the first scan
-		1) "$refrain" refresh "$mnt" >/dev/null 2>&1 & ;;
-		2) wait_for 20 has_status scan complete || : ;; # it is saved
-		3) "$refrain" upgrade "$mnt" >/dev/null 2>&1 & ;;
-		esac
-		for p in $(cat "/proc/$holder/task/$holder/children"); do
-			kill -9 "$p" 2>/dev/null || :
-		done
-		# The next one while it takes over, too.
-		[ $((i % 3)) -ne 0 ] ||
-			for p in $(cat "/proc/$holder/task/$holder/children")
-			do
-				kill -9 "$p" 2>/dev/null || :
-			done
-		wait $reads || fail "phase $((i % 4)): a reader has an error"
-		(cd "$mnt" && sha256sum --quiet --strict -c "$src.sums") ||
-			fail "phase $((i % 4)): wrong bytes"
-		ends_with_mount
-		i=$((i + 1))
+	# Enough names that their list takes some time to be saved.
+	(cd "$src/many" && seq -f 'n%05.0f' 20000 | xargs touch)
+	for REFRAIN_DISABLE in '' resend; do
+		export REFRAIN_DISABLE
+		what="phases, ${REFRAIN_DISABLE:+without }RESEND"
+		python3 "$here/survive_phases.py" "$refrain" "$src" "$mnt" \
+			"$cache" "$helpers/status_field" "$work/log" \
+			"${REFRAIN_PHASE_KILLS:-$(((kills + 9) / 10))}" \
+			"$seed" >"$work/said" 2>&1 ||
+			fail "$what: $(tail -n 30 "$work/said" "$work/log")"
+		say "$what"
 	done
-	note "phases: $kills deaths"
+	REFRAIN_DISABLE=
 }
 
 # -- Damaged state: never wrong bytes, never a process that hangs -------------
 part_states() {
-	python3 - "$refrain" "$src" "$mnt" "$cache" "$helpers/status_field" \
-		"${REFRAIN_DAMAGES:-20}" >"$work/said" 2>&1 <<'END2' ||
-import os, random, signal, subprocess, sys, time
+	for REFRAIN_DISABLE in '' resend; do
+		export REFRAIN_DISABLE
+		what="states, ${REFRAIN_DISABLE:+without }RESEND"
+		n=${REFRAIN_DAMAGES:-20}
+		python3 "$here/survive_states.py" "$refrain" "$src" "$mnt" \
+			"$cache" "$helpers/status_field" "$work/log" \
+			$(((n + 1) / 2)) "$seed" >"$work/said" 2>&1 ||
+			fail "$what: $(tail -n 30 "$work/said" "$work/log")"
+		say "$what"
+	done
+	REFRAIN_DISABLE=
+}
 
-refrain, src, mnt, cache, field, times = sys.argv[1:]
-rng = random.Random(int(os.environ.get('REFRAIN_SEED', os.getpid())))
-names = [os.path.join(d, f)[len(src) + 1:]
-         for d, _, fs in os.walk(src) for f in fs if '/many' not in d]
+# -- Too little memory: the kernel kills the daemon ---------------------------
 
+oom_kills() {
+	[ "$(group_kills)" -ge "$1" ]
+}
 
-def value(name):
-    return subprocess.run([field, mnt, name], capture_output=True, text=True,
-                          timeout=120).stdout.strip()
-
-
-def parent(pid):
-    with open('/proc/%d/status' % pid) as f:
-        return int(f.read().split('PPid:')[1].split()[0])
-
-
-def damage(holder):
-    fds = '/proc/%d/fd' % holder
-    kept = [os.path.join(fds, fd) for fd in os.listdir(fds)
-            if 'memfd:refrain-' in os.readlink(os.path.join(fds, fd))]
-    fd = os.open(rng.choice(kept), os.O_RDWR)
-    at = rng.randrange(8192 if rng.random() < .5 else 1024)
-    at %= os.fstat(fd).st_size
-    torn = rng.random() < .3
-    old = os.pread(fd, rng.choice((64, 512)) if torn else 1, at)
-    os.pwrite(fd, bytes(len(old)) if torn else
-              bytes([old[0] ^ 1 << rng.randrange(8)]), at)
-    os.close(fd)
-
-
-went_on = 0
-for i in range(int(times)):
-    subprocess.run([refrain, 'mount', src, mnt, '--cache', cache + ':1G',
-                    '--recover-timeout', '10'], check=True, timeout=120)
-    pid = int(value('pid'))
-    holder = parent(pid)
-    opened = {n: os.open(os.path.join(mnt, n), os.O_RDONLY)
-              for n in rng.sample(names, 5)}
-    os.kill(pid, signal.SIGSTOP) if rng.random() < .2 else None
-    damage(holder)
-    os.kill(pid, signal.SIGKILL)
-    for n, fd in opened.items():
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        with open(os.path.join(src, n), 'rb') as f:
-            want = f.read()
-        try:
-            assert os.pread(fd, 1 << 20, 0) == want[:1 << 20], 'wrong: ' + n
-            os.close(fd)
-        except OSError:
-            pass            # the connection has ended
-    until = time.monotonic() + 60
-    while value('ready') != 'true':
-        assert time.monotonic() < until, 'no mount'
-        time.sleep(0.02)
-    for n in rng.sample(names, 5):
-        with open(os.path.join(src, n), 'rb') as a, \
-                open(os.path.join(mnt, n), 'rb') as b:
-            assert a.read() == b.read(), 'wrong after it: ' + n
-    went_on += value('recoveries') == '1'
-    holder = parent(int(value('pid')))
-    subprocess.run([refrain, 'umount', mnt], check=True, timeout=60)
-print('%s states were damaged, and %d gone on with' % (times, went_on))
-END2
-		fail "states: $(cat "$work/said")"
-	note "states: $(tail -n 1 "$work/said")"
+part_memory() {
+	if ! find_controller || ! make_group "${REFRAIN_OOM_MIB:-48}"; then
+		note 'memory: no control group of our own'
+		return 0
+	fi
+	mkdir "$src/large"
+	for i in $(seq 48); do
+		head -c 3000000 /dev/urandom >"$src/large/f$i"
+	done
+	"$reader" "$src/large" --make-sums "$work/large.sums" >/dev/null
+	# The holder and its daemon; readers are outside.
+	# shellcheck disable=SC2016 # of the inner shell
+	sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" \
+		"$refrain" mount "$src" "$mnt" --cache "$cache:10M" \
+		--limit 4M --staging 128M --log-file "$work/log" ||
+		fail 'cannot mount'
+	find_holder
+	scan_through
+	rm -f "$work/enough"
+	for i in 1 2 3; do
+		until [ -e "$work/enough" ]; do
+			"$reader" "$mnt/large" --threads 16 --drop --seed $i \
+				--sums "$work/large.sums" || exit 1
+		done >"$work/read.$i" 2>&1 &
+		eval "reads_$i=$!"
+	done
+	wait_for 120 oom_kills 10 ||
+		fail "memory: the kernel killed only $(group_kills) daemons"
+	set_group_limit 1024
+	wait_for 20 has_status ready true || fail 'memory: no daemon'
+	: >"$work/enough"
+	for i in 1 2 3; do
+		eval "wait \"\$reads_$i\"" ||
+			fail "memory: readers: $(cat "$work/read.$i")"
+	done
+	note "memory: $(group_kills) daemons killed by the kernel," \
+		"$(status_field recoveries) recoveries, no error"
+	! has_ended "$holder" || fail 'memory: the holder was killed'
+	ends_with_mount
+	rm -r "$src/large"
+	end_group
 }
 
 # -- Very many files ----------------------------------------------------------
@@ -214,34 +260,61 @@ END2
 }
 
 # -- For minutes --------------------------------------------------------------
+
+# used PID: its memory in KiB and its descriptors.
+used() {
+	echo "$(awk '/^VmRSS:/ { print $2 }' "/proc/$1/status")" \
+		"$(find "/proc/$1/fd" -type l | wc -l)"
+}
+
+# is_flat WHAT KIB FDS KIB FDS: what it used at first, and uses now.
+is_flat() {
+	[ "$4" -le $(($2 + $2 / 4 + 1024)) ] ||
+		fail "soak: $1 has $4 KiB, after $2"
+	[ "$5" -le $(($3 + 2)) ] ||
+		fail "soak: $1 has $5 descriptors, after $3"
+}
+
 part_soak() {
 	mount_tree --log-level notice
 	"$refrain" warm "$mnt" >/dev/null 2>&1 || :
 	times=$((${MINUTES:-1} * 12))
 	i=0
 	while [ $i -lt $times ]; do
+		due=$(($(date +%s) + 5))
 		find_holder
-		if [ $i -eq 2 ] || [ $i -eq $((times - 1)) ]; then
-			# shellcheck disable=SC2012 # numbers
-			note "soak: $i deaths: $(awk '/^VmRSS:/ { print $2 }' \
-				"/proc/$pid/status") KiB, holder $(awk \
-				'/^VmRSS:/ { print $2 }' \
-				"/proc/$holder/status") KiB, $(ls \
-				"/proc/$pid/fd" | wc -l) and $(ls \
-				"/proc/$holder/fd" | wc -l) descriptors, $(wc \
-				-l <"$work/log") lines of log"
+		if [ $i -eq 4 ] || [ $i -eq $((times - 1)) ]; then
+			daemon_used=$(used "$pid")
+			holder_used=$(used "$holder")
+			lines=$(wc -l <"$work/log")
+			note "soak: $i deaths: daemon $daemon_used," \
+				"holder $holder_used KiB and descriptors," \
+				"$lines lines of log"
+		fi
+		if [ $i -eq 4 ]; then
+			daemon_first=$daemon_used
+			holder_first=$holder_used
+			lines_first=$lines
 		fi
 		kill -9 "$pid"
 		(cd "$mnt" && sha256sum --quiet --strict -c "$src.sums") ||
 			fail 'soak: wrong bytes'
-		sleep 4
+		while [ "$(date +%s)" -lt $due ]; do
+			sleep 0.5
+		done
 		i=$((i + 1))
 	done
+	# shellcheck disable=SC2086 # words
+	is_flat 'the daemon' $daemon_first $daemon_used
+	# shellcheck disable=SC2086
+	is_flat 'the holder' $holder_first $holder_used
+	[ $((lines - lines_first)) -le $((3 * (times - 5))) ] ||
+		fail "soak: the log has $lines lines, after $lines_first"
 	ends_with_mount
 }
 
-for part in ${REFRAIN_SURVIVE:-s3 phases states files soak}; do
-	"$refrain" clear "$cache" >/dev/null 2>&1 || :
+for part in ${REFRAIN_SURVIVE:-s3 phases states memory files soak}; do
+	[ ! -e "$cache" ] || "$refrain" clear "$cache" >/dev/null 2>&1 || :
 	: >"$work/log"
 	"part_$part"
 done

@@ -6,7 +6,8 @@
 # can be started for some seconds. If that takes longer, they get an error in
 # time, and the unit goes on until it can mount again. A stop leaves nothing.
 #
-# REFRAIN_KILLS is how many times the daemon is killed (10).
+# REFRAIN_KILLS is how many times the daemon is killed (10). The daemon gets
+# REFRAIN_DISABLE, too.
 set -eu
 name=survive-systemd
 # shellcheck source=tests/system/lib.sh
@@ -27,6 +28,7 @@ SOURCE=/srv/data
 MOUNTPOINT=/mnt/data
 OPTIONS=--cache /var/cache/data:$((bytes / 2)) $sizes
 RECOVER_TIMEOUT=$recover_s
+REFRAIN_DISABLE=${REFRAIN_DISABLE:-}
 END
 cat >"$root/etc/refrain/later.conf" <<END
 SOURCE=/srv/later
@@ -133,6 +135,7 @@ while [ $i -lt "${REFRAIN_KILLS:-10}" ]; do
 done
 wait_for 30 is_active data || gives_up 'not active after the kills'
 readers_saw_nothing 'kill -9'
+note "$i kills${REFRAIN_DISABLE:+, without $REFRAIN_DISABLE}"
 
 start_readers
 before=$(field recoveries)
