@@ -65,6 +65,12 @@ bench_lock_use_SOURCES = bench/lock_use.c bench/lock_meter.c bench/lock_meter.h
 bench_lock_use_LDADD = libplan.la libcache.la libstore.la libschedule.la \
 	liblayer.la liblocal.la libbase.la -lm
 
+noinst_PROGRAMS += bench/journal-ns
+bench_journal_ns_SOURCES = bench/journal_ns.c
+bench_journal_ns_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
+bench_journal_ns_LDADD = libfs.la libnames.la libformat.la libbase.la \
+	$(FUSE3_LIBS)
+
 noinst_PROGRAMS += bench/slow-fs
 bench_slow_fs_SOURCES = bench/slow_fs.c
 bench_slow_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
