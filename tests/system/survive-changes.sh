@@ -4,8 +4,6 @@
 # A daemon that dies after it has noted changes of the source, and before the
 # kernel was told of all of them: the next one tells it (V1), so that after a
 # refresh every name has its new file.
-#
-# REFRAIN_KILLS is how many times (3).
 set -eu
 name=survive-changes
 # shellcheck source=tests/system/lib.sh
@@ -20,8 +18,8 @@ for REFRAIN_DISABLE in '' resend; do
 		--log-file "$work/log" || fail 'cannot mount'
 	pid=$(status_field pid)
 	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status")
-	timeout $((120 * patience)) python3 "$here/survive_changes.py" \
-		"$refrain" "$src" "$mnt" "$holder" "${REFRAIN_KILLS:-3}" \
+	timeout $((600 * patience)) python3 "$here/survive_changes.py" \
+		"$refrain" "$src" "$mnt" "$holder" 3 \
 		>"$work/said" 2>&1 ||
 		fail "$(cat "$work/said"; tail -n 20 "$work/log")"
 	note "${REFRAIN_DISABLE:+without }RESEND: $(cat "$work/said")"

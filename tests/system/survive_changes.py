@@ -15,7 +15,7 @@ import time
 
 refrain, src, mnt = sys.argv[1:4]
 holder, kills = map(int, sys.argv[4:])
-FILES = 400
+FILES = 150
 END_AT, TOLD_AT = 48, 56        # in the head of the trail
 patience = float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 
