@@ -449,6 +449,34 @@ static void table_is(
 	ck_assert_uint_eq(t->used, used);
 }
 
+START_TEST(test_table_adds_many_as_it_adds_each)
+{
+	bool in[NUMBERS + 1] = {false};
+	uint32_t kinds = 7, many[NUMBERS];
+	struct table each = {NULL, 0, 0}, t = {NULL, 0, 0};
+
+	for (uint32_t n = 1; n <= NUMBERS; n++) {
+		ck_assert_int_eq(table_add(&each, n, poor_hash, &kinds), 0);
+		many[n - 1] = n;
+		in[n] = true;
+	}
+	ck_assert_int_eq(table_add(&t, 1, poor_hash, &kinds), 0);
+	ck_assert_int_eq(table_add_all(&t, many + 1, NUMBERS - 1, poor_hash,
+				 &kinds),
+		0);
+	table_is(&t, in, kinds);
+	ck_assert_uint_eq(t.used, NUMBERS);
+	/* It is as large as the other. */
+	ck_assert_uint_eq(t.slots, each.slots);
+	ck_assert_int_eq(table_add_all(&t, many, UINT32_MAX - NUMBERS,
+				 poor_hash, &kinds),
+		-ENOMEM);
+	table_is(&t, in, kinds);
+	table_release(&t);
+	table_release(&each);
+}
+END_TEST
+
 START_TEST(test_table_has_what_was_added_and_not_removed)
 {
 	uint32_t kinds = (uint32_t[]){1, 37, 499}[_i];
@@ -755,6 +783,7 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_array_keeps_its_elements_as_room_is_made);
 	tcase_add_test(t, test_array_has_zeroes_where_it_grew);
 	tcase_add_test(t, test_array_grows_by_texts_and_elements_alike);
+	tcase_add_test(t, test_table_adds_many_as_it_adds_each);
 	tcase_add_loop_test(
 		t, test_table_has_what_was_added_and_not_removed, 0, 3);
 	tcase_add_test(t, test_list_keeps_order_of_arrival);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #define TABLE_FIRST_SLOTS 64u
+/* Slots that are on their way from memory while earlier ones are filled. */
+#define TABLE_AHEAD 16u
 
 static void table_put(struct table *t, uint32_t n, uint32_t hash)
 {
@@ -17,13 +19,17 @@ static void table_put(struct table *t, uint32_t n, uint32_t hash)
 	t->slot[hash & (t->slots - 1)] = n;
 }
 
-static int table_grow(struct table *t, table_hash_fn *hash, const void *arg)
+static uint32_t table_room(uint32_t slots)
+{
+	return slots / 3 * 2;
+}
+
+static int table_grow(struct table *t, uint32_t slots, table_hash_fn *hash,
+	const void *arg)
 {
 	struct table grown = *t;
 
-	grown.slots = t->slots ? 2 * t->slots : TABLE_FIRST_SLOTS;
-	if (grown.slots < t->slots)
-		return -ENOMEM;
+	grown.slots = slots;
 	grown.slot = calloc(grown.slots, sizeof(*grown.slot));
 	if (!grown.slot)
 		return -ENOMEM;
@@ -35,15 +41,47 @@ static int table_grow(struct table *t, table_hash_fn *hash, const void *arg)
 	return 0;
 }
 
+/* Make room for so many numbers in all. */
+static int table_reserve(
+	struct table *t, uint32_t used, table_hash_fn *hash, const void *arg)
+{
+	uint32_t slots = t->slots ? t->slots : TABLE_FIRST_SLOTS;
+
+	while (slots != 0 && table_room(slots) < used)
+		slots *= 2;
+	if (slots == 0)
+		return -ENOMEM;
+	return slots == t->slots ? 0 : table_grow(t, slots, hash, arg);
+}
+
 int table_add(struct table *t, uint32_t n, table_hash_fn *hash, const void *arg)
 {
-	int rc = t->used >= t->slots / 3 * 2 ? table_grow(t, hash, arg) : 0;
+	int rc = table_reserve(t, t->used + 1, hash, arg);
 
 	if (rc < 0)
 		return rc;
 	table_put(t, n, hash(arg, n));
 	t->used++;
 	return 0;
+}
+
+int table_add_all(struct table *t, const uint32_t *n, uint32_t count,
+	table_hash_fn *hash, const void *arg)
+{
+	int rc = count > UINT32_MAX - t->used
+		? -ENOMEM
+		: table_reserve(t, t->used + count, hash, arg);
+
+	for (uint32_t i = 0; rc == 0 && i < count; i++) {
+		if (i + TABLE_AHEAD < count)
+			__builtin_prefetch(
+				&t->slot[hash(arg, n[i + TABLE_AHEAD]) &
+					(t->slots - 1)],
+				1);
+		table_put(t, n[i], hash(arg, n[i]));
+	}
+	t->used += rc == 0 ? count : 0;
+	return rc;
 }
 
 void table_remove(

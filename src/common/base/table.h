@@ -39,6 +39,10 @@ static inline uint32_t table_next(const struct table *t, uint32_t *at)
 int table_add(
 	struct table *t, uint32_t n, table_hash_fn *hash, const void *arg);
 
+/* Add many that are not in it: several times as fast in a large table. */
+int table_add_all(struct table *t, const uint32_t *n, uint32_t count,
+	table_hash_fn *hash, const void *arg);
+
 /* Remove a number that is in the table; its hash is still known. */
 void table_remove(
 	struct table *t, uint32_t n, table_hash_fn *hash, const void *arg);

@@ -166,12 +166,13 @@ static int change_add(struct manifest *m, node_id dir,
 {
 	node_id id;
 	int rc = change_build(m, dir, e, name, place ? place->id : 0, &id);
+	bool later = place && place->later;
 	struct node *n;
 
 	if (rc < 0)
 		return rc;
 	n = manifest_slot(m, id);
-	rc = manifest_table_add(m, id);
+	rc = later ? 0 : manifest_table_add(m, id);
 	if (rc == 0) {
 		struct directory *d = &manifest_slot(m, dir)->dir;
 
@@ -179,7 +180,7 @@ static int change_add(struct manifest *m, node_id dir,
 			rc = directory_put(d, id, n->slot = place->slot);
 		else
 			rc = directory_add(d, id, &n->slot);
-		if (rc < 0)
+		if (rc < 0 && !later)
 			manifest_table_del(m, id);
 	}
 	if (rc < 0) {
@@ -306,8 +307,7 @@ int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!name_is_valid(e->name) || !d || d->kind != KIND_DIR ||
-		node_retired(d) || manifest_node(m, place->id) ||
-		manifest_table_find(m, dir, e->name) != 0)
+		node_retired(d) || manifest_node(m, place->id))
 		return -EBADMSG;
 	return change_add(m, dir, e, 0, place, &id);
 }

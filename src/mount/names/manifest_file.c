@@ -338,10 +338,11 @@ static int take_root(
 	return manifest_set_attr(r->m, n, &e->attr);
 }
 
-/* Where it was; names of one directory follow each other. */
+/* Where it was; names of one directory follow each other. The process that
+ * wrote the file had each name once. */
 static int take_placed(struct file_reader *r, const struct taken *t)
 {
-	struct node_place place = {t->node, 0};
+	struct node_place place = {t->node, 0, true};
 
 	if (r->parent != t->parent)
 		r->place = 0;
@@ -500,6 +501,17 @@ static bool same_session(const struct manifest *m, const struct file_header *h)
 		le64toh(h->session_lo) == m->session.lo;
 }
 
+/* All names that take_placed() took; the first record is the root's. */
+static int add_to_table(struct file_reader *r)
+{
+	uint32_t names = 0;
+
+	for (uint64_t i = 1; i < r->n; i++)
+		if (r->ids[i] != 0)
+			r->ids[names++] = r->ids[i];
+	return manifest_table_add_all(r->m, r->ids, names);
+}
+
 static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 {
 	struct file_reader r = {.m = m, .end = bytes + size};
@@ -522,6 +534,8 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	pthread_rwlock_wrlock(&m->lock);
 	while (rc == 0 && r.n < r.records)
 		rc = file_take_record(&r);
+	if (rc == 0 && r.same)
+		rc = add_to_table(&r);
 	if (rc == 0)
 		manifest_nodes_taken(m);
 	pthread_rwlock_unlock(&m->lock);

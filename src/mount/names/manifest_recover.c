@@ -92,10 +92,11 @@ static int replay_add(struct manifest *m, const struct trail_record *r)
 	char name[NAME_MAX + 1], target[PATH_MAX];
 	struct file_entry e = {
 		.name = name, .target = target, .attr = record_attr(r)};
-	struct node_place place = {r->node, r->slot};
+	struct node_place place = {r->node, r->slot, false};
 
 	if (!record_text(r, name, target) || r->node_kind < KIND_FILE ||
-		r->node_kind > KIND_LINK)
+		r->node_kind > KIND_LINK ||
+		manifest_table_find(m, r->parent, name) != 0)
 		return -EBADMSG;
 	return manifest_place(m, r->parent, &e, &place);
 }

@@ -169,6 +169,12 @@ int manifest_table_add(struct manifest *m, node_id id)
 	return table_add(&m->table, id, node_hash, m);
 }
 
+int manifest_table_add_all(struct manifest *m, const node_id *ids, uint32_t n)
+{
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	return table_add_all(&m->table, ids, n, node_hash, m);
+}
+
 void manifest_table_del(struct manifest *m, node_id id)
 {
 	ASSERT_HELD_TO_WRITE(&m->lock);

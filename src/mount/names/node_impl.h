@@ -203,6 +203,8 @@ uint32_t manifest_name_hash(node_id parent, const char *name);
 node_id manifest_table_find(
 	const struct manifest *m, node_id parent, const char *name);
 int manifest_table_add(struct manifest *m, node_id id);
+int manifest_table_add_all(
+	struct manifest *m, const node_id *ids, uint32_t n);
 void manifest_table_del(struct manifest *m, node_id id);
 void manifest_info(
 	const struct manifest *m, node_id id, struct node_info *info);
@@ -223,12 +225,16 @@ void manifest_unname(struct manifest *m, node_id id);
 struct node_place {
 	node_id id;
 	uint32_t slot;
+	bool later; /* the caller adds it to the table, with many others */
 };
 
 /*
  * manifest_change.c: manifest_place() adds a name at its old position,
  * manifest_place_retired() a node that has no name any more. Both return 0,
  * -EBADMSG if that is not possible, or -ENOMEM. The lock is held for writing.
+ * The caller of manifest_place() knows that the directory has no such name: a
+ * search for each name of a large manifest takes as long as all else, while
+ * readers wait.
  */
 int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
 	const struct node_place *place);
