@@ -31,6 +31,8 @@ mount_tests = \
 	tests/system/feature-switches.sh \
 	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
+	tests/system/http-odd-endless.sh \
+	tests/system/http-odd-refused.sh \
 	tests/system/load-dead-mount.sh \
 	tests/system/load-direct-damaged.sh \
 	tests/system/load-direct-told.sh \
@@ -83,7 +85,10 @@ long_tests = \
 	tests/system/analyze-truth.sh \
 	tests/system/analyze-report.sh \
 	tests/system/build-library.sh \
-	tests/system/s3-safety.sh \
+	tests/system/http-odd-bytes.sh \
+	tests/system/http-odd-sizes.sh \
+	tests/system/s3-answers.sh \
+	tests/system/s3-lies.sh \
 	tests/system/python-package.sh \
 	tests/system/mount-slow-end.sh \
 	tests/system/mount-held.sh \
@@ -104,7 +109,10 @@ long_tests = \
 	tests/system/change-unmounted.sh
 
 other_tests = \
+	tests/system/access-cache-dirs.sh \
+	tests/system/access-cache-inside.sh \
 	tests/system/access-closed.sh \
+	tests/system/access-direct.sh \
 	tests/system/access-trust.sh \
 	tests/system/access-unprivileged.sh \
 	tests/system/analyze-contents.sh \
@@ -121,6 +129,9 @@ other_tests = \
 	tests/system/command-output.sh \
 	tests/system/doc-operations.sh \
 	tests/system/example-fluid.sh \
+	tests/system/http-elsewhere.sh \
+	tests/system/http-suites.sh \
+	tests/system/http-tls.sh \
 	tests/system/load-counts.sh \
 	tests/system/load-damage.sh \
 	tests/system/load-hung-mount.sh \
@@ -158,15 +169,23 @@ other_tests = \
 	tests/system/read-huge-file.sh \
 	tests/system/reader-foreign.sh \
 	tests/system/reader-killed.sh \
-	tests/system/s3-answers.sh \
 	tests/system/s3-chunks.sh \
+	tests/system/s3-counted.sh \
 	tests/system/s3-creds-places.sh \
 	tests/system/s3-creds-renewed.sh \
 	tests/system/s3-deep.sh \
+	tests/system/s3-first-bytes.sh \
+	tests/system/s3-gone.sh \
 	tests/system/s3-keys.sh \
 	tests/system/s3-memory.sh \
+	tests/system/s3-names.sh \
+	tests/system/s3-overwritten.sh \
+	tests/system/s3-profile-changes.sh \
+	tests/system/s3-proxies.sh \
 	tests/system/s3-refused.sh \
+	tests/system/s3-retry-after.sh \
 	tests/system/s3-sign.sh \
+	tests/system/s3-start-busy.sh \
 	tests/system/s3-swift.sh \
 	tests/system/s3-tls.sh \
 	tests/system/share-mount.sh \
@@ -197,6 +216,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
+	tests/system/http-lib.sh tests/system/http-odd-lib.sh \
+	tests/system/s3-answers-lib.sh tests/system/s3-safety-lib.sh \
 	tests/system/log-lib.sh tests/system/log-incidents-lib.sh \
 	tests/system/origin-stalled-lib.sh \
 	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \

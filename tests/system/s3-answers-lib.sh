@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+#
+# For tests of rare answers of a store; sourced after far-lib.sh. Begins with a
+# store of 40 files.
+s3_mount() {
+	what=$1
+	shift
+	start_mount "s3://$what" "$work/mnt" --endpoint-url "$far" "$@"
+}
+
+end_mount() {
+	stop_mount
+	rm -rf "$work/tier"
+}
+
+# logs TEXT: the log has it, or gets it soon.
+logs() {
+	wait_for 10 grep -q "$1" "$daemon_err" || fail "the log lacks: $1"
+}
+
+far_start files=40 size=100000
+
+# ends_with SETTING FILE ERROR: until the setting is back.
+ends_with() {
+	far_set "$1"
+	cat "$mnt/$2" >"$work/got" 2>"$work/said" && fail "$1: no error"
+	[ ! -s "$work/got" ] || fail "$1: bytes were served"
+	grep -q "$3" "$work/said" || fail "$1: $(cat "$work/said")"
+	far_set "${1%%=*}=0"
+}
