@@ -18,7 +18,10 @@ long_mount_tests = \
 	tests/system/cache-hits-spread.sh
 
 mount_tests = \
+	tests/system/cache-changed.sh \
+	tests/system/cache-cleaned.sh \
 	tests/system/cache-herd.sh \
+	tests/system/cache-killed-filling.sh \
 	tests/system/cache-old-tier.sh \
 	tests/system/cache-parts.sh \
 	tests/system/cache-remount.sh \
@@ -109,12 +112,16 @@ long_tests = \
 	tests/system/change-unmounted.sh
 
 other_tests = \
+	tests/system/access-allow-other.sh \
 	tests/system/access-cache-dirs.sh \
 	tests/system/access-cache-inside.sh \
 	tests/system/access-closed.sh \
 	tests/system/access-direct.sh \
+	tests/system/access-root-mounts.sh \
+	tests/system/access-survives.sh \
 	tests/system/access-trust.sh \
 	tests/system/access-unprivileged.sh \
+	tests/system/access-unreadable.sh \
 	tests/system/analyze-contents.sh \
 	tests/system/analyze-kept.sh \
 	tests/system/analyze-mask.sh \
@@ -174,21 +181,29 @@ other_tests = \
 	tests/system/s3-creds-places.sh \
 	tests/system/s3-creds-renewed.sh \
 	tests/system/s3-deep.sh \
+	tests/system/s3-faults.sh \
 	tests/system/s3-first-bytes.sh \
 	tests/system/s3-gone.sh \
 	tests/system/s3-keys.sh \
+	tests/system/s3-lists.sh \
 	tests/system/s3-memory.sh \
 	tests/system/s3-names.sh \
 	tests/system/s3-overwritten.sh \
 	tests/system/s3-profile-changes.sh \
 	tests/system/s3-proxies.sh \
+	tests/system/s3-refresh.sh \
+	tests/system/s3-region.sh \
 	tests/system/s3-refused.sh \
 	tests/system/s3-retry-after.sh \
 	tests/system/s3-sign.sh \
 	tests/system/s3-start-busy.sh \
+	tests/system/s3-start-said.sh \
 	tests/system/s3-swift.sh \
 	tests/system/s3-tls.sh \
+	tests/system/share-kills.sh \
 	tests/system/share-mount.sh \
+	tests/system/share-shown.sh \
+	tests/system/share-slow.sh \
 	tests/system/share-streams.sh \
 	tests/system/share-users.sh \
 	tests/system/status-limits.sh \
@@ -218,6 +233,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
 	tests/system/http-lib.sh tests/system/http-odd-lib.sh \
 	tests/system/s3-answers-lib.sh tests/system/s3-safety-lib.sh \
+	tests/system/s3-reads-lib.sh tests/system/cache-remount-lib.sh \
+	tests/system/access-user-lib.sh tests/system/share_jobs.py \
 	tests/system/log-lib.sh tests/system/log-incidents-lib.sh \
 	tests/system/origin-stalled-lib.sh \
 	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Hosts of a share and other jobs that are killed at random moments: the others
+# have the stream of a run alone. REFRAIN_SEED repeats the moments;
+# REFRAIN_KILLS=100 makes so many of them.
+set -eu
+name=share-kills
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires python3 timeout
+
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+
+kills=${REFRAIN_KILLS:-3}
+data=$work/data
+"$refrain" make-dataset --classes 3 --images 240 --size 96x72 "$data" \
+	>/dev/null
+
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
+	timeout $(((60 + kills * 5) * patience)) python3 - "$refrain" "$data" \
+	"${REFRAIN_SEED:-$$}" "$patience" "$kills" <<'PY' || fail "see above"
+import os, random, signal, time
+
+from share_jobs import (end, kills, same, seed, share, start, view, view_from,
+                        wait_for)
+
+print(f"REFRAIN_SEED={seed}")
+rnd = random.Random(seed)
+
+
+def next_batch(host):
+    """Whether there is another host than `host`, and it has a batch."""
+    v = view()
+    return v["begun"] and v["host_pid"] != host and v["slots_held"] > 0
+
+
+def time_takeover(host, slots):
+    """How long there was no batch after the kill, and how long that may be
+    where nothing else runs: a second, and what a window and all slots take at
+    the rate of a run without a share."""
+    begin = time.monotonic()
+    wait_for("the next host", lambda: next_batch(host) or not share())
+    took = time.monotonic() - begin
+    bar = 1 + (1024 + slots * 16) / alone["images_per_s"]
+    takeovers.append((took, bar))
+
+
+def killed(victim, at, step_ms):
+    """Jobs of which one was killed at step `at` or later, and the view then;
+    None if the run was over before that."""
+    jobs = [start(*run, "--step-ms", str(step_ms), "--share", "s",
+                  "--share-jobs", "3") for _ in range(3)]
+    now = wait_for("a step", lambda: view_from(at) or any(
+        j.poll() is not None for j in jobs))
+    pid = None
+    if now is not True:
+        pids = [j["pid"] for j in now["jobs"] if j["pid"] != now["host_pid"]]
+        pid = now["host_pid"] if victim == "host" else pids[0]
+        os.kill(pid, signal.SIGKILL)
+        if victim == "host":
+            time_takeover(pid, now["slots"])
+    runs = [end(j) for j in jobs if j.pid != pid]
+    gone = [j for j in jobs if j.pid == pid]
+    [j.communicate() for j in gone]
+    over = [j.returncode for j in gone] != [-signal.SIGKILL]
+    if victim == "host" and not any(r["share"]["takeovers"] for r in runs):
+        over = True
+    return None if over else (runs, now)
+
+
+# Kills: of a job and of the host. On a busy machine a run may be over before it
+# is seen, and is then repeated with slower steps.
+run = ["--batch", "16", "--epochs", "6", "--echo", "2.5"]
+alone = end(start(*run))
+takeovers = []
+for kill in range(kills):
+    victim = "job" if kill % 2 else "host"
+    at = rnd.randrange(2, 100)
+    tries = (killed(victim, at, ms) for ms in (1, 4, 16, 64))
+    runs, now = next(filter(None, tries))
+    assert len(runs) == 2, now
+    same(f"{victim} killed at {now['step']}", runs, alone)
+    assert [r["share"]["takeovers"] for r in runs] == \
+        [int(victim == "host")] * 2, runs
+took, bar = max(takeovers)
+print(f"{len(takeovers)} takeovers: the next batch after {took:.3f} s at most, "
+      f"bar {bar:.3f} s")
+PY
