@@ -109,6 +109,7 @@ def not_run(_lines, _why):
 WAYS = [
     ('README.md', [
         ('tools/quickstart', shell),
+        ('sudo apt build-dep', not_run, 'package-debian.sh does that'),
         ('autoreconf ', shell),
         ('refrain mount ', shell),
         ('sudo apt install python3-dev', shell),

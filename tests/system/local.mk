@@ -340,9 +340,11 @@ check-containers: all $(check_PROGRAMS)
 # Packages, as their users build and install them.
 package_tests = tests/system/package-wheel.sh
 package_tests += tests/system/package-dist.sh
+package_tests += tests/system/package-debian.sh
 package_tests += tests/system/package-kubernetes.sh
 package_tests += tests/system/package-slurm.sh
-EXTRA_DIST += $(package_tests)
+EXTRA_DIST += $(package_tests) tests/system/package_files \
+	tests/system/package_life.sh
 check-packages: all $(check_PROGRAMS)
 	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
 		echo "== $$t"; \
