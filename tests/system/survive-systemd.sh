@@ -26,7 +26,7 @@ bytes=$(tree_bytes "$root/srv/data")
 cat >"$root/etc/refrain/data.conf" <<END
 SOURCE=/srv/data
 MOUNTPOINT=/mnt/data
-OPTIONS=--cache /var/cache/data:$((bytes / 2)) $sizes
+OPTIONS=--cache /var/cache/data:$((bytes / 2)) $sizes --group daemon
 RECOVER_TIMEOUT=$recover_s
 REFRAIN_DISABLE=${REFRAIN_DISABLE:-}
 END
@@ -126,6 +126,20 @@ mend_program() {
 start_systemd
 ctl start refrain@data || gives_up 'the unit does not start'
 expect held "$(field held)" yes
+
+# The host sees the mount, as the daemon has no mount namespace of its own.
+expect 'the mount namespace of the daemon' \
+	"$(inside /bin/readlink "/proc/$(main_pid)/ns/mnt")" \
+	"$(inside /bin/readlink /proc/1/ns/mnt)"
+mounted || gives_up 'the host does not see the mount'
+expect 'rights that the daemon may get' \
+	"$(inside /bin/sed -n 's/^NoNewPrivs:[[:space:]]*//p' \
+		"/proc/$(main_pid)/status")" 1
+expect 'the cache that a group may read' \
+	"$(inside /bin/stat -c '%a %G' /var/cache/data)" '2750 daemon'
+inside /bin/systemd-analyze security --offline=true --threshold=46 \
+	"$(ctl show -P FragmentPath refrain@data)" >"$work/said" 2>&1 ||
+	gives_up "the unit is exposed: $(tail -n 1 "$work/said")"
 
 start_readers
 i=0
@@ -229,3 +243,28 @@ wait_for 30 tried 9 || gives_up 'the unit does not go on trying'
 ctl stop refrain@data || gives_up 'stop without a daemon'
 nothing_left 'stop without a daemon'
 mend_program
+
+# -- A user's mount, with the lines that doc/operations.md gives --------------
+
+operations=$here/../../doc/operations.md
+lines=$(sed -n '/^    User=train/,/^$/s/^    //p' "$operations")
+[ -n "$lines" ] || fail 'doc/operations.md has no lines for User='
+mkdir -p "$root/etc/systemd/system/refrain@user.service.d" "$root/mnt/user" \
+	"$root/var/cache/user"
+printf '[Service]\n%s\n' "$lines" \
+	>"$root/etc/systemd/system/refrain@user.service.d/user.conf"
+cat >"$root/etc/refrain/user.conf" <<END
+SOURCE=/srv/data
+MOUNTPOINT=/mnt/user
+OPTIONS=--cache /var/cache/user/data:16M
+END
+inside /usr/sbin/useradd train
+inside /bin/chown train /mnt/user /var/cache/user
+inside /bin/chmod a+rX /srv/data -R
+inside /bin/chmod a+rw /dev/fuse
+ctl daemon-reload
+ctl start refrain@user || gives_up "a user's unit does not start"
+inside /sbin/runuser -u train -- \
+	/usr/bin/cmp /srv/data/shard /mnt/user/shard ||
+	gives_up "a user's mount"
+ctl stop refrain@user || gives_up "a user's unit does not stop"
