@@ -5,7 +5,6 @@
 /* A tenth of a shorter time holds too few readings. */
 #define LEAST_S 5
 
-/* Every second reading goes. */
 static void drop_every_second(struct copied *c)
 {
 	for (unsigned i = 0; i < COPIED_MAX / 2; i++) {

@@ -22,7 +22,7 @@
 #include "analysis/fleet/request.h"
 #include "analysis/fleet/client.h"
 
-/* The progress is shown so often. */
+/* The interval at which the progress is shown. */
 #define SHOW_NS (200 * NS_PER_MS)
 
 /* The source counts as changed if its last tenth was copied this many times as
@@ -85,7 +85,7 @@ static void fetch_in_child(const struct analysis_run *r, struct fetched *f)
 	_exit(0);
 }
 
-/* Returns false when the child has ended, and its last words are in *f. */
+/* Returns false when the child has ended; *f then has its last message. */
 static bool fetch_goes_on(pid_t pid, int fd, struct fetched *f)
 {
 	bool ended = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;

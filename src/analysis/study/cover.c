@@ -28,7 +28,7 @@ static int write_proc(const char *path, const char *text)
 	return fd >= 0 && write(fd, text, strlen(text)) > 0 ? 0 : -errno;
 }
 
-/* A user namespace in which we are who we are. */
+/* Enter a user namespace that maps this user and group to themselves. */
 static int own_users(uid_t uid, gid_t gid)
 {
 	char map[64];
@@ -95,7 +95,7 @@ static void free_mounts(struct other_mounts *all)
 	free(all->mount);
 }
 
-/* An unmount of a mount outside arrives if its parent follows. */
+/* Does an unmount outside the namespace also unmount this mount? */
 static bool is_kept_in_step(
 	const struct other_mounts *all, const struct other_mount *o)
 {
@@ -135,7 +135,7 @@ static void detach_others(const struct analyze_config *c, const char *cwd)
 	if (stat(c->mountpoint, &own) < 0)
 		return;
 	list_mounts(&all, &own);
-	/* Later ones are on top. */
+	/* Later mounts are on top of earlier ones. */
 	for (size_t i = all.n; i-- > 0;) {
 		const struct other_mount *o = &all.mount[i];
 

@@ -15,7 +15,7 @@
 #define DELAY_LEAST_S 0.0002
 #define DELAY_LONGEST_S 1
 
-/* Pairs with and without, at most. */
+/* At most this many pairs of measurements with and without the delay. */
 #define PAIRS 3
 
 /* A single pair tells nothing, and two that agree may do so by chance. */

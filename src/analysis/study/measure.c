@@ -39,7 +39,7 @@
 #define DELAY 0.2
 #define DELAY_MOST_S 1
 
-/* A point that is measured again, after n times. */
+/* Merge a new measurement into a point that was measured n times. */
 static void merge_point(struct analysis_run *r, struct profile_point *was,
 	const struct profile_point *now, double n)
 {
@@ -82,7 +82,7 @@ static struct profile_rate rate_of_dropped(const struct analysis_run *r)
 	return rate;
 }
 
-/* With a share x of the dataset in the cache. */
+/* Measure a point with a share x of the dataset in the cache. */
 static int measure_at(struct analysis_run *r, double x)
 {
 	struct profile_point now = {.x = x};
@@ -208,7 +208,7 @@ static void widen_intervals(struct analysis_run *r)
 	p->r0 = p->points[1].rate;
 }
 
-/* Until the bottleneck is known, or the time is over. */
+/* Measure again until the bottleneck is known or the time is over. */
 static int measure_more(struct analysis_run *r)
 {
 	int rc = 0;
@@ -340,7 +340,7 @@ static int measure_late_reads(struct analysis_run *r)
 	return 0;
 }
 
-/* G was measured once. */
+/* G was measured only once, so its interval is at least that of one rate. */
 static void widen_alone(struct profile *p)
 {
 	p->g.ci = p->g_bound && p->g.value <= p->r1.value

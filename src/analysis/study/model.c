@@ -122,7 +122,7 @@ void model_settle(struct model *m)
 			m->l[i] = model_lambda(m, m->at[i], 1 / time);
 }
 
-/* At a measured point. Hits never make the trainer slower. */
+/* The time at a measured point. Hits never make the trainer slower. */
 static double time_at(const struct model *m, unsigned i)
 {
 	return limited(blend(m, m->l[i], m->at[i]), 1 / m->r1, 1 / m->r0);

@@ -7,10 +7,10 @@
 /* The trainer between two measured points may differ from the model by this. */
 #define BETWEEN 0.02
 
-/* A plan, workers and sources as they are not now are less certain. */
+/* The same for a plan, or for other workers or sources: less certain. */
 #define OTHERWISE 0.05
 
-/* The whole machine prepares no faster than this share of it did. */
+/* A use of the processors below this share is taken for this share. */
 #define USED_LEAST 0.05
 
 double profile_prep(const struct profile *p)

@@ -13,7 +13,7 @@ static const char *const units[UNITS] = {
 	[UNIT_MB] = "MB",
 };
 
-/* Sizes of the cache that the policies are compared at, but for none. */
+/* The number of cache sizes at which policies are compared, without 0. */
 #define SIZES 20
 
 const char *profile_unit_name(const struct profile *p)
@@ -263,7 +263,7 @@ static void get_text(const json_t *o, const char *name, char *to)
 	(void)escape_text(to, PROFILE_TEXT_MAX, text ? text : "");
 }
 
-/* False: its times do not rise from above 0. */
+/* False: the times of the series do not rise, or begin at 0 or below. */
 static bool get_series(const json_t *series, struct profile *p)
 {
 	const json_t *tick;
@@ -288,7 +288,7 @@ static bool get_series(const json_t *series, struct profile *p)
 	return true;
 }
 
-/* False: one has no rate. */
+/* False: a point has no rate. */
 static bool get_points(const json_t *json, struct profile *p)
 {
 	const json_t *points = json_object_get(json, "points"), *q;

@@ -11,10 +11,10 @@
 /* Readers that get less than this share of the rate of the source are few. */
 #define READERS_FEW 0.9
 
-/* Actions that shorten an epoch by less are not worth a line. */
+/* Actions that raise the rate by less than this factor get no line. */
 #define WORTH 1.02
 
-/* Processors that are used less have time to prepare more. */
+/* Processors used for less than this share of the time can prepare more. */
 #define CPUS_FREE 0.7
 
 /* A cache needs this many times the bytes of its files. */
@@ -84,7 +84,7 @@ static void put_rates(const struct profile *p, FILE *to)
 	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, "", to);
 	put_rate(p, "+ preparation (R1)", "", p->r1, "", to);
 	put_rate(p, "+ source, not cached (R0)", "", p->r0, "", to);
-	/* Fetching it may have been slowed down by the cache, not by it. */
+	/* The cache, not the source, may have slowed the copy down. */
 	if (p->s.value > p->r0.value)
 		put_rate(p, "source alone (S)", "", p->s, few, to);
 	else
@@ -142,7 +142,7 @@ const char *report_verdict(const struct profile *p, char buf[REPORT_TEXT_MAX])
 
 /* -- Advice ---------------------------------------------------------------- */
 
-/* Does it shorten an epoch by more than the interval of that? */
+/* Does the change raise the rate by more than the intervals of the rates? */
 static bool is_worth(const struct profile *p, enum profile_change change)
 {
 	struct profile_rate now = profile_after(p, p->cached, CHANGE_NONE);

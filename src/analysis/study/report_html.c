@@ -282,7 +282,7 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		/* Without a cache these are all alike. */
+		/* Without a cache, the bars of all policies are alike. */
 		if (c <= 0 && i >= 1 && i <= 3)
 			continue;
 		bar[n] = (struct bar){.name = at[i].name,

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Shares of the segment's limit: at least and at most skipped. */
+/* The least and the most that is skipped, as shares of the time limit. */
 #define SKIP_LEAST 0.15
 #define SKIP_MOST 0.4
 
@@ -30,7 +30,7 @@
  * either. */
 #define RARELY 0.9
 
-/* Whole epochs that tell more than groups of blocks do. */
+/* From this many whole epochs on, epochs are compared, and not blocks. */
 #define EPOCHS_LEAST 4
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,

@@ -22,10 +22,10 @@
 #define NAMES_DIR_MAX 256
 #define NAMES_LEVELS_MAX 8
 
-/* The rest is lists and the like. */
+/* If this share of the files are alike, the others may be lists. */
 #define NEARLY_ALL 0.95
 
-/* A few files beside a few images are that, too. */
+/* Fewer other files than this beside images may be lists, too. */
 #define OTHERS_LEAST 10
 
 /* Files that are one sample each; see sample_unit.c. */
@@ -122,7 +122,7 @@ static int by_stem(const void *a, const void *b)
 	return (x->stem > y->stem) - (x->stem < y->stem);
 }
 
-/* Files whose names another one has but for its end. */
+/* Count the files whose names differ from another's only in their ends. */
 static size_t count_pairs(struct names *n)
 {
 	size_t pairs = 0;

@@ -24,7 +24,7 @@
 /* The interval between two readings of the counters. */
 #define LOOK_NS (25 * NS_PER_MS)
 
-/* Looks at the trainer for one at what its processes have mapped. */
+/* Mapped files are looked for in one of this many looks at the trainer. */
 #define LOOKS_A_MAP 8
 
 /* The resolution of the timeline. */
@@ -123,7 +123,7 @@ void run_wait(void)
 	(void)nanosleep(&look, NULL); /* a signal ends it early */
 }
 
-/* Pages that are mapped stay, or come more than once. */
+/* Refuse mapped files: their pages stay, or are read more than once. */
 static int refuse_maps(struct analysis_run *r)
 {
 	if (!trainer_maps(&r->trainer, r->device))
@@ -289,7 +289,7 @@ static void add_tick(struct analysis_run *r, const struct counts *n)
 	r->tick = *n;
 }
 
-/* The counts a moment later. */
+/* Wait a moment, and get the counts. */
 static int next_counts(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
@@ -357,7 +357,7 @@ int run_start(struct analysis_run *r)
 	return rc;
 }
 
-/* Why nothing was read for long: parts of files stay in the kernel. */
+/* Say why nothing was read for long, mapped or partly read files first. */
 static int stopped_reading(
 	struct analysis_run *r, const struct counts *n, const char *doing)
 {

@@ -180,7 +180,7 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	return n == sizeof(f) ? start_failed(&f, config, err) : 0;
 }
 
-/* A child of ours may be older than the command, or that of an older child. */
+/* Neither older than the command, nor started by an older child of ours? */
 static bool is_younger(const struct trainer *t, const char *fields)
 {
 	int session = session_of(fields);
@@ -359,7 +359,7 @@ static void stop_look(void)
 	(void)nanosleep(&look, NULL);
 }
 
-/* Even those that are being started. Those that wait for a device end later. */
+/* Repeat, for processes that are being started; some end only later. */
 static void kill_rest(struct trainer *t)
 {
 	uint64_t until_ns = clock_now_ns() + END_NS;

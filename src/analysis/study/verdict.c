@@ -134,13 +134,13 @@ void profile_use_readers(struct profile *p)
 	/* On a noisy machine nothing follows from R1. */
 	if (p->r1.ci > SOME * p->r1.value)
 		return;
-	/* Computing takes the time in which they wait. */
+	/* Computing takes the time in which the readers wait. */
 	if (delay_shows(p) && waits > WAITS_LEAST &&
 		p->r1.value / waits > p->g.value) {
 		p->g.value = p->r1.value / waits;
 		p->g_bound = false;
 	}
-	/* Or it takes all of the time. */
+	/* If a delay is hidden, computing takes all of the time. */
 	if (delay_is_hidden(p) && p->g_bound && p->g.value <= p->r1.value &&
 		profile_warm_limit(p) == LIMIT_COMPUTE) {
 		p->g = p->r1;
@@ -191,7 +191,7 @@ static enum profile_limit cold_limit(
 
 	if (c->n == 0 || p->warm.n == 0)
 		return LIMIT_UNKNOWN;
-	/* Their consumers prepare. */
+	/* The readers wait for consumers that prepare. */
 	if (waits > WAITS_LEAST && warm == LIMIT_PREP && !delay_shows(p))
 		return LIMIT_UNKNOWN;
 	if (waits >= WAITS_MOST)

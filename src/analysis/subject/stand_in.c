@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Images of nearly one size among which the choice is. */
+/* One of this many images of nearly the same size is chosen. */
 #define ALIKE 16
 
 /* -- The tiny image -------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Their number is that of the different threads in so many last reads. */
+/* Readers are counted as the different threads in this many last reads. */
 #define READERS_LOOK 128
 
 /* Threads whose last read is known. Threads with the same index displace each
