@@ -370,7 +370,8 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 		list_del(&q->node);
 		cancel_later(q);
 	} else if (q) {
-		/* In case it is being passed, or its timer fires just now. */
+		/* Needed if the request is being passed, or its timer is
+		 * firing. */
 		q->abandoned = true;
 		if (timer_cancel(o->timers, &q->timer))
 			cancel_later(q);

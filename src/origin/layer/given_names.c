@@ -132,7 +132,7 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 	return rc;
 }
 
-/* Nothing need be asked or read again: 1; 0; or -errno. */
+/* 1: nothing has to be asked or read again; 0: it has; or -errno. */
 static int given_is_kept(struct stack *s, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;

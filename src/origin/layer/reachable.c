@@ -23,7 +23,7 @@
 #include "common/base/probe.h"
 #include "origin/layer/stack_impl.h"
 
-/* After that long the wait is announced. */
+/* The time after which the wait is announced. */
 #define NOTICE_MS 3000
 
 /* The limit of links that the kernel follows. */
@@ -85,7 +85,7 @@ static bool step(struct way *w)
 	return reach_set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
 }
 
-/* The child: all that opening the source will ask, whatever the answers. */
+/* In the child: make all calls that opening the source will make. */
 static void touch(void *arg, int to)
 {
 	struct reach_progress *g = arg;
@@ -145,7 +145,7 @@ static void announce(const char *source, const char *what)
 	(void)fprintf(stderr, "' %s\n", what);
 }
 
-/* 0 or -ETIMEDOUT; at once if *path, where there is one, can be told. */
+/* 0 or -ETIMEDOUT. If `path` is given and *path is known, wait no longer. */
 static int wait_announced(const struct probe *probe, const char *source,
 	unsigned timeout_s, struct reach_progress *g, char **path)
 {

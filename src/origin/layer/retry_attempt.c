@@ -40,7 +40,7 @@ void retry_disarm(struct retry_request *q)
 void retry_arm(struct retry_request *q, uint64_t at_ns)
 {
 	ASSERT_HELD(&q->o->layer.lock);
-	/* The reference of a timer that was set is the new one's. */
+	/* If the timer was set, its reference passes to the new setting. */
 	if (!timer_cancel(q->o->timers, &q->timer))
 		q->refs++;
 	timer_set(q->o->timers, &q->timer, at_ns);

@@ -319,7 +319,7 @@ void stack_health(const struct stack *s, struct origin_health *health)
 	origin_retry_health(s->top, health);
 }
 
-/* A store whose names are known is asked when they are not any more. */
+/* If a tier has the store's names, nothing is asked at the start. */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err)
 {

@@ -48,7 +48,7 @@ static bool is_too_deep(const char *path)
 	return n + 1 >= DIRS_DEEP;
 }
 
-/* After the listing of a directory that is as deep as they may be. */
+/* Count directories that are hidden because they are too deep. */
 static int count_too_deep(struct object_origin *r, unsigned hidden)
 {
 	return atomic_fetch_add(&r->too_deep, hidden) + hidden > TOO_DEEP_MAX
@@ -352,7 +352,7 @@ static void names_look_done(struct call *c, int status)
 		return;
 	/* A file whose size is not known is hidden. */
 	status = size_answered(c, status, &v);
-	/* A time may be that of a listing whose server sends none. */
+	/* `known` may have a listing's time, although the server sends none. */
 	if (status == 0 && object_is_foreign(known, call_answer(c))) {
 		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;

@@ -132,7 +132,7 @@ static inline const char *call_type(const struct call *c)
 	return c->t.head.type;
 }
 
-/* End it when no byte comes for so long; 0: as others. Before it starts. */
+/* End the call if no byte comes for this time; 0: usual. Before its start. */
 static inline void call_set_stall(struct call *c, unsigned seconds)
 {
 	c->t.stall_s = seconds;

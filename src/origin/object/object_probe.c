@@ -16,7 +16,7 @@
 #include "origin/object/s3_list_impl.h"
 #include "origin/object/http_names_impl.h"
 
-/* Shared by who waits and the loop; the last one frees it. */
+/* Shared by the waiting thread and the loop; the last user frees it. */
 struct store_question {
 	union {
 		struct origin_request req; /* the beginning of both */

@@ -134,10 +134,10 @@ static int check_version(const struct get *g, const struct head *h)
 	bool has_size = h->has_range ? h->has_total : h->has_length;
 	bool other_size = has_size && size != want->size_bytes;
 
-	/* S3 always sends one: this is somebody else's answer. */
+	/* S3 always sends an ETag, so this answer is not from S3. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
-	/* A time may be that of a listing whose server sends none. */
+	/* `want` may have a listing's time, although the server sends none. */
 	if (object_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");
@@ -270,7 +270,7 @@ static void get_done(struct call *c, int status)
 	t->running = false;
 	if (g->winner != NOBODY && t != &g->tries[g->winner])
 		return;
-	/* The other request may still deliver it, and has not started to. */
+	/* The other try may still deliver the bytes, and has not started to. */
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;

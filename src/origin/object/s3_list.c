@@ -257,7 +257,7 @@ static struct s3_range *range_split(
 	return others;
 }
 
-/* No key could be shown: why. */
+/* The reason why no key could be shown. */
 static int empty_status(const struct s3_listing *g)
 {
 	if (g->sizeless) {

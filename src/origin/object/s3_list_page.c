@@ -110,7 +110,7 @@ int range_take_page(struct s3_range *x, struct page_progress *p)
 		g->page_keys = p->new;
 	g->keys += p->new;
 	x->keys += p->new;
-	/* An empty one, too: it shows that the server is alive. */
+	/* Report an empty batch, too: it shows that the server is alive. */
 	if (!g->probe)
 		g->l->batch(g->l, x->entries, p->n);
 	return g->keys > g->keys_max ? -E2BIG : 0;

@@ -105,7 +105,7 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 	const char *b, unsigned max, char (*points)[SPLIT_POINT_MAX])
 {
 	unsigned at = b ? shared_length(a, b) : 0, n = 0;
-	/* A point equal to b would be none. */
+	/* A point equal to b would split nothing. */
 	unsigned high = b ? (unsigned char)b[at] + (b[at] && b[at + 1]) : 256;
 	bool beyond = !b;
 	char bytes[128];

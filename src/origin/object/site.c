@@ -236,7 +236,7 @@ static bool is_of_aws(const char *host)
 	return end && (!end[14] || strcmp(end + 14, ".cn") == 0);
 }
 
-/* A form that no source has, and the same for the same objects. */
+/* No SOURCE has this form. The same objects always get the same text. */
 int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err)
 {

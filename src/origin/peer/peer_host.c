@@ -440,7 +440,7 @@ void peer_host_flush(struct peer_host *h, uint64_t now_ns)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* The less busy of the connections that are there for it, or NULL. */
+/* The less busy connection for requests of this kind, or NULL. */
 static struct wire *peer_host_pick(
 	const struct peer_host *h, enum peer_host_line line)
 {

@@ -101,7 +101,7 @@ bool lease_is_refusal(const uint8_t *value, size_t bytes)
 static void lease_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
-	/* A lost command ends as a lease that beats no more. */
+	/* If the command is lost, the lease beats no more, which ends it. */
 	(void)status;
 	(void)a;
 	(void)value;

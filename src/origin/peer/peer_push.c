@@ -13,7 +13,7 @@ static void push_end(struct push_job *j, int status)
 	free(j);
 }
 
-/* There is no memory for it. */
+/* The server has no memory for the unit. */
 static void push_refuse(struct push_job *j)
 {
 	leases_refused(j->all->leases, j->unit.item);

@@ -419,7 +419,8 @@ void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
 		if (g->state != READ_DONE)
 			continue;
 		read_leave(g);
-		/* Abandoned, and the origin will be asked by nobody. */
+		/* This host won the lease, but will not ask the origin any
+		 * more. */
 		if (g->ours && g->status == -ECANCELED)
 			leases_end(all->leases, g->item, now_ns);
 		list_del(&g->link);

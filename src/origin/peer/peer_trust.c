@@ -16,10 +16,10 @@
 #define TRUST_WRITERS_MAX 4096u
 /* Comparisons at a time. */
 #define TRUST_CHECKS_MAX 16u
-/* After a comparison that the origin did not answer. */
+/* The pause after a comparison that the origin did not answer. */
 #define TRUST_PAUSE_NS (250 * NS_PER_MS)
 #define TRUST_PROBE_READS 64u
-/* For a check that is none of the first. */
+/* For the check of a unit that is not one of a writer's first. */
 #define TRUST_NO_PROOF TRUST_UNITS
 
 enum writer_state { WRITER_NEW, WRITER_TRUSTED, WRITER_FOREIGN };

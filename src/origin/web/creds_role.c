@@ -58,7 +58,7 @@ static void role_body(const struct role *r, struct bytes *b)
 		put_field(b, "WebIdentityToken", r->token);
 }
 
-/* For the clock of the service, as in its last answer. */
+/* Sign with the time of the service's clock, as in its last answer. */
 static int sign_role(const struct role *r, const char *host, const char *path,
 	const struct bytes *body, time_t ahead_s, struct bytes *headers)
 {
@@ -124,7 +124,7 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = ask_role(r, &f, &url, &body, out, err);
-	/* The answer tells the right time. */
+	/* Ask again with the time that the answer gave. */
 	if (rc == -EACCES && r->from && llabs(f.ahead_s) > SKEW_S)
 		rc = ask_role(r, &f, &url, &body, out, err);
 	wipe_bytes(&body);

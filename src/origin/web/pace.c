@@ -53,7 +53,7 @@ bool loops_may_hedge(struct loops *e)
 	uint64_t hedges =
 		atomic_load_explicit(&e->hedges, memory_order_relaxed);
 
-	/* Somebody who is told to slow down does not ask twice. */
+	/* Send no hedges while the server tells this client to slow down. */
 	if (loops_depth(e) < e->config.depth)
 		return false;
 	if (hedges >= requests * HEDGE_PCT / 100 + HEDGES_FREE)

@@ -146,7 +146,7 @@ static void end_lookup(struct web_loop *l, const struct transfer *t)
 	l->resolving = NULL;
 }
 
-/* The longer it takes, the less often they look. */
+/* The longer the look-up takes, the less often waiting transfers look. */
 static void wait_for_lookup(struct transfer *t)
 {
 	unsigned waits = t->waits;
@@ -370,7 +370,7 @@ static void reap_one(CURL *easy, CURLcode code)
 	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
 	t = OBJECT(transfer, private);
 	status = status_of(t, code);
-	/* Complete, but its headers were none. */
+	/* The answer is complete, but its headers are not valid. */
 	if (status == 0 && t->state != ARRIVING)
 		status = -EBADMSG;
 	t->why = (int)code;

@@ -18,7 +18,7 @@
 
 #define CONNECT_DEFAULT_MS 3000u
 #define STALL_DEFAULT_S 5u
-/* Posts that wait for a loop, from which on another one takes its share. */
+/* If this many posts wait for a loop, another one gets short requests. */
 #define BACKLOG 8u
 
 /* -- The choice of a loop -------------------------------------------------- */
@@ -31,7 +31,7 @@ struct loop *loops_pick(struct loops *e)
 	return &e->loops[turn % e->nloops].loop;
 }
 
-/* Does it start what it is given at once? */
+/* Would the loop start a new request at once? */
 static bool keeps_up(const struct loops *e, const struct web_loop *l)
 {
 	unsigned posted = loop_posted(&l->loop);
@@ -107,7 +107,7 @@ static unsigned default_loops(void)
 	return cpus < 16 ? 2 : LOOPS_MAX;
 }
 
-/* libcurl would look for each request. */
+/* Looks once, because libcurl would look for each request. */
 static bool has_proxies(void)
 {
 	static const char *const names[] = {"http_proxy", "https_proxy",
