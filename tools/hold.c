@@ -163,7 +163,7 @@ static void tell_above(const struct holder *h, const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* Nobody listens: then nobody wants to know. */
+	/* A failure means that nobody listens. */
 	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
 		(struct sockaddr *)&to,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
@@ -278,7 +278,7 @@ static void daemon_left(struct holder *h)
 
 	(void)close(h->link);
 	h->link = -1;
-	/* Nobody waits for a mount that was never served. */
+	/* If the mount was never served, no program waits for it. */
 	if (connection(h) < 0 || hold_unmounted(h) || !h->served) {
 		hold_drop_all(h);
 		return;
@@ -295,7 +295,7 @@ static void daemon_left(struct holder *h)
 		h->mountpoint);
 }
 
-/* One at a time. */
+/* Let one daemon join at a time. */
 static void let_in(struct holder *h, int link)
 {
 	if (h->link >= 0 && hold_closed(h->link))
@@ -506,7 +506,7 @@ static int on_time(struct holder *h)
 	return -1;
 }
 
-/* Unmounted while nobody served. */
+/* The mount was unmounted while no daemon served. */
 static int hold_ended(struct holder *h)
 {
 	hold_drop_all(h);

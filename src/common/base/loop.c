@@ -54,7 +54,7 @@ int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data)
 
 void loop_unwatch(struct loop *l, int fd)
 {
-	/* Closed already, perhaps: then it has left by itself. */
+	/* Fails if the descriptor was closed: epoll has dropped it then. */
 	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 

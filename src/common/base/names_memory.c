@@ -6,7 +6,7 @@
 
 #include "common/base/cgroup.h"
 
-/* Larger datasets than most. */
+/* The names of a dataset that is larger than most. */
 #define USUAL_BYTES (UINT64_C(20000000) * NAME_MEMORY_BYTES)
 /* The greatest record of changes, and what a mount needs beside names. */
 #define REST_BYTES (UINT64_C(5) << 28)

@@ -135,7 +135,7 @@ uint64_t schedule_min_window(uint32_t batch, struct schedule_echo echo,
 	uint64_t slots = (lag ? lag : 1) * a_step;
 	uint64_t unit = point == SCHEDULE_BATCH ? batch : 1;
 
-	/* Servings are never in one slot: a lag of one slot is free. */
+	/* Two servings are never in one slot, so a lag of one slot is free. */
 	if (lanes == 1 || slots == 1)
 		return batch;
 	return (2 * slots * (lanes - 1) + a_step) * unit;
@@ -236,7 +236,7 @@ static int check(struct schedule_config *c, struct error *err)
 	return r;
 }
 
-/* Fresh examples, and so units, of this rank; and what all ranks have. */
+/* Set the fresh examples and units of this rank, and those of all ranks. */
 static void set_shares(struct schedule *s)
 {
 	const struct schedule_config *c = &s->c;

@@ -244,7 +244,7 @@ static int compare_configs(const struct schedule_config *old,
 	return r;
 }
 
-/* Put the saved segments in: -EBADMSG if no schedule could have them. */
+/* Install the saved segments; -EBADMSG if no schedule can have them. */
 static int install(struct schedule *s, const struct saved *v)
 {
 	for (uint32_t i = 0; i < v->segments; i++) {
@@ -343,7 +343,7 @@ static int restore_elsewhere(struct schedule *s,
 	struct schedule old, other;
 	uint64_t more;
 
-	/* Shares differ by one: between the first rank and the last. */
+	/* The first rank may have one example more than the last. */
 	if (revive(&old, v, 0, &first) < 0 ||
 		revive(&other, v, v->c.world - 1, &last) < 0)
 		return error_set(err, -EBADMSG, "not a saved state");
