@@ -365,7 +365,7 @@ static int check_analyze_options(
 	struct profile any = {.source_bytes = UINT32_MAX};
 	int rc = set_cached(args, &any, err);
 
-	/* Measuring first would be in vain. */
+	/* Check the files first, so that no measuring is in vain. */
 	if (rc == 0)
 		rc = output_check(args->profile_out, err);
 	return rc < 0 ? rc : output_check(args->html, err);

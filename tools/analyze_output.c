@@ -87,7 +87,7 @@ int output_write(const char *path, void (*put)(FILE *to, const void *what),
 	FILE *to = open_beside(path, &beside);
 	bool replace = to != NULL, bad;
 
-	/* Where no file can be made, an old one may be written to. */
+	/* If no new file can be made, write to the old one. */
 	if (!replace)
 		to = fopen(path, "we");
 	if (!to)

@@ -533,7 +533,8 @@ static int hold_run(struct holder *h)
 			hear_all(h);
 		if (p[0].revents)
 			end = hold_on_signal(h);
-		/* Not if another daemon has joined meanwhile. */
+		/* The daemon has left, unless another one has joined
+		 * meanwhile. */
 		if (end < 0 && h->link >= 0 && h->link == p[3].fd &&
 			(p[3].revents & POLLHUP))
 			daemon_left(h);
@@ -635,7 +636,7 @@ int main(int argc, char **argv)
 	for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2)
 		if (!hold_option(&h, argv[i], argv[i + 1]))
 			return hold_usage_error(argv[i]);
-	/* Either somebody else starts the daemon, or it is a command. */
+	/* With --socket no command may follow; otherwise one must. */
 	if (h.path ? i != argc || h.join
 		   : i + 1 >= argc || strcmp(argv[i], "--") != 0)
 		return hold_usage_error(i < argc ? argv[i] : "--");

@@ -30,7 +30,7 @@ static int holder_path(char *path, size_t size)
 	char self[PATH_MAX];
 	int n;
 
-	/* Where it was built, it is beside us. */
+	/* In a build folder, it is beside this program. */
 	if (program_path(self, sizeof(self)) == 0) {
 		*strrchr(self, '/') = '\0';
 		n = snprintf(path, size, "%s/" HOLDER_PROGRAM, self);

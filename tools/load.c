@@ -130,7 +130,7 @@ static void load_count(struct load *ld, const struct refrain_batch *b)
 	r->bytes += b->data_bytes;
 	if (!ld->o.no_hash)
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
-	/* Anew each time, as --echo auto changes how many are left. */
+	/* Computed each time, because --echo auto changes how many are left. */
 	load_show(ld, r->bytes + left * b->data_bytes);
 }
 
@@ -158,7 +158,7 @@ static int open_steps(struct load *ld, struct error *err)
 	if (!ld->steps)
 		return error_set(
 			err, -errno, "cannot write '%s': %m", ld->o.step_log);
-	/* Complete up to the last step, however this process ends. */
+	/* By lines: complete up to the last step, however this process ends. */
 	(void)setvbuf(ld->steps, NULL, _IOLBF, BUFSIZ);
 	return 0;
 }

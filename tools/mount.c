@@ -368,7 +368,8 @@ static int mount_run(
 
 	o->source.name = argv[1];
 	o->mountpoint = argv[2];
-	/* Who started this process with a descriptor waits for its end. */
+	/* The program that passed a connection waits for this process to
+	 * end. */
 	if (fs_given_connection(o->mountpoint) >= 0)
 		o->foreground = true;
 	if (!mount_take_peers(args))

@@ -438,7 +438,7 @@ static int plan_send(struct plan_run *p, json_t *request, struct error *err)
 				    : "standard input has no lines");
 	if (rc < 0)
 		return rc;
-	/* At once: the end may be hours away. */
+	/* Printed at once, because the end may be hours away. */
 	if (first && !p->args->json)
 		print_left_out(p);
 	return wait_until_done(p, err);
@@ -478,7 +478,7 @@ static void pass_done(struct plan_run *p, json_t *request)
 	p->told = NULL;
 }
 
-/* The order is read from its beginning again. */
+/* Read the order from its beginning again. */
 static bool turn_back(struct plan_run *p)
 {
 	if (!order_lines_rewind(&p->order))
