@@ -180,10 +180,10 @@ START_TEST(test_weights_sum_to_one_and_fit_16_bits)
 		uint32_t limit = 1 + chance(&state, t % 50 ? 900 : 65535);
 		uint32_t count = 1 + chance(&state, t % 3 ? 300 : 4);
 		double length = 0.125 + chance(&state, 8 * limit) / 8.0;
-		struct span span = {0, length, limit};
+		struct extent extent = {0, length, limit};
 
-		span.start = chance(&state, 1000) * (limit - length) / 1000;
-		ck_assert_int_eq(filter_make(&f, &span, count, t % 2), 0);
+		extent.start = chance(&state, 1000) * (limit - length) / 1000;
+		ck_assert_int_eq(filter_make(&f, &extent, count, t % 2), 0);
 		for (size_t i = 0; i < count; i++) {
 			const int16_t *w = f.weights + 2 * f.pairs * i;
 			int64_t sum = 0;

@@ -35,7 +35,7 @@ struct augmenter {
 struct crop_source {
 	const uint8_t *data; /* its first pixel */
 	size_t stride_bytes;
-	struct span across, down;
+	struct extent across, down;
 };
 
 size_t augment_sample_bytes(const struct augment_config *c)
@@ -88,7 +88,7 @@ size_t augmenter_memory_bytes(const struct augmenter *a)
  */
 static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	uint32_t box_start, uint32_t box_size, double start, double length,
-	struct span *out)
+	struct extent *out)
 {
 	uint64_t first = box_start / denom;
 	uint64_t end = ((uint64_t)box_start + box_size + denom - 1) / denom;

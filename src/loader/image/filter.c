@@ -62,19 +62,19 @@ static void quantise(
 }
 
 static void make_outputs(
-	struct filter *f, const struct span *span, bool mirrored)
+	struct filter *f, const struct extent *extent, bool mirrored)
 {
-	double scale = span->length / f->count;
+	double scale = extent->length / f->count;
 	double support = scale > 1 ? scale : 1, slope = 1 / support;
 	unsigned taps = 2 * f->pairs;
 
 	for (unsigned i = 0; i < f->count; i++) {
 		unsigned at = mirrored ? f->count - 1 - i : i, n = 0;
-		double centre = span->start + (i + 0.5) * scale, sum = 0;
+		double centre = extent->start + (i + 0.5) * scale, sum = 0;
 		double low = centre - support + 0.5, high = low + 2 * support;
 		uint32_t first = low < 0 ? 0 : (uint32_t)low;
 		uint32_t last =
-			high < span->limit ? (uint32_t)high : span->limit;
+			high < extent->limit ? (uint32_t)high : extent->limit;
 		double away = first + 0.5 - centre;
 
 		for (; first + n < last && n < taps; n++, away += 1) {
@@ -89,16 +89,16 @@ static void make_outputs(
 	}
 }
 
-int filter_make(struct filter *f, const struct span *span, unsigned count,
+int filter_make(struct filter *f, const struct extent *extent, unsigned count,
 	bool mirrored)
 {
-	double scale = span->length / count;
+	double scale = extent->length / count;
 	size_t padded = ((size_t)count + 3) & ~(size_t)3, window;
 
 	/* [floor(a), floor(a + 2 support)) has at most ceil(2 support)
 	 * pixels. */
 	window = scale > 1 ? (size_t)ceil(2 * scale) : 2;
-	window = window < span->limit ? window : span->limit;
+	window = window < extent->limit ? window : extent->limit;
 	f->count = count;
 	f->pairs = (unsigned)(window + 1) / 2;
 	f->bits = filter_bits(scale);
@@ -111,7 +111,7 @@ int filter_make(struct filter *f, const struct span *span, unsigned count,
 	memset(f->weights, 0, padded * window * sizeof(*f->weights));
 	for (size_t i = count; i < padded; i++)
 		f->start[i] = 0;
-	make_outputs(f, span, mirrored);
+	make_outputs(f, extent, mirrored);
 	return 0;
 }
 

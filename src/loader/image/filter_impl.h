@@ -26,14 +26,14 @@ struct filter {
 };
 
 /* The range that is resampled along an axis of `limit` inputs. */
-struct span {
+struct extent {
 	double start, length;
 	uint32_t limit;
 };
 
 /* Make the filter that turns a range into `count` outputs, in reverse order if
  * `mirrored`. Returns 0 or -ENOMEM. */
-int filter_make(struct filter *f, const struct span *span, unsigned count,
+int filter_make(struct filter *f, const struct extent *extent, unsigned count,
 	bool mirrored);
 void filter_release(struct filter *f);
 size_t filter_memory_bytes(const struct filter *f);
