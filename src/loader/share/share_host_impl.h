@@ -81,7 +81,7 @@ struct expected {
 	bool solo; /* it is parted if it is slow */
 };
 
-/* A batch of the source. */
+/* The slot of one batch that the host's engine has lent. */
 struct host_slot {
 	struct lent_batch *lent; /* NULL: free */
 	uint64_t refs;		 /* members that have not released it */

@@ -202,7 +202,7 @@ static inline struct shared *shared_of(const struct batch_source *source)
 void shared_unlock(struct shared *sh);
 /* Add the descriptor to poll_fd, or remove it. Needs no lock. */
 void shared_poll(struct shared *sh, int fd, bool on);
-/* Stop the source of batches for this reason. Returns the error. */
+/* Stop the batch source for this reason. Returns the error. */
 int shared_fail(struct shared *sh, int error, const char *why);
 /* Set the position in this job's own stream. */
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err);
