@@ -96,7 +96,7 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 
 /* Set the message and the failure for -ETIMEDOUT, which say what the oldest
  * batch waits for. */
-void watch_describe(
+void watchdog_describe(
 	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns);
 
 #endif

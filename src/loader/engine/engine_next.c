@@ -110,7 +110,7 @@ static int look(struct engine *engine)
 
 static int timed_out(struct engine *engine, uint64_t called_ns)
 {
-	watch_describe(engine->parts.steps, engine->parts.outcome,
+	watchdog_describe(engine->parts.steps, engine->parts.outcome,
 		engine->waited_ns + clock_now_ns() - called_ns);
 	return -ETIMEDOUT;
 }

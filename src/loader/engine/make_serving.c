@@ -32,7 +32,7 @@ struct make {
 
 /* -- Status of a sample ---------------------------------------------------- */
 
-static void fill_place(
+static void describe_place(
 	const struct engine_parts *parts, struct serving *s, int status)
 {
 	const struct schedule_slot *slot = &s->step->slots[s->place];
@@ -227,7 +227,7 @@ static void make_from_kept(struct make *m)
 	note_augment(parts, m->s, rc);
 	if (!rc && m->o->attempt)
 		rc = m->o->error;
-	fill_place(parts, m->s, rc);
+	describe_place(parts, m->s, rc);
 }
 
 static void make_nothing(struct make *m)
@@ -239,7 +239,7 @@ static void make_nothing(struct make *m)
 	zero(parts, m->s);
 	turn_lock(parts->turn);
 	m->o->users--;
-	fill_place(parts, m->s, m->o->error);
+	describe_place(parts, m->s, m->o->error);
 	note_failure(parts, m->s, m->o->error, m->o->why);
 }
 
@@ -480,7 +480,7 @@ static bool make_from_file(struct make *m)
 	}
 	count_augment(parts, m);
 	note_augment(parts, m->s, status);
-	fill_place(
+	describe_place(
 		parts, m->s, status || !m->o->attempt ? status : m->o->error);
 	return true;
 }

@@ -57,7 +57,7 @@ static const struct serving *oldest(const struct step *st)
 	return found;
 }
 
-void watch_describe(
+void watchdog_describe(
 	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns)
 {
 	const struct step *st = steps_oldest(steps);
