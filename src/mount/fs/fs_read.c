@@ -188,7 +188,7 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 	r->r.sharers = ask->more.sharers;
 }
 
-/* Parts one after another; the handler holds one count of its own. */
+/* Pieces one after another; the handler holds one count of its own. */
 static void read_gather(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
