@@ -32,7 +32,7 @@
 /* A message of the fetching process to its parent: its progress, or the end. */
 struct fetched {
 	int rc;
-	int fd;	     /* for the next one */
+	int fd;	     /* for the next message */
 	bool partly; /* not all of it fits */
 	double bytes;
 	struct error err;
@@ -41,7 +41,8 @@ struct fetched {
 /* The message is short enough for a pipe to take it at once. */
 static void tell_fetched(const struct fetched *f)
 {
-	(void)!write(f->fd, f, sizeof(*f)); /* else it says that it failed */
+	(void)!write(f->fd, f, sizeof(*f)); /* on failure the parent reports
+					       that fetching failed */
 }
 
 static void on_fetch_progress(void *arg, const json_t *line)

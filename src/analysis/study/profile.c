@@ -42,7 +42,7 @@ static json_t *point_json(const struct profile *p, unsigned i)
 	const struct profile_point *q = &p->points[i];
 	struct profile_forecast f;
 
-	(void)profile_forecast(p, i, &f); /* at the ends it is the rate */
+	(void)profile_forecast(p, i, &f); /* at the ends: the measured rate */
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "x", q->x,
 		"miss", q->miss, "rate", q->rate.value, "ci", q->rate.ci,
 		"predicted", f.model, "serial", f.serial, "overlapped",
@@ -185,7 +185,7 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "R0", rate_json(p->r0));
 	(void)json_object_set_new(o, "S", rate_json(p->s));
 	(void)json_object_set_new(o, "P", json_real(profile_prep(p)));
-	(void)json_object_set_new(o, "C", json_null()); /* it is in R1 */
+	(void)json_object_set_new(o, "C", json_null()); /* part of R1 */
 	(void)json_object_set_new(
 		o, "L", json_real(model_l(&m, model_knee(&m))));
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));

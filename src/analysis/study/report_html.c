@@ -361,7 +361,7 @@ static void put_point_table(const struct profile *p, FILE *to)
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
 
-		(void)profile_forecast(p, i, &f); /* the rate, at the ends */
+		(void)profile_forecast(p, i, &f); /* the ends: as measured */
 		(void)fprintf(to,
 			"<tr><td>%.1f %%</td><td>%.1f/s</td><td>&#177; "
 			"%.1f</td><td>%.1f/s</td><td>%.1f/s</td>"

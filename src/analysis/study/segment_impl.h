@@ -29,7 +29,7 @@ struct pause {
 };
 
 struct segment {
-	double seconds; /* limit of its length */
+	double seconds; /* limit of the segment's length */
 	double block_s;
 	double epoch; /* samples of one */
 	struct counts begun, last;
@@ -43,7 +43,7 @@ struct segment {
 	double before; /* rate of the last skipped block */
 	bool measuring;
 	bool pausing;	/* the last look saw no reads */
-	double burst_s; /* when it began, if not */
+	double burst_s; /* when the burst began, if it has not ended */
 };
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,

@@ -45,8 +45,8 @@ struct profile_point {
 struct profile_waits {
 	double n;      /* intervals; 0: not measured */
 	double each_s; /* mean */
-	double busy_s; /* the part of it that is no wait for its consumer */
-	double ran;    /* share of it on a processor */
+	double busy_s; /* the part that is not spent waiting for the consumer */
+	double ran;    /* share of the time spent on a processor */
 };
 
 /* A moment of the run. */

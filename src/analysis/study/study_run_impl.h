@@ -19,21 +19,21 @@ struct analysis_run {
 	struct ctl_client *ctl;
 	struct trainer trainer;
 	struct segment segment;
-	double cpus_used;	   /* in the last segment, of those allowed */
-	double busiest;		   /* share of one that a process used then */
-	dev_t device;		   /* of the mount */
-	bool starting;		   /* nothing is measured yet */
-	unsigned looks;		   /* at the trainer, so far, while it starts */
-	double x;		   /* share that may hit now; -1: tiny images */
-	bool stand_ins;		   /* images stand in for others */
-	bool by_bytes;		   /* samples are counted by their bytes */
+	double cpus_used; /* in the last segment, of those allowed */
+	double busiest; /* largest share of a processor that one process used */
+	dev_t device;	/* of the mount */
+	bool starting;	/* nothing is measured yet */
+	unsigned looks; /* at the trainer, so far, while it starts */
+	double x;	/* share that may hit now; -1: tiny images */
+	bool stand_ins; /* images stand in for others */
+	bool by_bytes;	/* samples are counted by their bytes */
 	struct counts before;	   /* the command */
 	struct counts began, tick; /* of reading, of the last tick */
 	double now_s;		   /* of the last look */
 	struct repeats repeats;
 	unsigned times[PROFILE_POINTS_MAX]; /* that a point was measured */
 	struct waits waits; /* of readers, in the last segment */
-	struct waits cold;  /* in those with nothing cached */
+	struct waits cold;  /* in segments with nothing cached */
 };
 
 /* A command without further results to the daemon; takes over `request`. */

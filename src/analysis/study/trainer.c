@@ -27,7 +27,7 @@
 /* The reason why the command was not started, for the parent. */
 struct trainer_failure {
 	int rc;
-	bool covering; /* else execution */
+	bool covering; /* in cover_source(); false: in exec */
 };
 
 /* -- In the child ---------------------------------------------------------- */

@@ -19,7 +19,8 @@ struct trainer {
 	pid_t pid;			/* 0: not running */
 	int status;			/* of waitpid(), once it has ended */
 	unsigned long long started;	/* in ticks, as those of /proc */
-	pid_t older[TRAINER_OLDER_MAX]; /* sessions that are not its own */
+	pid_t older[TRAINER_OLDER_MAX]; /* sessions of older children, which are
+					   not the command's */
 	unsigned nolder;
 	double reaped_s; /* processor time of adopted processes that ended */
 };

@@ -49,7 +49,7 @@ struct kept {
 	struct kept_file **file; /* by node; NULL: not kept */
 	size_t nfiles;
 	size_t files;	/* that are kept */
-	uint64_t bytes; /* of these */
+	uint64_t bytes; /* bytes of the files that are kept */
 	uint64_t reads; /* so far */
 };
 
