@@ -79,7 +79,7 @@ void loop_wait(struct loop *l, uint64_t until_ns, loop_ready_fn *ready)
 
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u64 == DATA_WAKE)
-			(void)eventfd_read(l->wake_fd, &wakes); /* it ends */
+			(void)eventfd_read(l->wake_fd, &wakes); /* reset */
 		else
 			ready(l, events[i].data.u64, events[i].events);
 }

@@ -161,7 +161,8 @@ static struct thread_pool_worker *give(
 		list_add_tail(&p->queue, &job->node);
 		if (p->n < p->max)
 			(void)thread_pool_start(
-				p); /* else the other threads run it later */
+				p); /* on failure the running threads take the
+				       job later */
 		return NULL;
 	}
 	w = LIST_FIRST(&p->idle, struct thread_pool_worker, node);

@@ -72,7 +72,7 @@ static void remove_stale(const char *dir)
 			continue;
 		n = snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		if (n < (int)sizeof(path) && try_socket(path) == -ECONNREFUSED)
-			(void)unlink(path); /* else it just stays */
+			(void)unlink(path); /* on failure the socket stays */
 	}
 }
 

@@ -51,7 +51,8 @@ static int given_read(int fd, char **text, size_t *bytes)
 		if (got < 0 && errno != EINTR)
 			return -errno;
 		if (got == 0)
-			break; /* somebody cut it; its lines say the rest */
+			break; /* the file was cut meanwhile; parsing its lines
+				  shows that */
 		n += got > 0 ? (size_t)got : 0;
 	}
 	to[n] = '\0';

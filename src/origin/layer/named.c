@@ -153,7 +153,7 @@ struct named_batch {
 	bool any, is_file; /* something is below the path; it is a file */
 	struct file_entry entry[NAMED_BATCH];
 	char text[8 * PATH_MAX];
-	char last[NAME_MAX + 1]; /* directory: one name often follows itself */
+	char last[NAME_MAX + 1]; /* last directory; names often repeat */
 };
 
 static void batch_send(struct named_batch *b)

@@ -32,7 +32,7 @@
 /* A path of which the first part has been looked at. */
 struct way {
 	char real[PATH_MAX]; /* without links; "" is the root */
-	char rest[PATH_MAX]; /* what is left of it */
+	char rest[PATH_MAX]; /* the part of the path that is left */
 };
 
 /* How far the child got, in memory that parent and child share. The child fills

@@ -143,7 +143,7 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	if (dup3(fd, p->root_fd, O_CLOEXEC) < 0) {
 		int rc = -errno;
 
-		(void)close(old); /* the root has it, too */
+		(void)close(old); /* the root's descriptor keeps it open, too */
 		return rc;
 	}
 	p->root = *now;

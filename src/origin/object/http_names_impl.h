@@ -83,7 +83,7 @@ struct sizes {
 	unsigned round, heads, in_a_row;
 	size_t failed, again; /* files of this round */
 	int failure;	      /* the first of this round */
-	int status;	      /* what ends it all */
+	int status;	      /* the status that ends the look-up */
 	struct size_head head[SIZES_PARALLEL];
 };
 

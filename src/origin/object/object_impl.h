@@ -56,7 +56,7 @@ struct object_origin {
 	char host[OBJECT_HOST_MAX]; /* with the port, if it is not the usual */
 	char region[OBJECT_REGION_MAX];
 	struct error last;    /* the last refusal, in words */
-	int last_status;      /* that it explains, or 0 */
+	int last_status;      /* the status that `last` explains, or 0 */
 	unsigned told_hidden; /* bits of enum hidden */
 	char *witness;	      /* path of the last file that told its size */
 	struct origin_request *no_memory; /* to be answered; through priv */
@@ -105,7 +105,7 @@ struct call {
 	/* Times, so far. */
 	unsigned throttled, renewed, moved, skewed, again;
 	unsigned generation; /* of the credentials that it was signed with */
-	char region[OBJECT_REGION_MAX]; /* that it was sent to */
+	char region[OBJECT_REGION_MAX]; /* where the call was sent */
 };
 
 /* The HTTP status of its answer. */

@@ -357,7 +357,7 @@ void object_read(struct origin *o, struct origin_read *r)
 	g->next = r->off;
 	g->end = r->off + r->len;
 	g->whole = r->off == 0 && r->len == r->want.size_bytes;
-	r->req.priv = g; /* the caller does not abandon before it began */
+	r->req.priv = g; /* no abandon can come before this call returns */
 	loop_post(g->loop, &g->begin);
 }
 

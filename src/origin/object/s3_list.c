@@ -245,7 +245,7 @@ static struct s3_range *range_split(
 			continue;
 		more = range_new(g);
 		if (!more)
-			break; /* it takes longer */
+			break; /* the listing takes longer */
 		strcpy(more->end, x->end);
 		strcpy(more->after, g->prefix);
 		strcat(more->after, points[i]);

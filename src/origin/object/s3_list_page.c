@@ -21,7 +21,7 @@ static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
 {
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
-		return; /* the listing proper will see it */
+		return; /* the listing itself will see the name */
 	object_hidden(g->r, key, why);
 }
 

@@ -14,7 +14,7 @@ struct s3_listing {
 	bool unordered;	      /* a kind of bucket that sorts nothing */
 	bool probe;	      /* one key is enough */
 	pthread_mutex_t lock; /* guards the rest; over the loops' locks */
-	unsigned ranges;      /* that are running */
+	unsigned ranges;      /* ranges that are running */
 	uint64_t pages, keys;
 	uint64_t keys_max;  /* set once */
 	uint64_t page_keys; /* in the fullest page */
@@ -29,7 +29,7 @@ struct s3_range {
 	struct s3_listing *g;
 	struct loop *loop;
 	struct post begin;
-	struct s3_range *other; /* one more that is to begin */
+	struct s3_range *other; /* the next range that is to begin */
 	struct s3_page page;
 	struct file_entry *entries;
 	size_t room;

@@ -23,7 +23,7 @@ enum meta_kind {
 	META_EX,      /* not stored: the key has changed */
 	META_MN,      /* to mn */
 	META_STAT,    /* one line of `stats`; more follow */
-	META_END,     /* the end of them */
+	META_END,     /* the end of the lines of `stats` */
 	META_VERSION, /* to `version` */
 	META_FULL,    /* SERVER_ERROR: out of memory */
 	META_ERROR,   /* any other error */

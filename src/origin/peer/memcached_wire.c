@@ -401,7 +401,7 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 	int rc = 0;
 
 	if (w->state == WIRE_CLOSED)
-		return 0; /* an event of before it was closed */
+		return 0; /* the event came before the close */
 	if (w->state == WIRE_CONNECTING) {
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 			rc = wire_connected(w, now_ns);

@@ -194,7 +194,7 @@ void peer_host_set_manifest(struct peer_host *h, struct hash128 digest)
 {
 	h->inquiry.has_digest = true;
 	h->inquiry.digest = digest;
-	h->stats_ns = 0; /* tell it, and compare, now */
+	h->stats_ns = 0; /* store the digest and compare others at once */
 }
 
 /* -- States ---------------------------------------------------------------- */

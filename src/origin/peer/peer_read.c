@@ -24,7 +24,7 @@
 struct read_get {
 	struct request q;
 	struct list link;  /* of the reading's gets */
-	struct reading *g; /* NULL: it ended before the answer came */
+	struct reading *g; /* NULL: the read ended before the answer came */
 	struct reads *reads;
 	struct peer_host *host;
 	struct unit unit;
@@ -270,7 +270,7 @@ static void read_lease_answered(struct request *q, int status,
 	if (won) {
 		g->ours = ours;
 		if (ours)
-			read_again(g, now_ns); /* it may have come meanwhile */
+			read_again(g, now_ns); /* units may have come */
 		else
 			read_finish(g, -ENOENT);
 	} else if (status < 0) {

@@ -39,7 +39,7 @@ void server_stat(struct server *s, const char *text, size_t len)
 	char line[256], *value;
 
 	if (len >= sizeof(line))
-		return; /* none of those that matter */
+		return; /* a statistic that is not needed */
 	memcpy(line, text, len);
 	line[len] = 0;
 	value = strchr(line, ' ');

@@ -20,7 +20,7 @@ struct server {
 	bool evicts; /* not -M */
 	bool moves;  /* slab_reassign */
 	bool extstore;
-	bool has_settings; /* it has said so */
+	bool has_settings; /* the server has sent its settings */
 };
 
 /* Forget the settings, before they are asked for. */

@@ -26,7 +26,7 @@
 /* One unit of an item. */
 struct unit {
 	struct hash128 item;
-	uint32_t n;	 /* which one */
+	uint32_t n;	 /* the number of the unit in its item */
 	uint32_t bytes;	 /* of content */
 	uint64_t writer; /* the id of the mount that pushed it */
 };

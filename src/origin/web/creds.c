@@ -239,7 +239,8 @@ static void renew(struct creds *c)
 	c->stamp = stamp;
 	c->due_ns = due_after(&fresh);
 	c->again_ns = clock_now_ns() + AGAIN_NS;
-	c->wanted = false; /* who asked meanwhile gets these */
+	c->wanted = false; /* requests that came meanwhile get the new
+			      credentials */
 	c->refused = false;
 	same = is_same(&fresh, &c->now);
 	if (same)

@@ -38,7 +38,8 @@ struct web_loop {
 	uint64_t slow_ns; /* 3 x p95, or the least */
 	/* The last look-up of a name; see look_up() in transfer.c. */
 	struct transfer *resolving; /* NULL: it has left the loop */
-	uint64_t lookup_until_ns;   /* no other before; 0: it has ended */
+	uint64_t lookup_until_ns;   /* no other look-up starts before; 0: it has
+				       ended */
 	unsigned failed_lookups;
 	int lookup_status; /* of the last one that failed */
 };

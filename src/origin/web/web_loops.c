@@ -65,7 +65,7 @@ static int web_loop_begin(struct web_loop *l, struct loops *e)
 	list_init(&l->paused);
 	list_init(&l->sent);
 	list_init(&l->arriving);
-	l->slow_ns = 3 * SLOW_LEAST_NS; /* until there are times */
+	l->slow_ns = 3 * SLOW_LEAST_NS; /* until enough times were measured */
 	if (rc < 0)
 		return rc;
 	rc = pthread_create(&l->thread, NULL, web_loop_main, l);
