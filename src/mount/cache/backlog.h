@@ -16,13 +16,14 @@
 
 struct depth;
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory is an empty backlog. */
 struct backlog {
 	/* Set once: items that are not due soon are fetched as fast as the
 	 * others. */
 	bool at_once;
-	_Atomic uint64_t requests; /* needed for the rest */
-	_Atomic uint32_t depth;	   /* requests at a time; 0: still sought */
+	_Atomic uint64_t requests; /* requests that the remaining bytes need */
+	/* Useful requests at a time; 0: not known yet */
+	_Atomic uint32_t depth;
 	struct speed speed; /* of the origin; the lock of the functions */
 };
 
@@ -31,7 +32,7 @@ struct backlog {
 void backlog_add(struct backlog *b, uint64_t more, const struct depth *d);
 /* The origin has delivered these bytes. `answered`: a request is complete. */
 void backlog_came(struct backlog *b, size_t bytes, bool answered);
-/* An item will not be fetched any more: is it the last one? */
+/* An item will not be fetched any more. Was it the last one? */
 void backlog_left(struct backlog *b);
 
 #endif

@@ -115,7 +115,8 @@ static void quiet_timers(struct cache *c)
 	dispatch_quiet(c);
 	room_quiet(c);
 	providers_quiet(c);
-	/* Callbacks run one after another: when the last has, all have. */
+	/* Callbacks run one after another: when the last one has run, all
+	 * have. */
 	timer_set(cache_config(c)->timers, &c->last_timer, 0);
 	while (!c->timers_quiet)
 		jobs_wait(c);
@@ -134,7 +135,7 @@ void cache_stop(struct cache *c)
 	while (providers_out(c) > 0)
 		jobs_wait(c);
 	quiet_timers(c);
-	/* Fills being loaded or written are considered then, too. */
+	/* Fills that are being loaded or written are also considered then. */
 	publish_wait(c);
 	part_keep_all(c);
 	jobs_unlock(c);

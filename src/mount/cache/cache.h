@@ -54,11 +54,12 @@ struct cache_miss {
 };
 
 struct cache_config {
-	struct store *store; /* all four outlive the cache */
+	struct store *store; /* this and the next three outlive the cache */
 	struct origin *origin;
 	struct timers *timers;
 	struct counters *counters;
-	/* Asked in this order before the origin; they outlive the cache. */
+	/* Providers are asked in this order, before the origin; they outlive
+	 * the cache. */
 	struct provider *provider[PROVIDERS_MAX];
 	unsigned nproviders;
 	struct hash128 dataset; /* digest, for keys */
@@ -72,7 +73,8 @@ struct cache_config {
 	 * length, -ESTALE if that version is gone, or another -errno. Called
 	 * with the cache's lock held. */
 	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
-	/* The origin's file is not of this version any more. No lock held. */
+	/* Called, without a lock, when the origin's file has another version by
+	 * now. */
 	void (*stale)(void *arg, uint64_t cookie);
 	/* Called when an item that is in no tier has been served to its end, so
 	 * that only the kernel's page cache still has it. The cache's lock is
@@ -83,15 +85,17 @@ struct cache_config {
 	void (*missed)(void *missed_arg, const struct cache_miss *miss);
 	void *missed_arg;
 	void *arg;
-	const struct cache_mask *mask;	 /* NULL but for an analysis */
+	const struct cache_mask *mask;	 /* NULL except in an analysis */
 	const struct event_sink *events; /* may be NULL */
 };
 
-/* Whether these sizes go together. -EINVAL: the message names the option. */
+/* Check that these sizes fit together. Returns -EINVAL with a message that
+ * names the option. */
 int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 	uint64_t staging_bytes, struct error *err);
 
-/* -EINVAL if the staging bound cannot hold a few items; -ENOMEM. */
+/* Returns 0, -EINVAL if the limit of staging is too small for a few items, or
+ * -ENOMEM. */
 int cache_new(struct cache **out, const struct cache_config *config,
 	struct error *err);
 
@@ -100,12 +104,12 @@ int cache_new(struct cache **out, const struct cache_config *config,
 void cache_stop(struct cache *c);
 void cache_free(struct cache *c);
 
-/* A place in the dataset that is cached as a unit. */
+/* An item: a range of a file that is cached as a unit. */
 struct cache_item {
 	struct hash128 digest;	     /* of the file's path */
 	struct file_version version; /* of the file */
 	uint64_t cookie;	     /* the caller's name for the file */
-	uint64_t base, size;	     /* where in the file; size > 0 */
+	uint64_t base, size;	     /* its range in the file; size > 0 */
 };
 
 /* Set base and size to the item that holds byte `off` of the file. */
@@ -159,7 +163,8 @@ void cache_prefetch(
 
 /* A fetch of one item into a tier. */
 struct cache_warm {
-	/* 0: it is in a tier now; -errno. Once, if cache_warm() returned 0. */
+	/* Called once if cache_warm() returned 0. status is 0 if the item is in
+	 * a tier now, or -errno. */
 	void (*done)(struct cache_warm *w, int status);
 	struct list link; /* private: lock of the cache */
 	int status;	  /* private */
@@ -209,10 +214,11 @@ struct cache_plan {
 	 * failed or the version is gone.
 	 */
 	void (*done)(struct cache_plan *p, int status);
-	struct fill *fill;   /* private: lock of the cache */
-	struct list link;    /* private: lock of the cache */
-	int status;	     /* private */
-	uint64_t owed_bytes; /* private: to come from the origin */
+	struct fill *fill; /* private: lock of the cache */
+	struct list link;  /* private: lock of the cache */
+	int status;	   /* private */
+	/* Private: bytes that the origin still has to deliver */
+	uint64_t owed_bytes;
 	/* Set by cache_plan() if it returned 0: bytes that were missing and
 	 * that no earlier plan fetches. */
 	uint64_t missing_bytes;
@@ -243,24 +249,25 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
  * delete its entry. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
-/* An item exists; see store_mark(). */
+/* Note that an item exists; see store_mark(). */
 void cache_keep(struct cache *c, const struct cache_item *item);
 
-/* Wait until what is being published is in its tier, at most timeout_ns. */
+/* Wait until all current publications have ended, at most timeout_ns. */
 void cache_settle(struct cache *c, uint64_t timeout_ns);
 
 /* Counters of one provider; all but `asked` cover answered requests. */
 struct cache_provider_counts {
 	uint64_t asked;	       /* reads */
-	uint64_t bytes;	       /* that came and were kept */
-	uint64_t hits, misses; /* all that was asked for; -ENOENT */
+	uint64_t bytes;	       /* bytes that came and were used */
+	uint64_t hits, misses; /* hits: all bytes came; misses: -ENOENT */
 	uint64_t stale;	       /* -ESTALE */
 	uint64_t late;	       /* given up after patience_ns */
 	uint64_t failed;       /* any other -errno */
-	uint64_t pushed;       /* units that it took */
-	uint64_t push_dropped; /* because too many bytes were being pushed */
+	uint64_t pushed;       /* units that the provider accepted */
+	/* Units not pushed, because too many bytes were being pushed */
+	uint64_t push_dropped;
 };
-/* `provider` as in the configuration. */
+/* `provider` is the index in the configuration. */
 void cache_provider_counts(struct cache *c, unsigned provider,
 	struct cache_provider_counts *counts);
 
@@ -270,7 +277,8 @@ struct cache_status {
 	uint64_t parked;	/* reads that wait for bytes */
 	uint64_t surplus_depth; /* requests kept going ahead of readers */
 	uint64_t planned_bytes; /* of items that are planned, fetched or not */
-	uint64_t planned_capacity_bytes; /* their part of staging */
+	/* The part of staging for planned items */
+	uint64_t planned_capacity_bytes;
 };
 void cache_status(struct cache *c, struct cache_status *status);
 
@@ -279,7 +287,8 @@ void cache_status(struct cache *c, struct cache_status *status);
  * reader waits. */
 uint64_t cache_ahead_bytes(const struct cache *c);
 
-/* The least time of an origin request of late; 0: unknown. Takes no lock. */
+/* The shortest recent duration of a request to the origin; 0: unknown. Takes no
+ * lock. */
 uint64_t cache_latency_ns(struct cache *c);
 
 #endif

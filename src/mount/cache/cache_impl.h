@@ -26,8 +26,8 @@ struct cache {
 	struct cache_moves moves;
 	struct cache_readers readers;
 	uint64_t planned_bytes; /* of fills with plans; lock; cache_planned.c */
-	struct timer last_timer; /* fires after all others have, at stop */
-	bool timers_quiet;	 /* it has; lock */
+	struct timer last_timer; /* fires last, when the cache stops */
+	bool timers_quiet;	 /* last_timer has fired; lock */
 };
 
 #define CACHE_LOCK(c) (&(c)->jobs.lock)
@@ -88,7 +88,7 @@ static inline struct cache_readers *cache_readers(struct cache *c)
 	return &c->readers;
 }
 
-/* Does an analysis hide some of the items? */
+/* Does an analysis hide some items? */
 static inline bool cache_masked(const struct cache *c)
 {
 	const struct cache_mask *m = c->config.mask;

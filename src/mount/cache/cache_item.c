@@ -11,7 +11,7 @@
 #include "common/format/key.h"
 #include "mount/cache/fill_part_impl.h"
 
-/* The longest path that an origin is asked for, NUL included. */
+/* The longest path in a request to an origin, including the NUL. */
 #define ITEM_PATH_MAX 8192
 
 void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)

@@ -22,7 +22,8 @@ void jobs_init(struct cache *c, const struct cache_job_kinds *kinds)
 
 void jobs_release(struct cache *c)
 {
-	(void)pthread_cond_destroy(&c->jobs.idle_cond); /* nobody is left */
+	/* No thread waits any more */
+	(void)pthread_cond_destroy(&c->jobs.idle_cond);
 	(void)pthread_mutex_destroy(&c->jobs.lock);
 }
 
@@ -59,7 +60,7 @@ static struct list *first_job(
 	return NULL;
 }
 
-/* The job may be gone afterwards. */
+/* The job may have been freed after this call. */
 static void do_job(struct cache *c, struct list *job, enum after_kind kind)
 {
 	struct fill *f;
@@ -81,7 +82,8 @@ void jobs_run(struct cache *c, struct after *a)
 
 	ASSERT_INSIDE(c);
 	for (;;) {
-		/* Each answer may give memory back, for others to start. */
+		/* Each job may give memory back, with which other requests can
+		 * start. */
 		c->jobs.kinds->dispatch(c, a);
 		job = first_job(c, a, &kind);
 		if (!job)

@@ -24,14 +24,15 @@ struct fill;
  * longest.
  */
 enum after_kind {
-	AFTER_START,   /* of struct fetch: give it to its provider */
-	AFTER_ABANDON, /* of struct fetch, referenced: give it up */
-	AFTER_READ,    /* of struct cache_read: answer it */
-	AFTER_WARM,    /* of struct cache_warm: answer it */
-	AFTER_STALE,   /* of struct fill, referenced: tell the owner */
-	AFTER_PUSH,    /* of struct push */
-	AFTER_PUBLISH, /* of struct fill, referenced: to a publisher */
-	AFTER_PLANNED, /* of struct cache_plan; in cache_jobs.planned */
+	AFTER_START,   /* struct fetch: give it to its provider */
+	AFTER_ABANDON, /* struct fetch, referenced: give it up */
+	AFTER_READ,    /* struct cache_read: answer it */
+	AFTER_WARM,    /* struct cache_warm: answer it */
+	AFTER_STALE,   /* struct fill, referenced: report a stale version */
+	AFTER_PUSH,    /* struct push: push it to its provider */
+	AFTER_PUBLISH, /* struct fill, referenced: give it to a publisher */
+	/* Struct cache_plan, in cache_jobs.planned: call done() */
+	AFTER_PLANNED,
 	AFTER_KINDS
 };
 
@@ -47,20 +48,20 @@ struct cache_job_kinds {
 	struct fill *(*run[AFTER_KINDS])(struct cache *c, struct list *link);
 };
 
-/* The members are cache_jobs.c's. */
+/* The members belong to cache_jobs.c. */
 struct cache_jobs {
 	const struct cache_job_kinds *kinds; /* set once */
 	pthread_mutex_t lock;		     /* cache.lock */
 	pthread_cond_t idle_cond;	     /* of jobs_wait() */
-	struct list planned; /* of struct cache_plan, to be told */
-	unsigned nstarting;  /* of struct fetch, on their way */
+	struct list planned; /* struct cache_plan: done() is due */
+	unsigned nstarting;  /* requests that are being given to providers */
 	bool stopping;
 };
 
 void jobs_init(struct cache *c, const struct cache_job_kinds *kinds);
 void jobs_release(struct cache *c);
 
-/* Take the lock, with nothing to do after it. */
+/* Take the lock, and begin an empty list of jobs. */
 void jobs_enter(struct cache *c, struct after *a);
 /* Start the requests that can be started, release the lock, and run the
  * callbacks. */

@@ -44,7 +44,7 @@ static void overtake(struct cache *c, struct fill *f, const void *owner)
 	list_add_tail(list_next(at), &f->queue);
 }
 
-/* Its fill, which is wanted from now on. */
+/* Find or make the item's fill, and want all of it. */
 static int attach(struct cache *c, const struct cache_item *item,
 	struct hash128 key, struct cache_plan *p)
 {
@@ -65,7 +65,8 @@ static int attach(struct cache *c, const struct cache_item *item,
 	if (made)
 		f->claim = CLAIM_PLANNED;
 	fill_carry(f);
-	/* Planned for an earlier position, it is carried to this one. */
+	/* Bytes that were fetched for an earlier position are carried to this
+	 * one. */
 	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
 	if (list_empty(&f->plans))
 		c->planned_bytes += f->item.size;
@@ -139,11 +140,11 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	f = p->fill;
 	if (f) {
 		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
-		/* Its reader is not in the middle of reading it. */
+		/* The reader is not in the middle of the item. */
 		if (used && !f->turned)
 			f->last_read_ns = 0;
 		used &= f->turned;
-		/* Its reader found all of it in the kernel's pages. */
+		/* The reader got the whole item from the kernel's pages. */
 		if (used && !begun)
 			fill_begun(c, f);
 		planned_tell(c, p, used ? 1 : -ECANCELED);

@@ -30,7 +30,7 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 		backlog_add(p->backlog, more, flight_depth(cache_flight(c)));
 }
 
-/* An item that is planned twice is answered once. */
+/* If an owner has planned the item twice, its backlog counts the bytes once. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {

@@ -20,7 +20,7 @@
  * that follows it. Trying again this often is enough. */
 #define READ_TRIES 3
 
-/* 0: the item is in no tier, or hidden. */
+/* Read from a tier. Returns 0 if the item is in no tier, or hidden. */
 static ssize_t read_hit(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct hash128 key, struct cache_read *r)
 {

@@ -27,7 +27,7 @@ static const char *const prio_name[] = {
 	[PRIO_FILL] = "ahead",
 };
 
-/* The oldest so far, oldest first. */
+/* The oldest elements found so far, oldest first. */
 struct oldest {
 	struct {
 		const void *object;

@@ -11,21 +11,22 @@
 
 struct cache;
 
-#define CACHE_VIEW_MAX 16u /* fills, and requests */
+#define CACHE_VIEW_MAX 16u /* fills or requests that are shown */
 #define CACHE_VIEW_PATH 256u
 #define CACHE_VIEW_PHASES 6u
 
-/* A fill, other than one that is only kept in memory. */
+/* A fill that is doing something. */
 struct fill_view {
-	char path[CACHE_VIEW_PATH]; /* of its file; the end, if it is longer */
-	uint64_t base, size;	    /* where in the file */
+	/* Path of its file; only the end of a longer one */
+	char path[CACHE_VIEW_PATH];
+	uint64_t base, size; /* where in the file */
 	const char *phase, *priority;
 	uint64_t age_ns;
 	unsigned pages, present, wanted, inflight;
 	unsigned waiters, warms, plans;
-	uint64_t waits_ns; /* of the reader that has waited longest */
-	uint64_t wants_off, wants_len; /* of the file; what that one reads */
-	bool tier; /* there is room for it in a tier, or it passes through */
+	uint64_t waits_ns; /* how long its oldest reader has waited */
+	uint64_t wants_off, wants_len; /* what that reader reads, in the file */
+	bool tier; /* it has room in a tier; otherwise it passes through */
 };
 
 /* A request to the origin, or to a provider beside it. */
@@ -43,8 +44,9 @@ struct cache_view {
 		const char *name;
 		unsigned fills;
 	} phase[CACHE_VIEW_PHASES];
-	unsigned nfills, nrequests; /* all, those that are not shown, too */
-	unsigned nfill, nrequest;   /* shown: the oldest, oldest first */
+	/* All, including those that are not shown */
+	unsigned nfills, nrequests;
+	unsigned nfill, nrequest; /* shown: the oldest, oldest first */
 	struct fill_view fill[CACHE_VIEW_MAX];
 	struct request_view request[CACHE_VIEW_MAX];
 };

@@ -36,7 +36,7 @@
 /* If the rate of a level changes by this factor, the origin has changed. */
 #define CHANGED 2
 
-/* The share of a level's requests that counts as all of them. */
+/* This fraction of a level's requests counts as the whole level. */
 #define NEARLY 0.9
 
 /* The least time of a request grows by this fraction with each answer. */
@@ -202,7 +202,7 @@ static void window_begin(struct depth *d, uint64_t now_ns)
 	d->answers = 0;
 }
 
-/* The origin has changed: nothing is known any more. */
+/* The origin has changed: forget all rates. */
 static void start_over(struct depth *d)
 {
 	forget_levels(d, 0, DEPTH_LEVELS);
@@ -211,7 +211,7 @@ static void start_over(struct depth *d)
 	d->held = false;
 }
 
-/* An origin that has only paused is the same in the next window. */
+/* If the origin has only paused, the next window is as before. */
 static void note_change(struct depth *d, const struct depth_answer *a)
 {
 	if (d->odd)
@@ -258,7 +258,7 @@ static uint64_t faded(uint64_t least_ns, uint64_t took_ns, unsigned fades)
 static void note_latency(struct depth *d, const struct depth_answer *a)
 {
 	d->least_ns = faded(d->least_ns, a->took_ns, LEAST_FADES);
-	if (a->bytes > 0) /* a failure may be quick */
+	if (a->bytes > 0) /* a failure may be faster than any answer */
 		atomic_store_explicit(&d->recent_ns,
 			faded(depth_recent_ns(d), a->took_ns, RECENT_FADES),
 			memory_order_relaxed);

@@ -19,10 +19,14 @@
 struct depth {
 	unsigned most; /* set once */
 	unsigned level;
-	double rate[DEPTH_LEVELS]; /* bytes a second; 0: not known */
-	unsigned windows;	   /* since other levels were last tried */
-	unsigned rounds;	   /* since all others were */
-	bool odd;  /* the last window was unlike the level: a pause? */
+	/* Bytes per second at each level; 0: not known */
+	double rate[DEPTH_LEVELS];
+	/* Windows since other levels were last tried */
+	unsigned windows;
+	/* Tries since both neighbours were last tried */
+	unsigned rounds;
+	/* The last window differed from the level; perhaps a pause */
+	bool odd;
 	bool held; /* readers keep more in flight than a lower level */
 	/* The window of measurement. It begins when all requests that were in
 	 * flight when the level changed have been answered. */
@@ -30,15 +34,16 @@ struct depth {
 	uint64_t begin_ns;
 	uint64_t bytes;
 	unsigned answers;
-	uint64_t took_ns;	    /* sum */
-	uint64_t least_ns;	    /* of one request; 0: not known */
-	_Atomic uint64_t recent_ns; /* the same of late; relaxed */
+	uint64_t took_ns; /* sum of the requests' durations */
+	/* Shortest duration of a request; 0: not known */
+	uint64_t least_ns;
+	_Atomic uint64_t recent_ns; /* shortest recent duration; relaxed */
 };
 
 /* `most`: the largest number of requests that is of use. */
 void depth_init(struct depth *d, unsigned most);
 
-/* Before the first answer: begin the search at this many requests. */
+/* Begin the search at this many requests. Call this before the first answer. */
 void depth_begin(struct depth *d, unsigned requests);
 
 /* The number of requests to keep in flight now. */
@@ -58,10 +63,10 @@ bool depth_settled(const struct depth *d);
 /* The minimum time of a request; 0: unknown. */
 uint64_t depth_latency_ns(const struct depth *d);
 
-/* The same of the last hundred or so; needs no lock. */
+/* The minimum of about the last hundred requests; needs no lock. */
 uint64_t depth_recent_ns(const struct depth *d);
 
-/* A request was answered. */
+/* Note that a request was answered. */
 struct depth_answer {
 	uint64_t bytes;
 	uint64_t took_ns;

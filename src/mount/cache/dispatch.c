@@ -16,7 +16,7 @@
 #include "common/base/trace.h"
 #include "mount/cache/fill_part_impl.h"
 
-/* Parts that make room for one more item. */
+/* The number of parts to write to make room for one more item. */
 #define SPILL_AT_ONCE 2
 
 /*
@@ -37,7 +37,7 @@ struct dispatch {
 	bool no_room; /* a fill waits for memory: no other may overtake it */
 };
 
-/* Is there so much time that one request at a time is enough? */
+/* Is the fill due so late that one request at a time is enough? */
 static bool is_early(struct cache *c, const struct fill *f)
 {
 	uint64_t soon_ns = depth_latency_ns(flight_depth(cache_flight(c))) *
@@ -79,7 +79,8 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 		(!flight_has_surplus(cache_flight(c)) || !is_early(c, f));
 }
 
-/* The next run of wanted pages, from the cursor on, round to it again. */
+/* Find the next run of wanted pages from the cursor on, wrapping around at the
+ * end. */
 static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 {
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
@@ -101,7 +102,7 @@ static size_t dispatch_request_bytes(const struct fetch *x)
 				  : provider_request_bytes(x->c, x->level);
 }
 
-/* The request takes these pages of the fill. */
+/* Add these pages of the fill to the request. */
 static void take_span(struct fetch *x, struct fill *f)
 {
 	struct fetch_span *p = &x->span[x->nspans++];
@@ -193,7 +194,7 @@ static bool is_last(
 	return !more;
 }
 
-/* With a handle of the file, if the origin is asked. */
+/* Requests to the origin use a handle of the file. */
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
 	size_t spans =
@@ -254,7 +255,7 @@ struct fill *dispatch_run(struct cache *c, struct list *link)
 	return NULL;
 }
 
-/* Start one request of a fill. False: it has to wait. */
+/* Start one request of a fill. Returns false if it has to wait. */
 static bool dispatch_fill(struct dispatch *d, struct fill *f)
 {
 	struct cache *c = d->c;
@@ -320,7 +321,8 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	}
 }
 
-/* The first of the queue as long as it wants something, then the next. */
+/* Start requests for the first fill of the queue until it wants nothing more,
+ * then for the next one. */
 static void dispatch_in_order(struct dispatch *d, struct list *queue)
 {
 	while (!list_empty(queue)) {

@@ -92,7 +92,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	bool news = fetch_copy(x, bytes, len);
 	struct after a;
 
-	/* After the last of them done() follows at once. */
+	/* If these are the last bytes, done() follows at once. */
 	if (!news || x->got == x->r.len)
 		return;
 	jobs_enter(c, &a);
@@ -127,7 +127,7 @@ static void ask_data(
 		off + len <= s->off + s->len);
 	fill_put(x->span[0].f, first, 0, bytes, len);
 	x->got += len;
-	/* After the last of them done() follows at once. */
+	/* If these are the last bytes, done() follows at once. */
 	if (x->got == s->len)
 		return;
 	jobs_enter(c, &a);
@@ -158,7 +158,7 @@ static void ask_end(struct fetch *x, int status, struct after *a)
 	fetch_put(x);
 }
 
-/* Bytes that came before the failure are good. */
+/* The request failed for this fill. Bytes that came before that are valid. */
 static void span_failed(
 	struct cache *c, struct fetch_span *p, int status, struct after *a)
 {

@@ -15,19 +15,20 @@
 #include "mount/cache/flight.h"
 #include "origin/origin.h"
 
-/* The requests to the origin; dispatch.c. */
+/* The requests to the origin. Belongs to dispatch.c. */
 struct cache_requests {
 	struct flight flight; /* lock */
-	struct timer timer;   /* looks for slow ones */
-	size_t bytes;	      /* set once: of the best one, whole pages */
-	unsigned unit_pages;  /* set once: that the origin likes */
+	struct timer timer;   /* looks for slow requests */
+	/* Set once: the best length of a request, in whole pages */
+	size_t bytes;
+	unsigned unit_pages; /* set once: the unit that the origin prefers */
 };
 
 /* Pages of one fill that a request asks for. */
 struct fetch_span {
 	struct fill *f;
 	unsigned first, n;
-	unsigned there; /* of n, lock */
+	unsigned there; /* pages of `n` that have come; lock */
 };
 
 /*
@@ -40,7 +41,7 @@ struct fetch {
 	/* The same for a provider other than the origin; .urgent is atomic. */
 	struct provider_read s;
 	unsigned level; /* the provider; origin_level(): the origin */
-	bool late;	/* given up, not on a list any more */
+	bool late;	/* it was given up, and is on no list any more */
 	struct cache *c;
 	/* .link is in .inflight of the provider, unless this is a request to
 	 * the origin. */
@@ -54,7 +55,7 @@ struct fetch {
 	struct fetch_span span[];
 };
 
-/* The lock. */
+/* Need the lock. */
 static inline void fetch_put(struct fetch *x)
 {
 	if (--x->refs > 0)
@@ -75,7 +76,7 @@ void fetch_receive(struct fetch *x);
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);
 struct fill *dispatch_run(struct cache *c, struct list *link);
-/* No timer is set any more. */
+/* Set no timer any more. */
 void dispatch_quiet(struct cache *c);
 
 #endif

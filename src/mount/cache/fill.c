@@ -56,7 +56,7 @@ static void fill_init_lists(struct fill *f)
 	list_init(&f->plans);
 }
 
-/* Without room in a tier the item passes through. */
+/* If no tier has room, the item passes through. */
 void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -67,7 +67,7 @@ void fill_reserve(struct cache *c, struct fill *f)
 		f->res = (struct reservation){0};
 }
 
-/* Reserves room in a tier if there is some. */
+/* Reserve room in a tier if there is some. */
 static int fill_new(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, struct fill **out)
 {
@@ -420,7 +420,8 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	*out = fill_find(c, key);
 	if (*out)
 		return 0;
-	/* Published between the caller's look and the lock? */
+	/* Was the item published after the caller looked for it and before it
+	 * took the lock? */
 	if (!last_try && cache_tier_has(c, key, item->size))
 		return -EEXIST;
 	return fill_new(c, item, key, prio, out);

@@ -69,7 +69,7 @@
  * instead. */
 #define SHARED_GRACE_NS (60 * NS_PER_S)
 
-/* An item is considered as being read for this long after a read. */
+/* An item counts as being read for this long after a read. */
 #define READING_NS NS_PER_S
 
 /*
@@ -89,14 +89,14 @@ enum fill_phase {
 	FILL_MOVING, /* fill_part.c */
 	FILL_PUBLISHING,
 	FILL_STAGED,
-	FILL_GONE, /* this, and what follows: out of the table */
+	FILL_GONE, /* GONE and CEASED fills are out of the table */
 	FILL_CEASED,
 };
 
 enum fill_claim {
 	CLAIM_ASKED,
 	CLAIM_PLANNED, /* nothing has been fetched yet */
-	CLAIM_UNREAD,  /* fetched, or being fetched, and nobody has asked */
+	CLAIM_UNREAD,  /* fetched, or being fetched, but no reader has asked */
 };
 
 enum fill_offer { OFFER_NONE, OFFER_MADE, OFFER_REFUSED };
@@ -117,8 +117,9 @@ enum page_state {
 	PAGE_INFLIGHT = 2,
 	PAGE_PRESENT = 3,
 	PAGE_STATE_MASK = 3,
-	PAGE_SERVED = 4, /* flag: since the last turn */
-	PAGE_SPENT = 8,	 /* flag: is a reader's; the next has it carried */
+	PAGE_SERVED = 4, /* flag: served since fill_turn() */
+	/* Flag: a reader has had it; for the next it counts as carried */
+	PAGE_SPENT = 8,
 };
 
 /* A job that writes a fill to a tier, or reads a part of it from one. */
@@ -126,7 +127,7 @@ struct fill_move {
 	struct thread_job job;
 	struct list link;    /* in an after's list, to be submitted */
 	struct cache *cache; /* set once */
-	struct fill *fill;   /* set once: it is a member of that */
+	struct fill *fill;   /* set once: the fill that contains it */
 };
 
 /* All members, here and below, are guarded by cache.lock unless their comment
@@ -134,8 +135,9 @@ struct fill_move {
 struct fill {
 	struct list bucket; /* in the table */
 	struct list queue;  /* in fill_table.queue, if something is wanted */
-	struct list age;    /* in a list of staging, if it may go */
-	struct list stale;  /* in an after's list, then none */
+	/* In a list of staging, if the fill may be dropped */
+	struct list age;
+	struct list stale; /* in an after's list, then none */
 	struct fill_move move;
 	struct list waiters;	  /* of struct cache_read */
 	struct list warms;	  /* of struct cache_warm */
@@ -144,15 +146,17 @@ struct fill {
 	struct cache_item item;	  /* set once */
 	struct origin_file *file; /* set by the first fetch */
 	char *path;		  /* set once; owned */
-	struct reservation res;	  /* charged: it will be published */
+	struct reservation res;	  /* if charged, the fill will be published */
 	enum fill_phase phase;
 	enum fetch_prio prio;
 	unsigned level; /* the provider to ask next for the wanted pages */
-	unsigned refs;	/* the table's, and one for each use */
+	unsigned refs;	/* one for the table, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned kept;	   /* present pages that a tier has as a part */
-	uint8_t *map;	   /* of fill_part.c; while MOVING the job's alone */
-	unsigned cursor;   /* where to look for a wanted page next */
+	unsigned kept; /* present pages that a tier has as a part */
+	/* Belongs to fill_part.c; while MOVING, to its job */
+	uint8_t *map;
+	/* Where the search for the next wanted page begins */
+	unsigned cursor;
 	unsigned npushing; /* units on their way to providers */
 	/* Result of the pushes to a provider that may keep the item instead of
 	 * tiers. */
@@ -163,7 +167,8 @@ struct fill {
 	/* The flags below do not depend on the phase. A fetch may set `owing`
 	 * repeatedly; fill_settle() clears it. */
 	bool owing; /* providers must be told when nothing more comes */
-	bool whole; /* wants all pages; a read for few bytes clears it once */
+	/* All pages are wanted; a read for few bytes clears it once */
+	bool whole;
 	/* The item was served to its end, and stays for another plan. The flag
 	 * is also valid while PUBLISHING, after a provider has refused the
 	 * item. */
@@ -185,22 +190,23 @@ struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */
 	struct list queue[PROVIDERS_MAX + 1][PRIO_COUNT];
-	unsigned nchunks; /* of which parts may be kept */
+	unsigned nchunks; /* number of fills of which tiers may keep parts */
 };
 
 /* The memory of fills. Belongs to fill.c and staging_room.c. */
 struct cache_staging {
-	struct list staged;  /* may go for their memory, oldest first */
-	struct list drained; /* all served, least recently read first */
-	struct list shared;  /* the same, with sharers to come */
+	struct list staged;  /* may be dropped for their memory, oldest first */
+	struct list drained; /* completely served, least recently read first */
+	/* The same, but other readers with plans will come */
+	struct list shared;
 	uint64_t used, peak;
-	struct timer timer; /* drops what is drained */
+	struct timer timer; /* drops drained fills */
 };
 
 /* Fills that are being written to tiers, and parts that are being read. Belongs
  * to fill_publish.c, fill_part.c and fill_serve.c. */
 struct cache_moves {
-	unsigned npublishing; /* parts, too */
+	unsigned npublishing; /* publications and parts being written */
 	unsigned nmoving;     /* parts */
 	/* No write of a part begins after this time; 0: no limit. */
 	uint64_t keep_until_ns;
@@ -211,7 +217,8 @@ struct cache_moves {
 /* Counts of reads. Belongs to fill_serve.c and staging_room.c. */
 struct cache_readers {
 	uint64_t parked;
-	uint64_t counted_ns; /* starved_us and parked_us cover this */
+	/* starved_us and parked_us are counted up to this time */
+	uint64_t counted_ns;
 	/* Keys of items that were served and are gone, each at its key modulo
 	 * AGAIN_ITEMS. */
 	uint64_t passed[AGAIN_ITEMS];
@@ -228,7 +235,7 @@ static inline unsigned fill_page_level(const struct fill *f, size_t page)
 	return f->page[page] >> 4;
 }
 
-/* Is the fill's next provider to be asked for the page? */
+/* Is the page wanted from the fill's next provider? */
 static inline bool fill_page_is_next(const struct fill *f, size_t page)
 {
 	return fill_page_is(f, page, PAGE_WANTED) &&
@@ -249,9 +256,11 @@ void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
-/* The item for other providers. The path is the fill's. No lock. */
+/* Describe the item for providers. The path belongs to the fill. Needs no
+ * lock. */
 void fill_describe(const struct fill *f, struct provider_item *item);
-/* The reservation is the caller's from then on. Takes the lock. */
+/* Take the reservation from the fill; the caller owns it then. Takes the
+ * lock. */
 struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased);
 
@@ -307,7 +316,8 @@ void fill_spend(struct fill *f);
 void fill_line_up(struct cache *c, struct fill *f);
 /* `gone` is FILL_GONE or FILL_CEASED. */
 void fill_leave_table(struct cache *c, struct fill *f, enum fill_phase gone);
-void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
+/* Closes the handle at the origin */
+void fill_close_file(struct cache *c, struct fill *f);
 /* End all plans of the fill. */
 void fill_end_plans(struct cache *c, struct fill *f, int status);
 
@@ -316,7 +326,7 @@ void fill_end_plans(struct cache *c, struct fill *f, int status);
 /* If no page of the fill is in flight any more, tell the providers that wait
  * for that. */
 void fill_settle(struct cache *c, struct fill *f);
-/* A push of one of its units has ended; see fill_pushing(). */
+/* Note that a push of one of its units has ended; see fill_pushing(). */
 void fill_pushed(struct cache *c, struct fill *f);
 /* Are all of these pages present, and did some of them come from the origin? */
 bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
@@ -325,7 +335,7 @@ bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
  * sets *i to its end. */
 unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i);
 
-/* A push of one of its units begins. Takes a reference. */
+/* Note that a push of one of its units begins. Takes a reference. */
 static inline void fill_pushing(struct fill *f)
 {
 	fill_ref(f);
@@ -341,20 +351,22 @@ static inline unsigned fill_unit_at(
 	return unit && f->npages - *first > unit ? unit : f->npages - *first;
 }
 
-/* The fill is offered to a provider that may keep it instead of the tiers. */
+/* Note that the fill is offered to a provider that may keep it instead of the
+ * tiers. */
 static inline void fill_offer(struct fill *f)
 {
 	if (f->offer == OFFER_NONE)
 		f->offer = OFFER_MADE;
 }
 
-/* Providers must be told when nothing more of the fill comes. */
+/* Note that providers must be told when nothing more of the fill comes. */
 static inline void fill_owe(struct fill *f)
 {
 	f->owing = true;
 }
 
-/* A plan has it, or had it: bytes served again count as carried. */
+/* A plan has or had the fill: from now on bytes that are served again count as
+ * carried. */
 static inline void fill_carry(struct fill *f)
 {
 	if (f->tally == TALLY_FIRST)
@@ -381,7 +393,7 @@ bool fill_wants_level(struct cache *c, const struct fill *f);
 /* -- staging_room.c; all but room_init() assert the lock -- */
 
 void room_init(struct cache *c);
-void room_quiet(struct cache *c); /* no timer is set any more */
+void room_quiet(struct cache *c); /* sets no timer any more */
 void room_status(struct cache *c, struct cache_status *status);
 /* Fills that may be dropped to free memory, oldest first. */
 struct list *room_staged(struct cache *c);
@@ -389,13 +401,14 @@ int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
-/* Report that only the kernel still has this item, which was all served. */
+/* Report that the item was served completely, so that only the kernel still has
+ * it. */
 void fill_tell_passed(struct cache *c, const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 
 /* -- fill_serve.c; all assert the lock -- */
 
-uint64_t readers_parked(struct cache *c); /* counted until now */
+uint64_t readers_parked(struct cache *c); /* also counts their time */
 void fill_begun(struct cache *c, struct fill *f);
 enum fetch_prio read_prio(const struct cache_read *r);
 /* Answer a read from the fill's memory and return its length, or park it and
@@ -410,7 +423,7 @@ void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
-/* The version of a fill of the table is gone. */
+/* Handle that the version of a fill in the table is gone. */
 void fill_cease(struct cache *c, struct fill *f, struct after *a);
 /* Handle the outcome of publishing. Returns true if the version is gone. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
@@ -423,9 +436,9 @@ struct fill *stale_run(struct cache *c, struct list *link);
 
 /* Bytes of fills with plans. */
 uint64_t planned_bytes(struct cache *c);
-/* Note that so many bytes of the item are still to come. */
+/* Note how many bytes of the item are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
-/* The plan has ended. */
+/* End the plan. */
 void planned_tell(struct cache *c, struct cache_plan *p, int status);
 /* The functions below take the plans of a fill. This one returns the earliest
  * due time; 0 without plans. */
@@ -434,7 +447,8 @@ uint64_t planned_due_ns(struct cache *c, const struct list *plans);
 bool planned_at_once(struct cache *c, const struct list *plans);
 bool planned_owned(
 	struct cache *c, const struct list *plans, const void *owner);
-/* The origin has delivered some of it. `answered`: a request is complete. */
+/* Note that the origin has delivered some of the item. `answered`: a request is
+ * complete. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered);
 /* The item is in a tier and has not been read; its planner will report when it
@@ -452,9 +466,9 @@ struct fill *planned_run(struct cache *c, struct list *link);
 
 /* fill_publish.c */
 int publish_start(struct cache *c, struct error *err);
-void publish_wait(struct cache *c); /* until none is left; the lock */
+void publish_wait(struct cache *c); /* until none is left; needs the lock */
 void publish_stop(struct cache *c);
 struct fill *publish_run(struct cache *c, struct list *link);
-void publish_ended(struct cache *c); /* wants the lock */
+void publish_ended(struct cache *c); /* needs the lock */
 
 #endif

@@ -75,7 +75,7 @@ static void begin(struct cache *c, struct thread_pool *pool, struct fill *f,
 	thread_pool_submit(pool, &f->move.job);
 }
 
-/* True: the fill is still there, and no reference but that of others to it. */
+/* Returns true if the fill still exists without the caller's reference. */
 static bool part_end(struct cache *c, struct fill *f)
 {
 	bool there = f->phase == FILL_MOVING;
@@ -89,7 +89,8 @@ static bool part_end(struct cache *c, struct fill *f)
 	return there;
 }
 
-/* The contents of the part are in memory; the missing pages are fetched. */
+/* The part has been loaded into memory: the missing pages can be fetched
+ * now. */
 static void take_loaded(struct fill *f, const uint8_t *map)
 {
 	uint64_t bytes = 0;
@@ -126,7 +127,8 @@ static bool is_stopping(struct cache *c)
 	return jobs_is_stopping(c);
 }
 
-/* The part has the room of the chunk, which gets it; if not, the part stays. */
+/* The complete chunk gets the room of its part, which is deleted. If that
+ * fails, the part stays. */
 static bool move_room(
 	struct cache *c, const struct fill *f, struct reservation *res)
 {
@@ -174,7 +176,7 @@ bool part_load(struct cache *c, struct fill *f)
 		return false;
 	map = calloc(1, part_map_bytes(&f->item));
 	if (!map)
-		return false; /* all of it is fetched */
+		return false; /* the whole chunk has been fetched */
 	begin(c, cache_moves(c)->part_threads, f, map, load);
 	return true;
 }
@@ -209,7 +211,8 @@ static void spill(struct thread_job *job)
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
 	jobs_run(c, &a);
-	/* Its version ceased meanwhile, perhaps after a look for its part. */
+	/* The version ceased during the move, perhaps after a search for its
+	 * part. */
 	if (ceased)
 		part_discard(c, &item, key);
 }
@@ -220,7 +223,7 @@ bool part_is_possible(const struct fill *f)
 		part_map_bytes(&f->item) > 0;
 }
 
-/* There is something to write, and a tier with room for it. */
+/* Is there something to write, and a tier with room for it? */
 static bool has_news(const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && part_is_possible(f) &&

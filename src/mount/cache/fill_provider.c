@@ -16,7 +16,8 @@
 #include "common/base/clock.h"
 #include "mount/cache/cache_impl.h"
 
-/* The share of the depth that is reserved for requests with waiting readers. */
+/* The fraction of the depth that is reserved for requests with waiting
+ * readers. */
 #define PROVIDER_RESERVE 4u
 
 static void late_fire(struct timer *t);
@@ -178,7 +179,7 @@ struct fill *abandon_run(struct cache *c, struct list *link)
 	return NULL;
 }
 
-/* The request may be answered before. */
+/* The request may be answered before read() returns. */
 static void abandon_later(struct fetch *x, struct after *a)
 {
 	ASSERT_INSIDE(x->c);
@@ -241,7 +242,8 @@ static void late_fire(struct timer *t)
 	struct after a;
 
 	jobs_enter(cs->cache, &a);
-	/* cache_stop() gives up all requests, and each only once. */
+	/* After cache_stop() began, this does nothing: it gives up all requests
+	 * itself. */
 	if (!jobs_is_stopping(cs->cache))
 		look_for_late(cs, &a);
 	jobs_run(cs->cache, &a);
@@ -292,7 +294,7 @@ static struct push *push_new(
 	return p;
 }
 
-/* The units that are complete with pages [first, first + n). */
+/* Find the units that have become complete with pages [first, first + n). */
 static void push_units(struct cache *c, struct cache_provider *cs,
 	struct fill *f, const struct provider_news *news, struct after *a)
 {

@@ -22,19 +22,21 @@ struct cache_provider {
 	struct provider *s;   /* set once */
 	struct cache *cache;  /* set once */
 	struct list inflight; /* of struct fetch, oldest first */
-	struct list late;     /* of struct fetch that were given up */
+	struct list late;     /* requests that were given up */
 	unsigned nasked;      /* on .inflight */
 	uint64_t pushing_bytes;
-	struct timer timer; /* the oldest has taken too long */
+	/* Fires when the oldest request has taken too long */
+	struct timer timer;
 	struct cache_provider_counts counts;
 };
 
-/* Requests and pushes to all of them. */
+/* Requests and pushes to all providers. */
 struct cache_asked {
-	/* In the order in which they are asked. */
+	/* The providers, in the order in which they are asked. */
 	struct cache_provider provider[PROVIDERS_MAX];
-	unsigned unit_pages; /* set once: chunks are fetched in these */
-	unsigned n;	     /* requests that are out */
+	/* Set once: chunks are fetched in multiples of this */
+	unsigned unit_pages;
+	unsigned n; /* requests and pushes in flight */
 	unsigned npushing;
 };
 
@@ -48,7 +50,7 @@ struct push {
 	struct provider_push p;
 	struct cache_provider *to;    /* set once */
 	struct fill *f;		      /* set once */
-	provider_offered_fn *offered; /* set once: gets the answer */
+	provider_offered_fn *offered; /* set once: called with the result */
 	bool decides; /* set once: the provider may keep it instead of tiers */
 	struct list link; /* in an after's list */
 };
@@ -59,7 +61,7 @@ void providers_init(struct cache *c);
 /* `surplus`: no reader waits for it. */
 bool provider_may_ask(struct cache *c, unsigned level, bool surplus);
 size_t provider_request_bytes(struct cache *c, unsigned level);
-/* The request counts as in flight from now on; see provider_read(). */
+/* Count the request as in flight from now on; see provider_read(). */
 void provider_ask(struct cache *c, struct fetch *x);
 void provider_forget(struct cache *c, struct fetch *x);
 void provider_count(struct cache *c, const struct fetch *x, int status);
@@ -85,7 +87,7 @@ unsigned providers_out(struct cache *c);
 /* If nothing is in flight any more, wake the thread that stops the cache. */
 void providers_tell_idle(struct cache *c);
 
-/* Without the lock. */
+/* Needs no lock. */
 struct fill *push_run(struct cache *c, struct list *link);
 struct fill *abandon_run(struct cache *c, struct list *link);
 void provider_read(struct cache *c, struct fetch *x);

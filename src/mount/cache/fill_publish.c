@@ -49,7 +49,8 @@ static void publish(struct thread_job *job)
 	publish_ended(c);
 	fill_unref(c, f);
 	jobs_run(c, &a);
-	/* Its version ceased meanwhile, perhaps after a look for its entry. */
+	/* The version ceased during the publication, perhaps after a search for
+	 * its entry. */
 	if (ceased && rc == 0)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
 }
@@ -60,7 +61,7 @@ struct fill *publish_run(struct cache *c, struct list *link)
 
 	thread_job_init(&m->job, publish);
 	thread_pool_submit(cache_moves(c)->publishers, &m->job);
-	return NULL; /* the reference is the publisher's */
+	return NULL; /* the publisher keeps its reference */
 }
 
 int publish_start(struct cache *c, struct error *err)

@@ -18,7 +18,8 @@ static void fill_drained(struct cache *c, struct fill *f)
 		fill_pass(c, f);
 		return;
 	}
-	/* Make the kernel ask for it again when its next reader comes. */
+	/* Have the kernel drop the item's pages, so that its next reader asks
+	 * for them again. */
 	fill_tell_passed(c, f);
 	fill_turn(c, f);
 }
@@ -214,7 +215,7 @@ static void warms_answer(struct fill *f, int status, struct after *a)
 	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
 }
 
-/* r is gone after done(). */
+/* R must not be used after done(). */
 struct fill *read_run(struct cache *c, struct list *link)
 {
 	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
@@ -289,14 +290,15 @@ static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 	warms_answer(f, status, a);
 }
 
-/* The answer for one unit, which is still on its way. */
+/* Handle the answer for one unit, before its push is counted as ended. */
 static void fill_offered(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_INSIDE(c);
 	if (status < 0 && f->offer_status != -ENOSPC)
 		f->offer_status = status;
-	/* Otherwise more follow, a tier has it, or its version ceased. */
+	/* Otherwise more units follow, a tier has the item, or its version
+	 * ceased. */
 	if (f->offer == OFFER_MADE && f->npushing == 1 &&
 		f->phase == FILL_STAGED)
 		fill_offer_ended(c, f, a);
@@ -314,7 +316,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	if (providers_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
-		/* Its last unit may have been dropped. */
+		/* The push of its last unit may have been dropped. */
 		COUNT(cache_config(c)->counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
 	}
@@ -346,7 +348,7 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	fill_answer(c, f, a);
 }
 
-/* Tell everybody who asked for this item that it will not come. */
+/* Answer all reads and warmings of this item with the failure. */
 static void answer_failed(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
@@ -390,7 +392,7 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 	event_report(cache_config(c)->events, &e);
 }
 
-/* The fetch failed. */
+/* Handle a failed fetch. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	enum fill_phase gone = FILL_GONE;
@@ -421,11 +423,12 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 	bool ceased = f->phase == FILL_CEASED;
 
 	ASSERT_INSIDE(c);
-	/* Warming does not report on an entry that cannot be read. */
+	/* -EEXIST is a success for warming, which does not check that the
+	 * existing entry can be read. */
 	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
 	if (rc == 0) {
 		COUNT(cache_config(c)->counters, admitted);
-		/* A hit will be their first reader. */
+		/* The first read of these bytes will be a hit. */
 		COUNT_ADD(cache_config(c)->counters, admitted_unread_bytes,
 			fill_bytes_without(f, PAGE_SERVED));
 		if (f->claim == CLAIM_UNREAD)
@@ -434,7 +437,8 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 		fill_end_plans(c, f, 0);
 		fill_leave_table(c, f, FILL_GONE);
 	} else if (f->phase == FILL_PUBLISHING) {
-		/* An entry that existed cannot be relied on either. */
+		/* Keep the item in memory even after -EEXIST, because the
+		 * existing entry may be unreadable. */
 		fill_stage(c, f);
 	}
 	return ceased;

@@ -5,13 +5,14 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* A request without a byte for longer no longer counts against the limits. */
+/* A request that has got no byte for this time does not count against the
+ * limits any more. */
 #define SLOW_NS NS_PER_S
 
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
 
-/* Readers may exceed the useful depth by this share of it. */
+/* Readers may exceed the useful depth by this fraction. */
 #define RESERVE_SHARE 3u
 
 uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
@@ -135,7 +136,7 @@ unsigned flight_out(const struct flight *fl)
 
 /* -- Those that hang ------------------------------------------------------- */
 
-/* The one without a byte for the longest time. */
+/* The request that has got no byte for the longest time. */
 static struct flight_request *flight_oldest(const struct flight *fl)
 {
 	ASSERT_HELD(fl->lock);

@@ -15,12 +15,13 @@
 /* A request. It is embedded in a struct of its owner, who sets all members but
  * `alive_ns` and `slow` before flight_add(). */
 struct flight_request {
-	struct list link; /* the owner's while the request is not in flight */
+	/* Free for the owner's use while the request is not in flight */
+	struct list link;
 	uint64_t started_ns;
 	uint64_t alive_ns; /* when bytes of it came last, or started_ns */
-	uint64_t bytes;	   /* that it asks for */
-	bool surplus;	   /* nobody waits for it */
-	bool ahead;	   /* the same, or its reader has a plan */
+	uint64_t bytes;	   /* bytes for which it asks */
+	bool surplus;	   /* no reader waits for it */
+	bool ahead;	   /* surplus, or for a reader with a plan */
 	bool slow;	   /* on flight.slow; set by flight.c */
 };
 
@@ -32,9 +33,11 @@ struct flight {
 	struct list inflight; /* of struct flight_request, by .alive_ns */
 	struct list slow;     /* without a byte for longer than SLOW_NS */
 	unsigned ninflight;   /* on .inflight */
-	unsigned nsurplus;    /* of these, nobody waits for */
-	unsigned nahead;      /* of these, as in struct flight_request */
-	uint64_t bytes;	      /* that the requests on .inflight ask for */
+	unsigned nsurplus;    /* of these, surplus */
+	/* Of these, `ahead` as in struct flight_request */
+	unsigned nahead;
+	/* Bytes for which the requests on .inflight ask */
+	uint64_t bytes;
 	unsigned nslow;
 	struct depth depth; /* how many requests there should be */
 };
@@ -42,7 +45,7 @@ struct flight {
 struct flight_limits {
 	unsigned useful; /* the greatest useful depth */
 	unsigned first;	 /* where the search for the best one begins, or 0 */
-	uint64_t bytes;	 /* that all requests together may ask for */
+	uint64_t bytes;	 /* limit of the bytes for which all requests ask */
 };
 
 /* Compute the limit of bytes in flight: 1 / `share` of the memory, but at
@@ -55,11 +58,12 @@ void flight_init(struct flight *fl, const pthread_mutex_t *lock,
 	const struct flight_limits *limits);
 const struct depth *flight_depth(const struct flight *fl);
 
-/* The functions below assert the lock. The request is in flight from now on. */
+/* The functions below assert the lock. Note that the request is in flight from
+ * now on. */
 void flight_add(struct flight *fl, struct flight_request *q);
-/* Bytes of it have come, and more are to come: it does not hang. */
+/* Note that bytes of the request have come, and more will: it does not hang. */
 void flight_delivers(struct flight *fl, struct flight_request *q);
-/* The origin has answered. */
+/* Note that the origin has answered. */
 void flight_remove(struct flight *fl, struct flight_request *q);
 /* Report the answer to the depth. `more`: there are still requests to send for
  * which no reader waits. */

@@ -57,7 +57,8 @@ void fill_pass(struct cache *c, struct fill *f)
 void fill_drop(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	/* The last page may be shorter; that it came alone is rare. */
+	/* Counts whole pages. The last page may be shorter, but it rarely comes
+	 * alone. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(cache_config(c)->counters, partial_dropped,
 			(f->present - f->kept) * FILL_PAGE_BYTES);
@@ -70,7 +71,7 @@ void fill_drop(struct cache *c, struct fill *f)
 	fill_leave_table(c, f, FILL_GONE);
 }
 
-/* Returns the time to look at the list again. */
+/* Drop drained fills. Returns the time at which to look at the list again. */
 static uint64_t expire_drained(
 	struct cache *c, struct list *head, uint64_t grace_ns, uint64_t now_ns)
 {
@@ -156,13 +157,13 @@ static bool fill_is_waited_for(const struct fill *f)
 	return f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
 }
 
-/* Half of the limit. */
+/* Half of the limit of staging. */
 uint64_t cache_ahead_bytes(const struct cache *c)
 {
 	return cache_config(c)->staging_bytes / 2;
 }
 
-/* The bound on staged bytes, this fill's among them. */
+/* The limit of staged bytes, including those of this fill. */
 static uint64_t staging_bound(struct cache *c, const struct fill *f)
 {
 	if (fill_is_waited_for(f) || !list_empty(&f->plans))
@@ -191,7 +192,8 @@ int fill_take_room(struct cache *c, struct fill *f)
 	bool waited = fill_is_waited_for(f);
 	bool push = waited || !list_empty(&f->plans);
 	uint64_t need = f->item.size;
-	/* cache_check_sizes(): the bound is two items or more. */
+	/* Does not wrap: cache_check_sizes() has made sure that the limit is at
+	 * least two items. */
 	uint64_t most = staging_bound(c, f) - need;
 	uint64_t quiet_ns = UINT64_MAX;
 
