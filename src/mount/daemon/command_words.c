@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of options in a command line. One thread. */
+/*
+ * Changes options in a command line. One thread.
+ */
 #include "mount/daemon/command_words.h"
 
 #include <errno.h>
@@ -78,7 +80,7 @@ bool command_words_have(
 	return false;
 }
 
-/* Take it out of the command line; what follows "--" are operands. */
+/* Remove an option from the command line. Words after "--" are operands. */
 static void drop_option(struct command_words *w, const char *name)
 {
 	size_t i = first_option(w);
@@ -92,14 +94,14 @@ static void drop_option(struct command_words *w, const char *name)
 		}
 		for (size_t k = 0; k < n; k++)
 			free(w->v[i + k]);
-		/* The NULL at the end, too. */
+		/* Moves the NULL at the end, too. */
 		memmove(w->v + i, w->v + i + n,
 			(w->n - i - n + 1) * sizeof(*w->v));
 		w->n -= n;
 	}
 }
 
-/* How long the directory in DIR:SIZE is, and its colon. */
+/* The length of DIR and the colon in DIR:SIZE. */
 static size_t dir_length(const char *value)
 {
 	const char *colon = strrchr(value, ':');
@@ -107,7 +109,7 @@ static size_t dir_length(const char *value)
 	return colon ? (size_t)(colon - value) + 1 : strlen(value);
 }
 
-/* DIR:SIZE in place of that of the same directory. */
+/* Replace the DIR:SIZE of the same directory. */
 static int set_cache_word(struct command_words *w, const char *value)
 {
 	size_t dir = dir_length(value);
@@ -156,7 +158,7 @@ int command_words_change(
 
 /* -- Changes that are kept ------------------------------------------------- */
 
-/* The bytes that two changes of one option have in common. */
+/* How many leading bytes two changes of the same option have in common. */
 static size_t key_length(const char *name, const char *value)
 {
 	size_t len = strlen(name) + 1;
@@ -189,7 +191,8 @@ int command_changes_put(char text[COMMAND_CHANGES_MAX], size_t *bytes,
 	return 0;
 }
 
-/* A later program may have changed options that this one does not know. */
+/* Skip changes of options that this program does not know: a newer one may have
+ * made them. */
 static int apply_changes(struct command_words *w, char *text, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += strlen(text + at) + 1) {

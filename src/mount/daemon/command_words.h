@@ -12,17 +12,19 @@
 
 #define COMMAND_CHANGES_MAX ((size_t)2048)
 
-/* v[0] is the program, v[1] "mount"; a NULL is at the end. All are ours. */
+/* V[0] is the program, v[1] "mount", the last element NULL. The struct owns all
+ * words. */
 struct command_words {
 	char **v;
 	size_t n, room;
 };
 
-/* Append a word. -ENOMEM. */
+/* Append a word. Returns 0 or -ENOMEM. */
 int command_words_add(struct command_words *w, const char *text);
 /* Insert a word before all options. */
 int command_words_insert(struct command_words *w, const char *text);
-/* Is that option there, with that value? "" is any, or a flag's. */
+/* Does the command line have this option with this value? "" stands for any
+ * value, or for a flag. */
 bool command_words_have(
 	const struct command_words *w, const char *name, const char *value);
 void command_words_release(struct command_words *w);

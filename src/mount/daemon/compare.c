@@ -17,7 +17,7 @@ struct compare {
 	struct origin *origin; /* set once, both */
 	struct counters *counters;
 	pthread_mutex_t lock; /* guards the rest */
-	pthread_cond_t cond;  /* none is left */
+	pthread_cond_t cond;  /* no comparison runs */
 	struct list running;  /* of struct comparison */
 	bool stopping;
 };
@@ -158,7 +158,7 @@ void compare_free(struct compare *all)
 {
 	if (!all)
 		return;
-	(void)pthread_cond_destroy(&all->cond); /* nobody is left */
+	(void)pthread_cond_destroy(&all->cond); /* no thread waits any more */
 	(void)pthread_mutex_destroy(&all->lock);
 	MAGIC_END(all);
 	free(all);

@@ -90,7 +90,8 @@ static void command_refresh(
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
-		/* The source would not answer for the other paths either. */
+		/* Stop: the source would not answer for the other paths
+		 * either. */
 		if (sum.unasked == -ETIMEDOUT)
 			sum.failed++;
 		else
@@ -151,7 +152,7 @@ static void command_not_analysed(
 		"use refrain analyze");
 }
 
-/* The commands of an analysis on an ordinary mount. */
+/* Answer the commands of an analysis on a mount that is not analysed. */
 static const struct ctl_command not_analysed[] = {
 	{"mask", command_not_analysed, NULL},
 	{"content", command_not_analysed, NULL},

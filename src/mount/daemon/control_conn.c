@@ -62,7 +62,7 @@ int ctl_send(struct ctl_conn *conn, json_t *line)
 	json_decref(line);
 	if (!text)
 		return -ENOMEM;
-	return send_text(conn, text, strlen(text)); /* in place of the NUL */
+	return send_text(conn, text, strlen(text)); /* written over the NUL */
 }
 
 int ctl_send_text(struct ctl_conn *conn, char *text, size_t len)
@@ -77,7 +77,7 @@ int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut is fine */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* may be truncated */
 	va_end(ap);
 	return ctl_send(conn,
 		json_pack("{s:b,s:o}", "ok", 0, "error", ctl_text_new(text)));

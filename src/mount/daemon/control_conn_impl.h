@@ -28,7 +28,8 @@ struct ctl_conn {
 	void (*release)(void *owned);
 };
 
-/* Takes ownership of the descriptor. Returns NULL if memory is short. */
+/* Create a connection, which owns the descriptor. Returns NULL if memory is
+ * short. */
 struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
 	const struct ctl_command *commands);
 

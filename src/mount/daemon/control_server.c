@@ -22,7 +22,7 @@
 #include "mount/daemon/control_conn_impl.h"
 #include "common/control/control_place.h"
 
-/* Delay before the next try when no descriptor is left for a connection. */
+/* Delay before the next attempt if descriptors have run out. */
 #define ACCEPT_RETRY_MS 100
 
 struct ctl_server {
@@ -35,10 +35,11 @@ struct ctl_server {
 	pthread_mutex_t lock;
 	struct list serving; /* lock; connections with a running thread */
 	struct list ended;   /* lock; threads to be joined */
-	unsigned nconns;     /* the acceptor; on both lists together */
+	/* Acceptor only: the length of both lists together */
+	unsigned nconns;
 };
 
-/* A connection's thread finds its server here. */
+/* The argument of a connection's thread. */
 struct conn_start {
 	struct ctl_server *server;
 	struct ctl_conn *conn;
@@ -59,7 +60,7 @@ static void *conn_thread(void *arg)
 	return NULL;
 }
 
-/* Join the threads that ended. Acceptor only. */
+/* Join the threads that have ended. Called by the acceptor only. */
 static void server_reap(struct ctl_server *s)
 {
 	struct list ended;
@@ -72,7 +73,7 @@ static void server_reap(struct ctl_server *s)
 		struct ctl_conn *conn =
 			CONTAINER_OF(pos, struct ctl_conn, link);
 
-		(void)pthread_join(conn->thread, NULL); /* it is ours */
+		(void)pthread_join(conn->thread, NULL); /* cannot fail */
 		conn_free(conn);
 		s->nconns--;
 	}
@@ -98,7 +99,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	return 0;
 }
 
-/* Serve a new connection or tell the peer why not. Takes the descriptor. */
+/* Serve a new connection, or tell the peer why not. Takes ownership of the
+ * descriptor. */
 static void admit(struct ctl_server *s, int fd)
 {
 	struct ctl_conn *conn =

@@ -79,7 +79,7 @@ pid_t ctl_peer(const struct ctl_conn *conn);
 /* Is it the daemon's user or root, and not just a member of the group? */
 bool ctl_peer_owns(const struct ctl_conn *conn);
 
-/* Has the peer hung up or is the server stopping? One system call. */
+/* Has the peer hung up, or is the server stopping? Costs one system call. */
 bool ctl_gone(struct ctl_conn *conn);
 
 #endif

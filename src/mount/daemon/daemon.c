@@ -19,7 +19,8 @@
 #include "common/base/magic.h"
 #include "common/format/key.h"
 
-/* How long the rest of a control request may take, or its answer to be read. */
+/* The time limit for the rest of a control request, and for the peer to read an
+ * answer. */
 #define PATIENCE_MS 10000
 
 /* -- What the parts call back ------------------------------------------- */
@@ -29,7 +30,8 @@ static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 	const struct mount *m = OBJECT(mount, arg);
 	struct node_info info;
 
-	/* The origin does not have this version any more: do not ask. */
+	/* The origin does not have this version any more, so do not ask for
+	 * it. */
 	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
 		info.retired)
 		return -ESTALE;
@@ -80,11 +82,11 @@ static void version_ceased(void *arg, const struct node_info *old)
 	struct mount *m = OBJECT(mount, arg);
 	struct node_info now;
 
-	/* Otherwise the node now has another version and is still planned. */
+	/* If the node has another version now, it is still planned. */
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
-	/* Entries of a huge one stay until a sweep that finds no huge file. */
+	/* Entries of a huge file stay until a sweep that finds no huge file. */
 	if (!scan_is_huge(m->scan, old))
 		(void)scan_items(m->scan, old, invalidate_item, m);
 }
@@ -193,7 +195,7 @@ static int build_manifest(struct mount *m, struct error *err)
 	if (!m->session)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	m->names_fd = manifest_record(m->manifest, session_id(m->session));
-	return 0; /* without a record the mount ends with its daemon */
+	return 0; /* without a record, the mount ends with this daemon */
 }
 
 static int build_tree(struct mount *m, struct error *err)
@@ -213,7 +215,8 @@ static int build_tree(struct mount *m, struct error *err)
 	config.origin = stack_origin(m->stack);
 	config.manifest = m->manifest;
 	config.timers = m->timers;
-	/* libfuse drops notifications before the kernel is greeted. */
+	/* Wait for the handshake with the kernel, before which libfuse drops
+	 * notifications. */
 	config.paused = session_connection(m->session) >= 0;
 	rc = tree_new(&m->tree, &config, err);
 	if (rc < 0)
@@ -221,7 +224,8 @@ static int build_tree(struct mount *m, struct error *err)
 	if (config.paused)
 		manifest_untold(m->manifest, tree_on_event, m->tree);
 	set_asking(m, true);
-	/* Readers who wait for us must not wait for the source, too. */
+	/* Readers already wait for this daemon to start; they must not wait for
+	 * the source, too. */
 	if (session_connection(m->session) < 0) {
 		rc = scan_probe(m->stack, m->manifest, err);
 		if (rc == 0)
@@ -260,7 +264,7 @@ static uint64_t chunk_of(const struct mount *m)
 		: origin_traits(stack_origin(m->stack))->chunk_bytes;
 }
 
-/* The size of staging, and whether it fits. */
+/* Compute the size of staging, and check that it fits in memory. */
 static void build_memory(struct mount *m)
 {
 	struct mount_options *o = &m->options;
@@ -275,7 +279,8 @@ static void build_memory(struct mount *m)
 		m->store, o->staging_bytes, totals.files, limit_report, m->log);
 }
 
-/* The bound on the kernel's pages. In an analysis every read must be seen. */
+/* The limit of the kernel's pages. In an analysis no page may stay, because
+ * every read must be seen. */
 static int build_pages(struct mount *m, struct error *err)
 {
 	struct pages_config config = {.manifest = m->manifest,
@@ -436,7 +441,8 @@ void mount_quiesce(struct mount *m)
 	if (m->life.quiesced)
 		return;
 	m->life.quiesced = m->life.quiet = true;
-	/* Parked readers are answered while there is a session to answer in. */
+	/* Stop the cache now, because parked readers can only be answered while
+	 * the session exists. */
 	if (m->cache)
 		cache_stop(m->cache);
 	events_stopped(m, dropped);
@@ -483,7 +489,7 @@ static int daemon_serve(struct mount *m, struct error *err)
 
 /* -- Taking down --------------------------------------------------------- */
 
-/* `why` the mount failed, or NULL. */
+/* Take the mount down. `why` is the reason if it has failed, or NULL. */
 static void take_down(struct mount *m, const struct error *why)
 {
 	mount_set_stopping(m);
@@ -496,7 +502,7 @@ static void take_down(struct mount *m, const struct error *why)
 		process_leave_at_once(m, why);
 	scan_join(m->scan);
 	peering_quit(m->peering);
-	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
+	ctl_server_stop(steal_ptr(&m->ctl)); /* after this no command runs */
 	fs_free(m->fs);
 	pages_free(m->pages);
 	if (m->scan)
@@ -523,7 +529,8 @@ static void mount_free(struct mount *m)
 {
 	for (size_t i = 0; i < STORE_TIERS_MAX; i++)
 		free(m->tier_dir[i]);
-	(void)pthread_cond_destroy(&m->life.cond); /* nobody is left */
+	/* No thread waits any more */
+	(void)pthread_cond_destroy(&m->life.cond);
 	(void)pthread_mutex_destroy(&m->life.lock);
 	log_free(m->log);
 	free(m->mountpoint);
@@ -577,7 +584,7 @@ static int build_and_serve(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* The program that asks goes on serving. */
+/* The program that started this check continues to serve. */
 static int check_takeover(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));

@@ -34,8 +34,9 @@ struct mount_options {
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
-	bool held;	    /* in the background, started by refrain-hold */
-	bool check;	    /* only find out whether it could take over */
+	bool held; /* started in the background by refrain-hold */
+	/* Only check whether this program could take over */
+	bool check;
 	char *const *words; /* the command line, for the next program */
 	size_t nwords;
 	uint64_t limit_bytes; /* largest file that is one item */
@@ -52,7 +53,8 @@ struct mount_options {
 	unsigned revalidate_s; /* 0: only on refresh */
 	bool verify;	       /* hash the blocks of every read */
 	bool allow_other;
-	const struct mount_hooks *hooks; /* of an analysis; NULL: none */
+	/* Hooks of an analysis; NULL: no analysis */
+	const struct mount_hooks *hooks;
 	/* Group that may use the socket and read the tiers, or NULL. */
 	const char *group;
 	enum event_level log_level;

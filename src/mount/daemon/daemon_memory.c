@@ -26,7 +26,7 @@ uint64_t memory_limit(void)
 
 uint64_t memory_gather_bytes(uint64_t staging_bytes)
 {
-	/* Not less than a request. */
+	/* At least enough for one request. */
 	return staging_bytes / 4 > CACHE_READ_MAX_BYTES ? staging_bytes / 4
 							: CACHE_READ_MAX_BYTES;
 }

@@ -94,12 +94,12 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 		return rc;
 	}
 	(void)close(fd[0]);
-	(void)setsid(); /* a child is no group leader, so this works */
+	(void)setsid(); /* cannot fail, because a child is no group leader */
 	m->ready_fd = fd[1];
 	return 0;
 }
 
-/* Nothing of the caller's terminal or working directory is kept. */
+/* Leave the caller's terminal and working directory. */
 static void let_go(void)
 {
 	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -108,7 +108,8 @@ static void let_go(void)
 		for (int fd = 0; fd <= 2; fd++)
 			(void)dup2(null, fd);
 	if (chdir("/") < 0)
-		return; /* then the working directory stays busy, no more */
+		/* If this fails, the working directory just stays busy */
+		return;
 }
 
 void process_ready(struct mount *m)
@@ -130,7 +131,7 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 	struct failure f = {.say = SAY_FAILED, .rc = rc};
 
 	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
-	/* If the parent is gone, nothing is lost. */
+	/* A failure means that the parent is gone, and is ignored. */
 	(void)!write(m->ready_fd, &f, sizeof(f));
 	(void)close(m->ready_fd);
 	m->ready_fd = -1;
@@ -152,11 +153,11 @@ void process_leave_at_once(struct mount *m, const struct error *why)
 		process_failed(m, -EIO, why);
 	else if (why)
 		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
-	/* _exit() of a sanitizer would look for leaks, and find these. */
+	/* With a sanitizer, _exit() would search for leaks and find these. */
 	(void)syscall(SYS_exit_group, why != NULL);
 }
 
-/* A mount that could not be made leaves no new cache behind. */
+/* A mount that has failed to start removes tiers that it has created. */
 void process_leave_no_tier(struct mount *m)
 {
 	uint64_t removed;
@@ -170,7 +171,8 @@ void process_leave_no_tier(struct mount *m)
 	}
 }
 
-/* The lock is held, and the main thread waits for the origin or the lock. */
+/* Called with the lock, while the main thread waits for the origin or the
+ * lock. */
 static void process_give_up(struct mount *m)
 {
 	struct error why;
@@ -186,7 +188,7 @@ static void process_give_up(struct mount *m)
 
 /* -- Signals -------------------------------------------------------------- */
 
-/* A start may be waited for as long as it makes progress. */
+/* Systemd waits for a start as long as it makes progress. */
 static void wait_until_built(struct mount *m)
 {
 	pthread_mutex_lock(&m->life.lock);
@@ -198,7 +200,7 @@ static void wait_until_built(struct mount *m)
 	pthread_mutex_unlock(&m->life.lock);
 }
 
-/* Ends the daemon, and leaves the mount to its holder. */
+/* The signal that ends the daemon and leaves the mount to its holder. */
 #define LEAVE_SIGNAL SIGUSR2
 
 /* The signals that end the daemon. */
@@ -229,7 +231,8 @@ static void *signal_main(void *arg)
 	struct mount *m = OBJECT(mount, arg);
 	int sig = wait_for_signal(m);
 
-	/* Ours comes when the mount has gone: process_leave_signals(). */
+	/* process_leave_signals() sends one from this process when the mount
+	 * has ended. */
 	pthread_mutex_lock(&m->life.lock);
 	m->life.signal = m->life.stopping ? 0 : sig;
 	pthread_mutex_unlock(&m->life.lock);
@@ -262,7 +265,8 @@ static void raise_fd_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
+	/* If it fails, fewer files are open at a time */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* With less, freed memory is returned to the system at any cost. */

@@ -54,7 +54,7 @@ static json_t *request_object(const struct request_view *r)
 		r->slow);
 }
 
-/* Want of memory shows as a missing member, here and below. */
+/* Here and below, a member is missing if memory is short. */
 static void add_cache_view(json_t *o, struct cache *cache)
 {
 	CLEANUP_FREE struct cache_view *v = malloc(sizeof(*v));

@@ -66,7 +66,7 @@ int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 
 static void add_known(json_t *o, const char *name, uint64_t value, bool known)
 {
-	/* Want of memory shows as a missing field. */
+	/* A member is missing if memory is short. */
 	if (known)
 		(void)json_object_set_new(
 			o, name, json_integer((json_int_t)value));

@@ -30,7 +30,8 @@
  * and its items as read completely if this fraction of their bytes was read. */
 #define WHOLE 0.95
 #define READ_WHOLE 0.9
-/* Reads that have begun are not short of bytes yet. */
+/* Whether items are read completely is only judged after this many items,
+ * because reads in progress lack bytes. */
 #define JUDGED_ITEMS 256
 
 /* If there were no misses for QUIET_NS and for 1 / QUIET_SHARE of the epoch's
@@ -38,7 +39,8 @@
 #define QUIET_NS NS_PER_S
 #define QUIET_SHARE 10
 
-/* Shares of an epoch that tell its time, and what share of hits it has. */
+/* The time of an epoch is estimated after this fraction of it, and the
+ * proportion of hits after this fraction. */
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
@@ -50,7 +52,8 @@
  * answers them. */
 #define LACK 0.1
 
-/* The cache is full when an epoch admits no more than this share of it. */
+/* The cache counts as full if an epoch admits at most this fraction of its
+ * content. */
 #define STILL_FILLING 0.01
 
 /* The normal difference between two epochs under the same conditions. */
@@ -58,12 +61,12 @@
 
 struct item {
 	uint64_t key, bytes;
-	uint64_t epoch; /* that it missed in last; 0: a free slot */
+	uint64_t epoch; /* the last epoch in which it missed; 0: a free slot */
 };
 
-/* An epoch that has ended, or a part of one. */
+/* Measurements of an epoch that has ended, or of a part of one. */
 struct stretch {
-	double time_ns, waited; /* share of the time */
+	double time_ns, waited; /* waited: a fraction of the time */
 	double admitted;	/* bytes */
 };
 
@@ -74,18 +77,23 @@ struct epochs {
 	unsigned nitems;
 	unsigned
 		skip; /* items are kept if these low bits of their keys are 0 */
-	uint64_t epoch; /* 0: nothing was missed yet */
-	bool uncounted; /* misses were missing once: so may epochs be */
-	bool ahead;	/* much of this epoch was fetched before it began */
+	uint64_t epoch; /* 0: there was no miss yet */
+	/* An epoch once had too few misses, so epochs may not have been
+	 * counted */
+	bool uncounted;
+	bool ahead; /* much of this epoch was fetched before it began */
 	struct epochs_look begun;
 	double absent; /* bytes that should miss in this epoch; 0: unknown */
 	/* Sampled items that missed in this epoch, and in the next one, which
 	 * may have begun. */
 	double seen, again;
 	unsigned nseen, nagain;
-	uint64_t again_origin_bytes; /* delivered before the first of these */
-	uint64_t last_ns;	     /* of a miss */
-	bool whole, read;    /* the epoch before: all missed, and read whole */
+	/* Bytes delivered before the first of these */
+	uint64_t again_origin_bytes;
+	uint64_t last_ns; /* time of the last miss */
+	/* The epoch before missed all expected items, and read them
+	 * completely */
+	bool whole, read;
 	struct stretch last; /* the epoch before */
 };
 
@@ -109,13 +117,14 @@ void epochs_free(struct epochs *e)
 {
 	if (!e)
 		return;
-	(void)pthread_mutex_destroy(&e->lock); /* nobody is left */
+	(void)pthread_mutex_destroy(&e->lock); /* no thread uses it any more */
 	free(e);
 }
 
 /* -- Items ----------------------------------------------------------------- */
 
-/* The item's slot, or a free one. Half of the slots are free. */
+/* Find the slot of an item, or a free one. Half of the slots are always
+ * free. */
 static struct item *item_slot(struct epochs *e, uint64_t key)
 {
 	uint64_t i = key >> 32;
@@ -141,13 +150,16 @@ static void sum_item(struct epochs *e, const struct item *item)
 	}
 }
 
-/* Keep half of the items. Moves within one table would need a second bit. */
+/* Keep half of the items, in a new table, because moving them within one table
+ * would be more complicated. */
 static void thin_out(struct epochs *e)
 {
 	struct item *old = malloc(sizeof(e->item));
 
 	if (!old)
-		return; /* the table is full soon, and new items are skipped */
+		/* Without memory the table becomes full, and new items are
+		 * skipped */
+		return;
 	for (unsigned i = 0; i < SLOTS; i++) {
 		old[i] = e->item[i];
 		e->item[i].epoch = 0;
@@ -189,7 +201,8 @@ static bool items_read_whole(
 		READ_WHOLE * kept_bytes(e, e->seen);
 }
 
-/* Items miss again, the last of them just now: the next epoch. */
+/* Begin the next epoch: enough items have missed again, the last one just
+ * now. */
 static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 {
 	struct epochs_look now = {0};
@@ -197,7 +210,12 @@ static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 	double fetched = kept_bytes(e, e->again) - (double)last->bytes;
 
 	e->config.look(e->config.arg, &now);
-	/* If they are not in memory. A few may have missed again long ago. */
+	/*
+	 * What these items have fetched counts for the new epoch, but at most
+	 * what the origin has delivered since the first of them missed again:
+	 * some of them may have been in memory, and a few may have missed again
+	 * long ago.
+	 */
 	if (fetched > (double)(now.origin_bytes - e->again_origin_bytes))
 		fetched = (double)(now.origin_bytes - e->again_origin_bytes);
 	e->last = stretch_between(&e->begun, &now);
@@ -248,7 +266,7 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 	if (e->epoch == 0) {
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
-			return; /* what is resident misses, too */
+			return; /* resident items miss, too */
 		/* Bytes that were fetched before the first reader came count
 		 * for this epoch, too. */
 		e->begun.origin_bytes = 0;
@@ -265,7 +283,7 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 			epoch_begins(e, miss);
 	} else if (item->epoch < e->epoch) {
 		if (item->epoch == 0 && e->nitems == EPOCHS_ITEMS)
-			return; /* memory was short */
+			return; /* there was no memory for it */
 		e->nitems += item->epoch == 0;
 		*item = (struct item){miss->key, miss->bytes, e->epoch};
 		sum_item(e, item);
@@ -316,11 +334,12 @@ static bool epoch_is_known(
 		return true;
 	if (!e->whole || !e->read || e->absent <= 0)
 		return false;
-	/* The first epoch is whole in any case. */
+	/* The first epoch always counts as complete. */
 	return e->epoch > 2 || (pages > 0 && pages <= (1 - WHOLE) * e->absent);
 }
 
-/* Hits that the mount saw; unknown if the kernel answers some. */
+/* The proportion of hits that the mount has seen; unknown if the kernel answers
+ * some. */
 static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double expected, double done)
 {
@@ -328,12 +347,13 @@ static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double all = hits + (double)(now->miss_bytes - e->begun.miss_bytes);
 	double lack;
 
-	/* No hit at all: the kernel may answer all, however few they are. */
+	/* If there was no hit at all, the kernel may have answered all of them,
+	 * even if they are few. */
 	if (done < TOLD_HITS || all <= 0 || (hits <= 0 && expected > 0))
 		return EPOCHS_UNKNOWN;
 	hits /= all;
 	lack = expected - hits - LACK;
-	/* With few items, chance makes a difference. */
+	/* With few items, chance matters. */
 	return lack > 0 && lack * lack * e->nseen > 1 ? EPOCHS_UNKNOWN
 						      : in_pct(hits);
 }
@@ -391,7 +411,8 @@ bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	if (done > 1)
 		done = 1;
 	if (done >= WHOLE && e->nagain > 0)
-		return false; /* in this epoch, or the next */
+		/* Items are fetched ahead in this epoch, or for the next */
+		return false;
 	expected = (double)e->begun.resident_bytes /
 		((double)e->begun.resident_bytes + absent);
 	out->done_pct = in_pct(done);
@@ -408,7 +429,7 @@ bool epochs_delivered(
 	if (!items_miss(e, now) || e->ahead ||
 		(double)now->planned_bytes > AHEAD * absent_now(e, now))
 		return false;
-	/* Items miss again, but too few to tell epochs apart. */
+	/* Items have missed again, but too few to tell epochs apart. */
 	if (e->epoch == 1 && e->nagain > 0)
 		return false;
 	/* An epoch may have begun since the caller looked. */

@@ -27,16 +27,16 @@
 
 struct epochs;
 
-/* The state of a mount at a moment; counters since it began. */
+/* The state of a mount at one time; counters are since its start. */
 struct epochs_look {
 	uint64_t time_ns;
-	/* Set by those who ask only. 0: the source is not listed yet. */
+	/* Set only by callers that ask. 0: the source is not listed yet. */
 	uint64_t dataset_bytes;
-	uint64_t planned_bytes; /* fetched ahead for plans, or to be */
+	uint64_t planned_bytes; /* bytes fetched ahead for plans, or planned */
 	/* Content in the tiers; 0 and not `ready` while they are listed. */
 	uint64_t resident_bytes;
 	bool ready;
-	/* Bytes answered from tiers, by loaders that open entries, too. */
+	/* Bytes answered from tiers, including by loaders that open entries. */
 	uint64_t hit_bytes;
 	uint64_t miss_bytes;
 	uint64_t origin_bytes;
@@ -55,7 +55,7 @@ struct epochs_config {
 struct epochs *epochs_new(const struct epochs_config *config);
 void epochs_free(struct epochs *e); /* NULL is allowed */
 
-/* The first byte of an item was read, and no tier had it. */
+/* Note that the first byte of an item was read, and no tier had it. */
 struct epochs_miss {
 	uint64_t key; /* uniformly distributed */
 	uint64_t bytes;
@@ -64,7 +64,7 @@ struct epochs_miss {
 };
 void epochs_missed(struct epochs *e, const struct epochs_miss *miss);
 
-/* A share in percent that is not known. */
+/* The value of a percentage that is not known. */
 #define EPOCHS_UNKNOWN (-1)
 
 struct epochs_gain {
@@ -76,9 +76,10 @@ struct epochs_gain {
 struct epochs_news {
 	uint64_t epoch; /* from 1; 0: the number is not known */
 	int done_pct;
-	int expected_pct; /* hits: what was resident when it began */
-	int hits_pct;	  /* those that the mount has seen */
-	int waited_pct;	  /* time in which a READ waited for the source */
+	/* Expected hits: what was resident when the epoch began */
+	int expected_pct;
+	int hits_pct;	/* those that the mount has seen */
+	int waited_pct; /* time in which a READ waited for the source */
 	/* The time of an epoch with the present cache; the gains with half as
 	 * many misses, and with none. All 0: not known. */
 	uint64_t epoch_ms;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of gauges; constant data. */
+/*
+ * The tables of gauges. Constant data.
+ */
 #include "mount/daemon/gauges.h"
 
 #include <stddef.h>

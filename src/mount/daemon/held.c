@@ -34,7 +34,7 @@ static void held_place(struct session_fds *fds, const char *name, int fd)
 	int *at[HELD_FDS] = {
 		&fds->fuse, &fds->session, &fds->names, &fds->requests};
 
-	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it is open */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail: it is open */
 	for (size_t i = 0; i < HELD_FDS; i++)
 		if (strcmp(name, held_names[i]) == 0 && *at[i] < 0) {
 			*at[i] = fd;
@@ -43,7 +43,7 @@ static void held_place(struct session_fds *fds, const char *name, int fd)
 	(void)close(fd);
 }
 
-/* A number in the environment; -1: it is not there, or not a number. */
+/* Get a number from the environment; -1 if it is missing or not a number. */
 static long env_number(const char *name)
 {
 	const char *text = getenv(name);
@@ -56,7 +56,7 @@ static long env_number(const char *name)
 	return *end ? -1 : n;
 }
 
-/* How many descriptors were passed, and their names. */
+/* Get the number of descriptors that were passed, and their names. */
 static int listened(const char **names)
 {
 	long n = env_number("LISTEN_FDS");
@@ -101,7 +101,8 @@ static void take_listened(struct session_fds *fds)
 	}
 }
 
-/* The descriptors come from the program that this process was before. */
+/* The descriptors were inherited from the program that this process ran
+ * before. */
 static void take_inherited(struct session_fds *fds)
 {
 	const char *text = getenv("REFRAIN_TAKEOVER");
@@ -149,10 +150,11 @@ void held_take(struct mount *m)
 	take_listened(fds);
 	take_inherited(fds);
 	(void)unsetenv("REFRAIN_TAKEOVER");
-	(void)unsetenv("LISTEN_PID"); /* programs that we start must not */
-	(void)unsetenv("LISTEN_FDS"); /* take them for theirs */
+	(void)unsetenv("LISTEN_PID"); /* programs started from here must not */
+	(void)unsetenv("LISTEN_FDS"); /* take the descriptors for their own */
 	(void)unsetenv("LISTEN_FDNAMES");
-	/* Its end is the daemon's, whose children may live longer. */
+	/* Children that live longer must not keep it open: its end shows that
+	 * the daemon has ended. */
 	(void)fcntl(held_link(), F_SETFD, FD_CLOEXEC);
 	if (m->options.check)
 		return;
@@ -189,7 +191,8 @@ void held_refuse(struct mount *m, const char *why)
 {
 	struct error ignored;
 
-	m->refused = strdup(why); /* without memory it is not said */
+	/* Without memory the reason is not reported */
+	m->refused = strdup(why);
 	atomic_store(&m->kept, false);
 	held_drop(m);
 	close_fd(&m->given.fuse);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts names to JSON and back. No state. */
+/*
+ * Converts names to JSON and back; see json_text.h. No state.
+ */
 #include "mount/daemon/json_text.h"
 
 #include <errno.h>

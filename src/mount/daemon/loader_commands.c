@@ -16,7 +16,7 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
-/* The answer is several times as long as the request. */
+/* An answer is several times as long as its request. */
 #define KEYS_MAX 65536u
 #define KEY_BYTES 96
 
@@ -24,7 +24,7 @@
 
 /* -- Names ----------------------------------------------------------------- */
 
-/* A mount that was just made may not know all names yet. */
+/* List the whole source, once: a new mount may not know all names yet. */
 static bool list_all(struct request_names *n)
 {
 	struct tree_walk_result result;
@@ -58,7 +58,7 @@ int names_find(
 
 /* -- Keys ------------------------------------------------------------------ */
 
-/* An element of the answer, and a comma. */
+/* Write an element of the answer, and a comma. */
 static int put_key(struct request_names *n, const json_t *name, char *at)
 {
 	struct cache_item item = {.base = 0};
@@ -82,7 +82,8 @@ static int put_key(struct request_names *n, const json_t *name, char *at)
 		key, item.version.size_bytes);
 }
 
-/* Written as text, as there are many and all are alike. */
+/* The answer is written as text, because it has many elements of the same
+ * form. */
 static int send_keys(
 	struct request_names *n, struct ctl_conn *conn, const json_t *paths)
 {
@@ -98,7 +99,7 @@ static int send_keys(
 	at += sizeof(head) - 1;
 	for (size_t i = 0; i < count; i++)
 		at += put_key(n, json_array_get(paths, i), at);
-	at -= count > 0; /* the last comma */
+	at -= count > 0; /* without the last comma */
 	memcpy(at, tail, sizeof(tail) - 1);
 	at += sizeof(tail) - 1;
 	return ctl_send_text(conn, text, (size_t)(at - text));
@@ -135,7 +136,7 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 
 /* -- Counts ---------------------------------------------------------------- */
 
-/* A count since the last report; 0 if it is not in the request. */
+/* Get a count since the last report; 0 if it is not in the request. */
 static int get_count(const json_t *request, const char *name, uint64_t *out,
 	struct error *err)
 {

@@ -25,7 +25,7 @@
 #include "common/base/magic.h"
 #include "mount/daemon/log_cause_impl.h"
 
-/* Events that wait to be written; more are counted as suppressed. */
+/* Limit for events that wait to be written; more are counted as suppressed. */
 #define QUEUE_MAX 64u
 
 /* Longest wait for a log file that does not accept writes. */
@@ -37,25 +37,27 @@ struct log {
 	struct event_sink sink;
 	enum event_level level;
 	bool json, journal;
-	char *mountpoint, *path; /* path: of the file, absolute, or NULL */
+	/* Path: that of the log file, absolute; or NULL */
+	char *mountpoint, *path;
 	pthread_t thread;
 	bool started;
 
-	int fd; /* of the file, or -1; the thread's once it is started */
+	/* Of the file, or -1; owned by the thread once it has started */
+	int fd;
 	/* A duplicate of standard error, because the process replaces its own
 	 * while it mounts and unmounts; or -1. It is that of the caller of
 	 * mount; see log_detach(). */
 	int err_fd;
 
 	pthread_mutex_t lock; /* innermost; guards all below */
-	pthread_cond_t work;  /* for the thread */
+	pthread_cond_t work;  /* the thread waits here */
 	pthread_cond_t idle;  /* the thread has nothing left to write */
 	struct log_causes causes;
 	struct log_record queue[QUEUE_MAX];
-	unsigned first, n; /* of the queue */
-	bool detached;	   /* there is no standard error any more */
+	unsigned first, n; /* the part of the queue that is in use */
+	bool detached;	   /* log_detach() was called */
 	bool reopen, flush, stop;
-	bool writing; /* the thread is at work without the lock */
+	bool writing; /* the thread writes, without the lock */
 };
 
 static uint64_t wall_now_ns(void)
@@ -74,7 +76,7 @@ static void enqueue(struct log *log, const struct log_record *r)
 	pthread_cond_signal(&log->work);
 }
 
-/* Lock held: write the event now, or count it for a summary. */
+/* Queue the event, or count it for a summary. Called with the lock. */
 static void log_take(
 	struct log *log, const struct event *e, const struct log_record *r)
 {
@@ -93,7 +95,7 @@ static void log_take(
 	}
 	if (log->n == QUEUE_MAX && l->suppressed++ == 0)
 		l->since_ns = r->wall_ns;
-	/* The thread wakes when the summary is due. */
+	/* Wake the thread, so that it sees when the summary is due. */
 	if (l->suppressed == 1)
 		pthread_cond_signal(&log->work);
 }
@@ -112,7 +114,8 @@ static void log_event(void *arg, const struct event *e)
 	errno = saved;
 }
 
-/* Is standard error the journal's? See systemd.exec(5), JOURNAL_STREAM. */
+/* Is standard error connected to the journal? See JOURNAL_STREAM in
+ * systemd.exec(5). */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -124,7 +127,7 @@ static bool is_journal(void)
 		st.st_ino == ino;
 }
 
-/* NONBLOCK for a fifo that nobody reads. */
+/* O_NONBLOCK, in case it is a FIFO without a reader. */
 static int open_log(const char *path)
 {
 	int fd = open(path,
@@ -135,7 +138,7 @@ static int open_log(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The daemon changes its working directory. */
+/* Make the path absolute, because the daemon changes its working directory. */
 static char *absolute_path(const char *path)
 {
 	CLEANUP_FREE char *cwd = NULL;
@@ -223,7 +226,8 @@ const struct event_sink *log_sink(struct log *log)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* A line that cannot be written is lost, as there is no place to report it. */
+/* A line that cannot be written is lost, because that cannot be reported
+ * anywhere. */
 static void write_line(int fd, const char *line, size_t n)
 {
 	while (write(fd, line, n) < 0 && errno == EINTR)
@@ -249,7 +253,8 @@ static void write_record(
 	}
 }
 
-/* Lock held: the summary that is due first, if its time has come. */
+/* Get the summary that is due first, if its time has come. Called with the
+ * lock. */
 static bool take_summary(struct log *log, struct log_record *r)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -282,7 +287,7 @@ static bool take_record(struct log *log, struct log_record *r)
 	return true;
 }
 
-/* Lock held: until something happens or a summary is due. */
+/* Wait until something happens or a summary is due. Called with the lock. */
 static void log_wait_for_work(struct log *log)
 {
 	uint64_t due_ns = UINT64_MAX;
@@ -316,7 +321,8 @@ static void reopen_file(struct log *log)
 	log_event(log, &e);
 }
 
-/* Lock held; dropped meanwhile. False: there is nothing to do. */
+/* Write one event or summary. Returns false if there is none. Called with the
+ * lock, which is released while writing. */
 static bool work_once(struct log *log)
 {
 	bool reopen = log->reopen, detached = log->detached;
@@ -365,7 +371,8 @@ int log_start(struct log *log, struct error *err)
 	return 0;
 }
 
-/* Lock held. False: a write hangs. */
+/* Wait until the thread has nothing left to write. Returns false if a write
+ * hangs. Called with the lock. */
 static bool wait_idle(struct log *log)
 {
 	uint64_t until_ns = clock_now_ns() + FLUSH_NS;
@@ -408,7 +415,8 @@ void log_flush(struct log *log)
 	(void)wait_idle(log);
 }
 
-/* False: the thread hangs in a write, and needs the log for good. */
+/* Stop the thread. Returns false if it hangs in a write: then the log must not
+ * be freed. */
 static bool stop_thread(struct log *log)
 {
 	bool idle;
@@ -420,7 +428,8 @@ static bool stop_thread(struct log *log)
 	idle = wait_idle(log);
 	pthread_mutex_unlock(&log->lock);
 	if (idle)
-		(void)pthread_join(log->thread, NULL); /* it is on its way */
+		/* Cannot fail: it is ending */
+		(void)pthread_join(log->thread, NULL);
 	return idle;
 }
 
@@ -432,7 +441,7 @@ void log_free(struct log *log)
 		(void)close(log->err_fd);
 	if (log->fd >= 0)
 		(void)close(log->fd);		/* lines are written whole */
-	(void)pthread_cond_destroy(&log->work); /* nobody is left */
+	(void)pthread_cond_destroy(&log->work); /* no thread waits any more */
 	(void)pthread_cond_destroy(&log->idle);
 	(void)pthread_mutex_destroy(&log->lock);
 	free(log->mountpoint);

@@ -22,7 +22,7 @@ struct log;
 struct log_config {
 	const char *file; /* as typed; NULL: none */
 	const char *mountpoint;
-	enum event_level level; /* least severe level that is written */
+	enum event_level level; /* the least severe level that is written */
 	bool json;
 };
 
@@ -31,7 +31,7 @@ struct log_config {
 int log_new(
 	struct log **out, const struct log_config *config, struct error *err);
 
-/* Start the thread that writes; there is none before. */
+/* Start the thread that writes. Until then events are only queued. */
 int log_start(struct log *log, struct error *err);
 
 /* The sink to which parts report; valid until log_free(), also before
@@ -42,7 +42,7 @@ const struct event_sink *log_sink(struct log *log);
  * far to it, and closes the log's duplicate. Later lines go to syslog. */
 void log_detach(struct log *log);
 
-/* The last event of a cause; strings are lent for the call. */
+/* The last event of a cause; strings are valid during the call. */
 struct log_last {
 	enum event_kind kind;
 	const char *message;
@@ -50,7 +50,7 @@ struct log_last {
 	int status;
 	uint64_t wall_ns; /* time by the wall clock */
 	uint64_t time_ns; /* the same by clock_now_ns() */
-	uint64_t events;  /* of this cause so far */
+	uint64_t events;  /* number of events of this cause so far */
 };
 
 /* Call fn for each cause so far, in no particular order. fn must not call the
@@ -61,7 +61,8 @@ void log_each(struct log *log, log_each_fn *fn, void *arg);
 /* Reopen the file, on SIGHUP. Returns false if there is none. */
 bool log_reopen(struct log *log);
 
-/* Write what is queued and what was suppressed; waits a second at most. */
+/* Write what is queued, and summaries of what was suppressed. Waits at most a
+ * second. */
 void log_flush(struct log *log);
 
 /* Flush and stop. NULL is allowed. */

@@ -21,7 +21,8 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 	return text ? hash64(text, strlen(text), hash) : hash;
 }
 
-/* Paths of files are not part of a cause, as there can be millions. */
+/* Compute the hash of a cause. Paths are not part of it, because there can be
+ * millions. */
 static uint64_t hash_of_cause(const struct event *e)
 {
 	const uint64_t numbers[] = {e->kind, (uint64_t)e->status};
@@ -39,7 +40,8 @@ static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 	return true;
 }
 
-/* The cause's place, or the idle one that is unused for longest; NULL: none. */
+/* Find the cause or, to replace it, the idle cause that has been unused for
+ * longest. NULL: there is none. */
 static struct log_cause *cause_place(
 	struct log_causes *all, uint64_t hash, uint64_t now_ns)
 {

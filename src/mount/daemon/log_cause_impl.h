@@ -11,7 +11,7 @@
 #include "mount/daemon/log_limit_impl.h"
 #include "mount/daemon/log_line_impl.h"
 
-/* More causes at a time share one limit for each kind. */
+/* Limit for causes at a time. All further ones of a kind share one limit. */
 #define LOG_CAUSES_MAX 128u
 
 enum {
@@ -22,15 +22,16 @@ enum {
 
 /* All zero: unused. */
 struct log_cause {
-	uint64_t hash; /* of what makes the cause; 0: none */
+	uint64_t hash; /* hash of the cause; 0: unused */
 	struct log_limit limit[LIMITS];
-	struct log_record last; /* event, whether it was written or not */
+	struct log_record last; /* its last event, whether written or not */
 	uint64_t last_ns;	/* its time; 0: there was none */
 	uint64_t events;
 };
 
 struct log_causes {
-	struct log_cause of_kind[EVENT_KINDS]; /* all causes that have none */
+	/* For all causes without their own */
+	struct log_cause of_kind[EVENT_KINDS];
 	struct log_cause own[LOG_CAUSES_MAX];
 };
 
@@ -39,11 +40,11 @@ struct log_causes {
 /* The i-th of LOG_CAUSES_ALL. */
 struct log_cause *log_cause_at(struct log_causes *all, size_t i);
 
-/* The cause of an event, which is noted as its last one. */
+/* Find the cause of an event, and note the event as the last of its cause. */
 struct log_cause *log_cause_note(struct log_causes *all, const struct event *e,
 	const struct log_record *r, uint64_t now_ns);
 
-/* The time between two lines of a limit in the long run. */
+/* The mean time between two lines in the long run, by kind of limit. */
 uint64_t log_cause_refill_ns(size_t limit);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that the daemon itself reports to its log. Any thread. */
+/*
+ * Reports events of the daemon itself to its log. Any thread.
+ */
 #include "mount/daemon/mount_impl.h"
 
 #include <stdio.h>
 
-/* The file is opened where its name is right: before going away. */
+/* Open the log file before the working directory changes, so that a relative
+ * path is right. */
 int events_open(struct mount *m, struct error *err)
 {
 	struct log_config config = {
@@ -20,7 +23,7 @@ int events_open(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* A silent source has been announced on standard error already. */
+/* Standard error has been told of a silent source already. */
 void events_mounted(struct mount *m)
 {
 	struct event e = {.kind = EVENT_MOUNTED,
@@ -57,7 +60,8 @@ void events_stopped(struct mount *m, uint64_t before)
 		event_report(m->events, &e);
 }
 
-/* A failure that the caller prints is for other places of the log only. */
+/* The caller prints this failure, so report it only to other destinations of
+ * the log. */
 void events_ended(struct mount *m, const struct error *why)
 {
 	struct event e = {.kind = EVENT_ENDED, .dir = m->mountpoint};

@@ -18,11 +18,11 @@
 #define LOG_REFILL_NS (40 * 60 * NS_PER_S)
 #define LOG_TURN_REFILL_NS (60 * NS_PER_S)
 
-/* All zero: nothing was written yet. */
+/* All members are 0 if nothing has been written yet. */
 struct log_limit {
 	uint64_t free_ns;    /* when the whole burst is available again */
 	uint64_t suppressed; /* events since the last line */
-	uint64_t since_ns;   /* the first of these, by the wall clock */
+	uint64_t since_ns;   /* wall-clock time of the first suppressed event */
 };
 
 /* May an event at `now_ns` be written? If not, it is counted as suppressed, and

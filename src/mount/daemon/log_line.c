@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/escape.h"
 
-/* A long name keeps its end, which tells more. */
+/* Of a long name the end is shown, which says more. */
 static void copy_name(char to[LOG_NAME_MAX], const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
@@ -53,7 +53,8 @@ static void put_time(char buf[TIME_TEXT_MAX], uint64_t ns)
 		(void)strcpy(buf, "1970-01-01T00:00:00");
 }
 
-/* "2 more like this since 10:40:12Z: " before the last one's message. */
+/* Write "2 more like this since 10:40:12Z: ", which comes before the message of
+ * the last event. */
 static void put_summary(char *buf, size_t size, const struct log_record *r)
 {
 	char since[TIME_TEXT_MAX];
@@ -88,7 +89,7 @@ static size_t text_line(char buf[LOG_LINE_MAX], const struct log_record *r,
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Names that are not UTF-8 are escaped: JSON can only hold characters. */
+/* Escape names that are not UTF-8, because JSON strings must be. */
 static void set_name(json_t *o, const char *key, const char *name)
 {
 	char shown[4 * LOG_NAME_MAX];
@@ -136,7 +137,7 @@ size_t log_line(char buf[LOG_LINE_MAX], const struct log_record *r,
 	o = json_line(r, mountpoint);
 	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	json_decref(o);
-	/* Without memory, or too long: the text says the same. */
+	/* Without memory, or if the line is too long, write it as text. */
 	if (!text || strlen(text) + 8 > LOG_LINE_MAX)
 		return text_line(buf, r, style);
 	n = style == LINE_JOURNAL ? snprintf(buf, LOG_LINE_MAX, "<%d>%s\n",

@@ -29,11 +29,11 @@ struct log_record {
 enum log_style {
 	LINE_STDERR,  /* for a person at a terminal */
 	LINE_JOURNAL, /* "<N>" before it, see sd-daemon(3) */
-	LINE_FILE,    /* with time and process */
+	LINE_FILE,    /* with time and process number */
 	LINE_SYSLOG,  /* syslog(3) adds the rest */
 };
 
-/* Fill in everything but time and suppression from an event. */
+/* Fill in a record from an event, except time and suppression. */
 void log_record_fill(struct log_record *r, const struct event *e);
 
 /* 3 (error), 4, 5, 6 (info): as in syslog.h. */

@@ -31,11 +31,12 @@ struct mount_hooks {
 	/* Called once, before any other hook. */
 	int (*begin)(
 		void *arg, const struct mount_parts *parts, struct error *err);
-	/* A loader wanted to read or plan past the mount. It got an error. */
+	/* A loader wanted to bypass the mount with reads or a plan, and got an
+	 * error. */
 	void (*refused)(void *arg);
 	/* Commands of the control socket; the last one has no name. */
 	const struct ctl_command *commands;
-	/* For the cache, the FUSE front and the kernel's pages. */
+	/* Hooks for the cache, the FUSE front and the kernel's pages. */
 	const struct cache_mask *mask;
 	const struct fs_read_hook *read_hook;
 	const struct pages_keeper *keeper;

@@ -49,17 +49,17 @@ struct mount_life {
 	bool quiet;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	bool asking;  /* the start waits for the origin */
-	bool serving; /* all parts are there */
+	bool asking;  /* starting, and waiting for the origin */
+	bool serving; /* all parts exist */
 	bool stopping;
 	int signal; /* the signal that stopped it; 0: it was unmounted */
 };
 
-/* Where the manifest is saved: in a tier. */
+/* Where the manifest is saved, which is in a tier. */
 struct saved_manifest {
 	struct store *store;
 	size_t tier;
-	const char *dir; /* of the tier */
+	const char *dir; /* directory of the tier */
 	struct counters *counters;
 	const struct event_sink *events;
 };
@@ -86,7 +86,7 @@ struct loaders {
 	struct counters *counters;
 };
 
-/* The epochs of a mount, and the parts they read; set once. */
+/* The epochs of a mount, and the parts that they read; set once. */
 struct mount_epochs {
 	uint32_t magic;
 	struct epochs *epochs;
@@ -102,22 +102,26 @@ struct mount {
 	uint32_t magic;
 	struct mount_options options; /* strings owned by the caller */
 	char *mountpoint;	      /* absolute, no links */
-	struct session_fds given;     /* by the daemon before; -1: none */
+	/* Passed on by the previous daemon; -1: none */
+	struct session_fds given;
 	struct session *session;
-	int names_fd;  /* of the manifest's record; -1: there is none */
-	pid_t holder;  /* that started this process */
-	char *refused; /* why the daemon before is not gone on with, or NULL */
+	int names_fd; /* the manifest's record; -1: there is none */
+	pid_t holder; /* the process that started this one */
+	/* Why this does not continue the previous daemon's mount, or NULL */
+	char *refused;
 	char *tier_dir[STORE_TIERS_MAX];    /* absolute */
-	const char *typed[STORE_TIERS_MAX]; /* the same as they were given */
+	const char *typed[STORE_TIERS_MAX]; /* the same directories, as typed */
 	char *cwd;			    /* where the process was started */
-	atomic_bool can_upgrade;	    /* the kernel was greeted */
-	atomic_bool kept; /* whoever started us has all descriptors */
+	/* The handshake with the kernel is done */
+	atomic_bool can_upgrade;
+	/* The process that started this one keeps all descriptors */
+	atomic_bool kept;
 	/* Directories that a failed mount must remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
 	uint64_t started_ns;
 	struct log *log;
-	const struct event_sink *events; /* of the log */
+	const struct event_sink *events; /* the log's sink */
 	struct timers *timers;
 	struct stack *stack;
 	struct store *store;
@@ -134,22 +138,24 @@ struct mount {
 	struct ctl_command commands[COMMANDS_MAX];
 	struct ctl_server *ctl;
 	struct fs *fs;
-	struct pages *pages;	  /* NULL: their number is not bounded */
+	struct pages *pages;	  /* NULL: their number is not limited */
 	struct mount_parts parts; /* for the hooks */
 	struct mount_epochs epochs;
-	int ready_fd; /* the parent waits for the outcome here, or -1 */
+	/* Pipe to the parent, which waits for the result; or -1 */
+	int ready_fd;
 	struct mount_life life;
 };
 
 /* mount_paths.c: resolve the paths in the options. */
 int mount_resolve(struct mount *m, struct error *err);
 
-/* Daemon.c: mount_set_stopping() refuses new work from now on; mount_quiesce()
+/* daemon.c: mount_set_stopping() refuses new work from now on; mount_quiesce()
  * ends everything for which a handler or the kernel waits. */
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
 
-/* notify.c: tell whoever started the process, with a descriptor or -1. */
+/* notify.c: send a state to the process that started this one, with a
+ * descriptor or -1. */
 void notify_holder(const char *state, int fd);
 
 /*
@@ -164,12 +170,12 @@ void held_drop(const struct mount *m);
 void held_refuse(struct mount *m, const char *why);
 /* Was this process started after another one of the same mount had ended? */
 bool held_again(void);
-/* The session that is passed to a daemon that follows another one; -1. */
+/* The descriptor of the session that was passed on; -1: there is none. */
 int held_session(void);
 /* The socket of a holder that this daemon has joined by itself; when it closes,
  * the holder sees the end of the daemon. -1: it has joined none. */
 int held_link(void);
-/* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
+/* Are the descriptors kept? "yes", "no", "incomplete", "lost" or "stopped". */
 const char *held_state(const struct mount *m);
 /* May this daemon exit at once? It may if all descriptors are kept by a holder
  * that starts the next daemon; then the session notes that. */
@@ -178,7 +184,8 @@ bool held_leave(struct mount *m);
 /* log_events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
 void events_mounted(struct mount *m);
-/* The cache has stopped; `before` is what it had dropped until then. */
+/* Report that the cache has stopped; `before` is the number of items that it
+ * had dropped until then. */
 void events_stopped(struct mount *m, uint64_t before);
 void events_ended(struct mount *m, const struct error *why); /* or NULL */
 
@@ -205,7 +212,8 @@ uint64_t memory_limit(void);
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
 uint64_t memory_gather_bytes(uint64_t staging_bytes);
 uint64_t memory_inflight_bytes(uint64_t staging_bytes);
-/* Call fn() and return true if a mount of so many files may need more. */
+/* If a mount of this many files may need more memory, call fn() and return
+ * true. */
 bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t files, limit_fn *fn, void *arg);
 
@@ -214,7 +222,7 @@ bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 int process_fork(struct mount *m, struct error *err, bool *parent);
 void process_ready(struct mount *m);
 void process_failed(struct mount *m, int rc, const struct error *err);
-/* Limits and signals of the process, before any thread is made. */
+/* Set limits and signals of the process, before any thread exists. */
 void process_prepare(void);
 /* Start a thread that receives all signals; the first terminating signal stops
  * the mount. */
@@ -223,7 +231,7 @@ void process_leave_signals(struct mount *m);
 /* Exit although some parts cannot be freed. `why` is the reason if the mount
  * has failed, or NULL. */
 void process_leave_at_once(struct mount *m, const struct error *why);
-/* Remove the tiers that this mount has made. */
+/* Remove the tiers that this mount has created. */
 void process_leave_no_tier(struct mount *m);
 
 /*
@@ -246,9 +254,10 @@ struct scan_config {
 	struct tree *tree;
 	struct cache *cache;
 	struct log *log;
-	bool recovered; /* the manifest is that of the daemon before */
+	/* The manifest was recovered from the previous daemon */
+	bool recovered;
 	uint64_t staging_bytes;
-	bool memory_short; /* that has been reported */
+	bool memory_short; /* a lack of memory has been reported already */
 };
 /* Call stack_probe() with the names of a manifest, which must outlive the
  * stack's origins. Do this before the scan. */
@@ -257,13 +266,14 @@ int scan_probe(
 int scan_new(struct scan **out, const struct scan_config *config);
 void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
 int scan_start(struct scan *s, struct error *err);
-/* The mount ends: make the scan, a sweep and walks over items stop soon. */
+/* Make the scan, sweeps and walks over items stop soon, because the mount
+ * ends. */
 void scan_quit(struct scan *s);
 /* Wait for the scan's thread. Call this after the tree was stopped, so that a
  * running walk ends. */
 void scan_join(struct scan *s);
 enum scan_state scan_state(const struct scan *s);
-/* Directories that it could not list so far. */
+/* The number of directories that the scan could not list so far. */
 void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
 /*
@@ -287,13 +297,15 @@ bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
  * them? A sparse file can be that large although it has few bytes. */
 bool scan_is_huge(const struct scan *s, const struct node_info *info);
 
-/* compare.c: units that peers gave, and the bytes of the origin. */
+/* compare.c: compares units that came from peers with the bytes of the
+ * origin. */
 struct compare;
-/* Origin and counters outlive it. 0, or -ENOMEM. */
+/* Origin and counters must outlive it. Returns 0 or -ENOMEM. */
 int compare_new(
 	struct compare **out, struct origin *origin, struct counters *counters);
 void compare_unit(void *arg, struct peers_check *check); /* peers_check_fn */
-/* Give up what runs, and wait for it. Later units get -ECANCELED. */
+/* Give up running comparisons, and wait for their end. Later units get
+ * -ECANCELED. */
 void compare_stop(struct compare *all);
 void compare_free(struct compare *all); /* stopped; NULL is allowed */
 
@@ -301,7 +313,7 @@ void compare_free(struct compare *all); /* stopped; NULL is allowed */
 struct peering;
 struct peering_config {
 	struct peers_config peers;
-	struct origin *origin; /* all outlive it */
+	struct origin *origin; /* this and the next outlive it */
 	struct manifest *manifest;
 	struct tree *tree;
 };
@@ -324,18 +336,18 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
  */
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
-/* Add what is known of the epoch. dataset_bytes 0: unknown. */
+/* Add what is known about the epoch. dataset_bytes 0: unknown. */
 void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
 	uint64_t dataset_bytes);
 
-/* Troubles.c: add the last error of each cause, with its time and whether it
+/* troubles.c: add the last error of each cause, with its time and whether it
  * still persists, and for how long the source has not answered. */
 void status_add_errors(json_t *o, struct stack *stack, struct log *log);
 
 /* mount_status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* debug_status.c: that of `refrain status --debug`; NULL: no memory. */
+/* debug_status.c: the object of `refrain status --debug`; NULL: no memory. */
 json_t *mount_debug(struct mount *m);
 
 /* control_commands.c: fill in m->commands, the table of the commands of the

@@ -18,7 +18,8 @@
 #include "common/base/path.h"
 #include "common/base/unmount.h"
 
-/* A list of names is kept in the last tier: nobody needs to be asked. */
+/* With a list of names, the source is not asked: the list is kept in the last
+ * tier. */
 static bool has_manifest(const struct mount *m)
 {
 	size_t n = m->options.ntiers;
@@ -39,7 +40,7 @@ static int probe_mountpoint(const char *path, struct error *err)
 	struct error why;
 
 	if (rc == -ENOTCONN) {
-		/* A dead daemon left this mount behind. */
+		/* Remove a mount that a dead daemon has left behind. */
 		rc = unmount(path, true, &why);
 		if (rc < 0)
 			return error_set(err, rc,
@@ -198,7 +199,7 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 /* -- A connection that is given ------------------------------------------- */
 
-/* What needs the place of the mount, or is agreed on when it is made. */
+/* Check options that depend on how the connection was made. */
 static int check_given_options(const struct mount_options *o, struct error *err)
 {
 	const char *what = NULL;
@@ -222,7 +223,7 @@ static int find_given(struct mount *m, int fd, bool held, struct error *err)
 		rc = fs_check_connection(fd, err);
 	if (rc < 0)
 		return rc;
-	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it is open */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail: it is open */
 	m->mountpoint = strdup(m->options.mountpoint);
 	return m->mountpoint ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }

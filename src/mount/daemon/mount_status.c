@@ -15,7 +15,7 @@
 
 static void set_int(json_t *o, const char *name, uint64_t value)
 {
-	/* Want of memory shows as a missing field. */
+	/* A member is missing if memory is short. */
 	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }
 
@@ -42,7 +42,8 @@ static uint64_t open_fds(void)
 	return n > 3 ? n - 3 : 0; /* ".", ".." and this directory */
 }
 
-/* "dir" is for people and JSON; "dir_bytes" where that is not all of it. */
+/* "dir" is text for people; "dir_bytes" is added if that does not have all
+ * bytes. */
 static json_t *tier_object(const struct tier_status *s)
 {
 	json_t *o = json_object();
@@ -156,7 +157,8 @@ static void append_limit(void *arg, const char *sentence)
 	(void)json_array_append_new(arg, ctl_text_new(sentence));
 }
 
-/* A holder that is not at work is noticed only when it is too late. */
+/* Warn now: otherwise a holder that does not work is noticed only when it is
+ * too late. */
 static void limits_of_holder(const char *held, limit_fn *fn, void *arg)
 {
 	if (strcmp(held, "lost") == 0)

@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 
-/* The datagram's only part is the text. */
+/* The text is the only part of the datagram. */
 static void notify_send(int to_fd, const struct sockaddr_un *to, size_t len,
 	struct iovec *text, int fd)
 {
@@ -44,7 +44,7 @@ static void notify_send(int to_fd, const struct sockaddr_un *to, size_t len,
 	(void)sendmsg(to_fd, &msg, MSG_NOSIGNAL);
 }
 
-/* The protocol of sd_notify(3): one datagram to the socket in NOTIFY_SOCKET. */
+/* sd_notify(3) sends one datagram to the socket that NOTIFY_SOCKET names. */
 void notify_holder(const char *state, int passed)
 {
 	struct iovec text = {(void *)(uintptr_t)state, strlen(state)};

@@ -26,7 +26,7 @@
 
 struct peering {
 	uint32_t magic;
-	struct peers *peers; /* set once, these five */
+	struct peers *peers; /* set once, like the next four */
 	struct compare *compare;
 	size_t npeers;
 	struct manifest *manifest;
@@ -34,14 +34,14 @@ struct peering {
 	struct scan *scan; /* set by peering_start() */
 	pthread_t thread;
 	bool started;
-	bool said; /* the thread's, these two: the digest was told */
+	bool said; /* thread only, like the next: the digest was told */
 	uint64_t said_generation;
 	pthread_mutex_t lock; /* guards stopping */
 	pthread_cond_t cond;
 	bool stopping;
 };
 
-/* The same for the same files in any order: a sum of hashes. */
+/* A digest that does not depend on the order of the files: a sum of hashes. */
 static struct hash128 manifest_digest(struct manifest *mf)
 {
 	struct hash128 sum = {0};
@@ -72,7 +72,7 @@ static void peering_tell(struct peering *p)
 	p->said_generation = generation;
 }
 
-/* Until all files are known, the tiers are not filled with copies. */
+/* Until all files are known, tiers keep no copies. */
 static void peering_place(struct peering *p, bool listed)
 {
 	struct manifest_totals totals;
@@ -145,7 +145,8 @@ int peering_new(struct peering **out, const struct peering_config *config,
 	cond_init(&p->cond);
 	peering_place(p, false);
 	(void)peers_settle(
-		p->peers, SETTLE_PEERS_NS); /* else they come later */
+		/* If they are late, they are used later */
+		p->peers, SETTLE_PEERS_NS);
 	*out = p;
 	return 0;
 }
@@ -181,7 +182,7 @@ void peering_free(struct peering *p)
 	compare_stop(p->compare);
 	peers_stop(p->peers);
 	compare_free(p->compare);
-	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
+	(void)pthread_cond_destroy(&p->cond); /* no thread waits any more */
 	(void)pthread_mutex_destroy(&p->lock);
 	MAGIC_END(p);
 	free(p);
@@ -196,7 +197,7 @@ struct provider *peering_provider(const struct peering *p)
 
 static void peering_set(json_t *o, const char *name, uint64_t value)
 {
-	/* Want of memory shows as a missing field. */
+	/* A member is missing if memory is short. */
 	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }
 

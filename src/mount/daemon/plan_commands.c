@@ -12,13 +12,13 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
-/* Names that were left out and are named in an answer. */
+/* At most this many of the names that were left out are listed in an answer. */
 #define EXAMPLES_MAX 8u
 #define EXAMPLE_BYTES_MAX 400
 
 #define FOLLOW_NS (200 * NS_PER_MS)
 
-/* The most that a number in a request may be. */
+/* The largest number in a request. */
 #define NUMBER_MAX ((json_int_t)1 << 53)
 
 /* A connection's plan. */
@@ -26,7 +26,7 @@ struct course {
 	uint32_t magic;
 	const struct loaders *of;
 	struct plan *plan;
-	uint64_t epoch; /* of the last names */
+	uint64_t epoch; /* epoch of the last names */
 };
 
 static void course_free(void *arg)
@@ -38,7 +38,8 @@ static void course_free(void *arg)
 	free(k);
 }
 
-/* NULL, and the answer has been given. */
+/* Get the connection's plan. If there is none, sends an error and returns
+ * NULL. */
 static struct course *course_of(struct ctl_conn *conn)
 {
 	struct course *k = ctl_owned(conn);
@@ -164,7 +165,7 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 			(json_int_t)cache_ahead_bytes(of->cache)));
 }
 
-/* The results for the names of one request. */
+/* The results for all names of one request. */
 struct added {
 	uint64_t added, unknown, not_file, empty, duplicate;
 	json_t *examples;
@@ -184,7 +185,7 @@ static void leave_out(
 	(void)json_array_append_new(a->examples, ctl_text_new(text));
 }
 
-/* 0, or the error that ends the request. */
+/* Add one name. Returns 0, or the error that ends the request. */
 static int plans_add_name(struct course *k, struct request_names *names,
 	const json_t *name, struct added *a)
 {
@@ -267,7 +268,7 @@ void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
 
 /* -- Going on -------------------------------------------------------------- */
 
-/* The contents of a progress request; 0: not given. */
+/* The contents of a progress request; 0: not in the request. */
 struct progress_request {
 	uint64_t position, step, from, step_ns;
 	struct schedule_echo echo;

@@ -21,9 +21,10 @@
 #include "common/base/magic.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
-/* After a listing with too many names, as the next one is as long. */
+/* How long to wait after a listing with too many names, because the next one
+ * takes as long. */
 #define SCAN_FULL_AGAIN_NS (3600 * NS_PER_S)
-/* A file of more items is huge. */
+/* A file with more items than this is huge. */
 #define LOOK_UP_ITEMS 65536u
 
 struct scan {
@@ -36,12 +37,12 @@ struct scan {
 	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
 	bool stopping;
-	/* Directories that the last scan could not list. */
+	/* The number of directories that the last scan could not list. */
 	struct tree_walk_result unlisted;
-	/* tree_generation() of the manifest that was saved. */
+	/* tree_generation() of the manifest at the last save. */
 	uint64_t saved_at;
-	bool unsaved; /* it has changes of a daemon before */
-	bool full;    /* the record of its changes is long */
+	bool unsaved; /* it has unsaved changes of a previous daemon */
+	bool full;    /* the record of changes is long, so save soon */
 	pthread_t keeper;
 	bool keeping; /* the keeper was started */
 };
@@ -92,7 +93,8 @@ static bool keep_item(void *arg, const struct cache_item *item)
 	return true;
 }
 
-/* Keep all entries that have the size of a huge file's chunks or of its end. */
+/* Keep all entries that have the size of a huge file's chunks, or of its last
+ * chunk. */
 static void keep_huge(const struct scan *s, const struct node_info *info)
 {
 	struct cache_item item = {
@@ -108,7 +110,7 @@ static void keep_huge(const struct scan *s, const struct node_info *info)
 	cache_keep(s->config.cache, &item);
 }
 
-/* Mark the entries of a file. False: the mount ends. */
+/* Mark the entries of a file. Returns false if the mount ends. */
 static bool keep_file(struct scan *s, const struct node_info *info)
 {
 	if (!scan_is_huge(s, info))
@@ -131,9 +133,11 @@ void scan_sweep(struct scan *s)
 		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
 			!keep_file(s, &info))
-			return; /* stopping: not all that exists is marked */
+			/* Stopping: some existing items are not marked */
+			return;
 	}
-	(void)store_sweep(c->saved.store); /* counted as invalidated */
+	/* The result is counted as invalidated */
+	(void)store_sweep(c->saved.store);
 }
 
 static void wait_for_next(struct scan *s, uint64_t time_ns)
@@ -155,7 +159,7 @@ static int saved_fd(const struct saved_manifest *k)
 	return store_tier_fd(k->store, k->tier);
 }
 
-/* Damage is counted as such, anything else as an error of the tier. */
+/* Count damage as such, and any other failure as an error of the tier. */
 static void saved_failed(
 	const struct saved_manifest *k, enum event_kind kind, int status)
 {
@@ -177,7 +181,8 @@ int saved_load(const struct saved_manifest *k, const char *source,
 	if (rc == 0)
 		rc = manifest_load(*out, saved_fd(k));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
-		/* Damaged, old or not to be read: the scan makes a new one. */
+		/* If it is damaged, old or unreadable, the scan creates a new
+		 * one. */
 		saved_failed(k, EVENT_MANIFEST_DAMAGED, rc);
 		manifest_free(*out);
 		*out = NULL;
@@ -245,7 +250,7 @@ static void scanned(struct scan *s)
 	manifest_totals(c->manifest, &totals);
 	e.n = totals.files;
 	event_report(log_sink(c->log), &e);
-	/* The contents of a tier are known when it has been read. */
+	/* Wait until the tiers' directories have been read. */
 	store_wait_ready(c->saved.store);
 	limits_of_tiers(c->saved.store, limit_report, c->log);
 	if (!c->memory_short)
@@ -269,7 +274,7 @@ static void report_unlisted(
 	(void)tree_walk_error(c->tree, result, &why);
 	(void)snprintf(text, sizeof(text), "%s; %s", why.msg,
 		result->unasked == -E2BIG ? "trying again in an hour"
-					 : "trying again in a minute");
+					  : "trying again in a minute");
 	e.text = text;
 	event_report(log_sink(c->log), &e);
 }
@@ -329,7 +334,7 @@ void scan_free(struct scan *s)
 	free(s);
 }
 
-/* With the manifest's lock held. */
+/* Called with the manifest's lock held. */
 static void names_full(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);
@@ -339,7 +344,7 @@ static void names_full(void *arg)
 	pthread_cond_broadcast(&s->cond);
 }
 
-/* A save shortens the record, which is in memory. */
+/* Save soon, because a save shortens the record, which takes memory. */
 static void *keeper_main(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);

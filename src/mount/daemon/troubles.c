@@ -12,14 +12,14 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 
-/* An error whose end nothing shows counts as present for so long. */
+/* Errors for which no event marks the end count as present for this time. */
 #define RECENT_NS (120 * NS_PER_S)
 
-/* The last times at which parts reported that all is well again. */
+/* The last times at which parts reported a recovery. */
 struct recovered {
 	uint64_t answered_ns;		   /* the source */
-	uint64_t renewed_ns;		   /* its credentials */
-	uint64_t tier[STORE_TIERS_MAX];	   /* hash of the directory */
+	uint64_t renewed_ns;		   /* its credentials were renewed */
+	uint64_t tier[STORE_TIERS_MAX];	   /* hash of the tier's directory */
 	uint64_t tier_ns[STORE_TIERS_MAX]; /* 0: free */
 };
 
@@ -113,7 +113,7 @@ static json_t *time_new(uint64_t wall_ns)
 
 static void set_value(json_t *o, const char *name, uint64_t value)
 {
-	/* Want of memory shows as a missing field. */
+	/* A member is missing if memory is short. */
 	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }
 

@@ -26,7 +26,7 @@
 #include "common/base/size.h"
 #include "mount/daemon/command_words.h"
 
-/* The command line of the next program, and what changes with it. */
+/* The command line of the next program, and what it changes. */
 struct upgrade {
 	struct mount *m;
 	struct command_words words;
@@ -53,7 +53,8 @@ static int new_size(struct mount *m, size_t tier, const char *text,
 	return size_parse(text, whole, bytes, err);
 }
 
-/* Nothing is evicted for a smaller size (M2). */
+/* Set the message for a size that is too small: entries are never evicted for
+ * it. */
 static int size_too_small(
 	struct mount *m, size_t tier, uint64_t bytes, struct error *err)
 {
@@ -67,7 +68,7 @@ static int size_too_small(
 		(unsigned long long)bytes);
 }
 
-/* The tier whose directory the option names, as it was typed. */
+/* Find the tier whose directory, as typed, the option names. */
 static int find_tier(struct mount *m, const char *dir, size_t len)
 {
 	for (size_t i = 0; i < m->options.ntiers; i++) {
@@ -91,7 +92,7 @@ static int keep_change(struct upgrade *u, const char *name, const char *value,
 	return rc < 0 ? error_set(err, rc, "cannot change '%s': %m", name) : 0;
 }
 
-/* DIR:SIZE in place of that of the same directory. */
+/* Replace the DIR:SIZE of the same directory. */
 static int set_cache(struct upgrade *u, const char *value, struct error *err)
 {
 	const char *colon = strrchr(value, ':');
@@ -126,7 +127,8 @@ static int set_option(struct upgrade *u, const char *name, const char *value,
 		return set_cache(u, value, err);
 	if (strcmp(name, "log-level") == 0 || strcmp(name, "timeout") == 0)
 		return keep_change(u, name, value, err);
-	/* A remount names all options, also those that it does not change. */
+	/* Accept options that are not changed, because a remount names all of
+	 * them. */
 	if (command_words_have(&u->words, name, value))
 		return 0;
 	return error_set(err, -EINVAL,
@@ -274,7 +276,8 @@ static void inherit(int fd)
 		(void)fcntl(fd, F_SETFD, 0);
 }
 
-/* Keep the changed options for later daemons. False: they would not fit. */
+/* Keep the changed options for later daemons. Returns false if they do not
+ * fit. */
 static bool keep_changes(struct upgrade *u)
 {
 	char before[COMMAND_CHANGES_MAX];
@@ -284,7 +287,7 @@ static bool keep_changes(struct upgrade *u)
 		session_fd(u->m->session), before, sizeof(before));
 	if (!session_keep_changes(u->m->session, u->changes, u->changes_bytes))
 		return false;
-	memcpy(u->changes, before, bytes); /* to go back to */
+	memcpy(u->changes, before, bytes); /* to restore them */
 	u->changes_bytes = bytes;
 	return true;
 }
@@ -302,7 +305,8 @@ static void upgrade_exec(struct upgrade *u)
 	(void)snprintf(text, sizeof(text), "%d:%d,%d,%d,%d", (int)getpid(),
 		fds[0], fds[1], fds[2], fds[3]);
 	(void)setenv("REFRAIN_TAKEOVER", text, 1);
-	/* This process is in the background already. */
+	/* The new program must not fork: this process is in the background
+	 * already. */
 	if (!m->options.foreground)
 		(void)setenv("REFRAIN_HELD", "again", 1);
 	log_flush(m->log);

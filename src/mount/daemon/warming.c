@@ -17,7 +17,7 @@
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
-/* Files that change while they are fetched are tried again so often. */
+/* How often files that change while they are fetched are tried again. */
 #define ROUNDS_MAX 3u
 
 struct warm_count {
@@ -27,9 +27,9 @@ struct warm_count {
 struct warm {
 	const struct warming *of;
 	struct ctl_conn *conn;
-	/* The command's thread only. */
+	/* Used by the command's thread only. */
 	struct warm_count total, already, not_fitting;
-	struct warm_count earlier; /* cached in rounds before this one */
+	struct warm_count earlier; /* cached in earlier rounds */
 	struct tree_walk_result unlisted;
 	uint64_t files;
 	uint64_t told_ns;
@@ -38,9 +38,10 @@ struct warm {
 	pthread_cond_t cond;
 	unsigned out; /* items being fetched */
 	uint64_t out_bytes;
-	struct warm_count cached, failed, late; /* late: room went away */
-	uint64_t changed;    /* of `failed`: not the version that was listed */
-	node_id failed_file; /* the first of these; */
+	/* Late: another item took the room */
+	struct warm_count cached, failed, late;
+	uint64_t changed;    /* of `failed`: the source had another version */
+	node_id failed_file; /* the first file that failed */
 	int failed_status;   /* why, as -errno */
 };
 
@@ -203,7 +204,7 @@ static void each_file(struct warm *k, node_id top,
 			fn(k, &info);
 }
 
-/* The node of a path; its directories are listed on the way. */
+/* Find the node of a path, and list its directories on the way. */
 static int warm_find(
 	struct warm *k, const json_t *value, node_id *top, struct error *err)
 {
@@ -231,7 +232,7 @@ static int warm_find(
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot warm '%s': %m", path ? path : "/");
-	/* Fetch the known files all the same. */
+	/* Fetch the known files nevertheless. */
 	tree_walk_add_failed(&k->unlisted, &result);
 	return 0;
 }
@@ -287,7 +288,8 @@ static int run_round(struct warm *k, const json_t *paths, struct error *err)
 	return rc;
 }
 
-/* Look at the source again; what cannot be reached fails in the next round. */
+/* Refresh from the source. Files that cannot be reached fail in the next
+ * round. */
 static void refresh_paths(struct warm *k, const json_t *paths)
 {
 	size_t n = json_array_size(paths);
@@ -303,7 +305,7 @@ static void refresh_paths(struct warm *k, const json_t *paths)
 	}
 }
 
-/* Prepare another round, if files had changed at the source. */
+/* Prepare another round if files have changed at the source. */
 static bool begin_again(struct warm *k)
 {
 	LOCK_SCOPE(&k->lock);

@@ -31,8 +31,9 @@ struct index_job {
 	struct counters counters;
 	struct manifest *manifest;
 	struct tree *tree;
-	struct tree_walk_result result; /* the walk's, then the caller's */
-	int status;			/* the same */
+	/* Belongs to the walk, then to the caller */
+	struct tree_walk_result result;
+	int status; /* the same */
 };
 
 struct index_row {
@@ -42,7 +43,7 @@ struct index_row {
 
 /* -- The walk ------------------------------------------------------------ */
 
-/* No reader has seen anything yet, so changes need no action. */
+/* Changes need no action, because there are no readers. */
 static void no_version(void *arg, const struct node_info *old)
 {
 	(void)arg;
@@ -184,7 +185,8 @@ static int index_by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* A field ends at a tab and a line at a newline, so these are escaped. */
+/* Write a field. Tabs and newlines are escaped, because they end fields and
+ * lines. */
 static void put_text(const char *text, size_t len, FILE *out)
 {
 	char shown[MANIFEST_PATH_MAX];
@@ -206,12 +208,13 @@ static void put_text(const char *text, size_t len, FILE *out)
 	}
 }
 
-/* Errors stay with the stream, and are looked at once. */
+/* Errors of the stream are checked once, at the end. */
 static void index_put_row(const struct index_row *r, FILE *out)
 {
 	const char *slash = strchr(r->path, '/');
 	int64_t mtime_ns = r->version.mtime_ns;
-	/* Unsigned, so that the most negative one has a size, too. */
+	/* Unsigned, because the most negative number has no positive
+	 * counterpart. */
 	uint64_t ns = mtime_ns < 0 ? -(uint64_t)mtime_ns : (uint64_t)mtime_ns;
 
 	put_text(r->path, strlen(r->path), out);
@@ -251,7 +254,7 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 
 static void index_job_free(struct index_job *l)
 {
-	/* A part that still waits for a hung origin cannot be freed. */
+	/* Parts that wait for a hung origin cannot be freed. */
 	if (l->tree && !tree_stop(l->tree))
 		return;
 	tree_free(l->tree);
