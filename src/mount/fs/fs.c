@@ -25,7 +25,7 @@
 /* Wakes a worker from read(2); nothing else in the daemon uses it. */
 #define WAKE_SIGNAL SIGUSR1
 
-/* The kernel's first request comes with the mount. */
+/* The kernel sends its first request when the file system is mounted. */
 #define GREETING_NS (10 * NS_PER_S)
 #define GREETING_LOOK_MS 100
 
@@ -38,7 +38,7 @@ static void wait_10ms(struct fs *fs)
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
-/* The kernel is greeted when all are there. */
+/* Begin to serve when all workers exist. */
 static void wait_for_all(struct fs *fs)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -60,12 +60,13 @@ static void *worker_main(void *arg)
 		if (!buf.mem)
 			buf.mem = receive_buffer_new();
 		if (!buf.mem) {
-			/* The others go on meanwhile. */
+			/* Only this worker waits; the others continue. */
 			LOCK_SCOPE(&fs->lock);
 			wait_10ms(fs);
 			continue;
 		}
-		/* The worker waits for a request in any case. */
+		/* Whatever this returns, the worker waits for a request
+		 * next. */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
 		n = receive_request(fs, buf.mem);
 		if (n == -EINTR)
@@ -217,7 +218,8 @@ void fs_exit(struct fs *fs)
 
 /* -- Mounting ------------------------------------------------------------ */
 
-/* libfuse talks to stderr through this; what it says goes into our line. */
+/* Libfuse prints its messages to standard error. They are captured, and added
+ * to the error message. */
 struct capture {
 	int memfd, saved;
 };
@@ -234,7 +236,7 @@ static void capture_begin(struct capture *c)
 		(void)dup2(c->memfd, STDERR_FILENO);
 }
 
-/* The first line of what was said, without its newline. */
+/* The first line of libfuse's messages, without its newline. */
 static void capture_end(struct capture *c, char *text, size_t size)
 {
 	ssize_t n = -1;
@@ -277,7 +279,7 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 		return -ENAMETOOLONG;
 	if (asprintf(&fsname, "-ofsname=%s", c->source) < 0)
 		return -ENOMEM;
-	/* A comma would end the option. */
+	/* Escape commas, which would end the option. */
 	for (char *p = fsname; *p; p++)
 		if (*p == ',' || *p == '\\')
 			*p = '_';
@@ -289,7 +291,8 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 	return 0;
 }
 
-/* Drop libfuse's messages while it serves, as nobody could act on them. */
+/* Drop libfuse's messages while it serves, because they are of no use to
+ * anybody. */
 static void say_nothing(
 	enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -329,7 +332,7 @@ static int fuse_open(struct fs *fs)
 		fs->se = NULL;
 		rc = -EPERM;
 	}
-	/* Files that are opened later keep what it is now. */
+	/* Files that are opened later use the present value. */
 	if (rc == 0)
 		(void)fs_read_ahead_kib(fs);
 	return rc;
@@ -360,12 +363,12 @@ void fs_free(struct fs *fs)
 
 	if (!fs)
 		return;
-	w = pthread_getspecific(fs->worker_key); /* NULL: it was none */
+	w = pthread_getspecific(fs->worker_key); /* NULL: it was no worker */
 	if (w) {
 		(void)pthread_setspecific(fs->worker_key, NULL);
 		fs_worker_free(w);
 	}
-	(void)pthread_key_delete(fs->worker_key); /* threads have gone */
+	(void)pthread_key_delete(fs->worker_key); /* the threads have ended */
 	journal_free(fs->journal);
 	(void)pthread_cond_destroy(&fs->cond);
 	(void)pthread_mutex_destroy(&fs->lock);
@@ -408,7 +411,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 void fs_unmount(struct fs *fs)
 {
 	struct capture capture;
-	char text[512]; /* of a mount that somebody else took away */
+	char text[512]; /* of a mount that another program has unmounted */
 
 	if (!fs)
 		return;
@@ -451,7 +454,7 @@ void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 		info.attr.kind != KIND_DIR)
 		return;
 	(void)fuse_lowlevel_notify_inval_entry(fs->se, ino, name, strlen(name));
-	/* The listing that it keeps of the directory. */
+	/* Also drop the kernel's cached listing of the directory. */
 	(void)fuse_lowlevel_notify_inval_inode(fs->se, ino, 0, 0);
 }
 

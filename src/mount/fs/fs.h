@@ -32,23 +32,26 @@ struct fs_read_hook {
 };
 
 struct fs_config {
-	struct manifest *manifest; /* all six outlive the fs */
+	struct manifest *manifest; /* this and the next five outlive the fs */
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
 	struct plans *plans;
-	/* Not NULL; if it goes on with a connection, nothing is mounted. */
+	/* Not NULL. If the session continues a connection, nothing is
+	 * mounted. */
 	struct session *session;
-	int journal; /* if it goes on: that of the process before, or -1 */
+	/* If it continues: the previous process's journal, or -1 */
+	int journal;
 	const char *source;	/* shown by mount(8) */
 	const char *mountpoint; /* a directory, or a given connection */
 	const char *control;	/* path of the socket, shown as an xattr */
 	bool allow_other;
-	uint64_t gather_bytes; /* of memory for reads over several items */
+	/* Limit of memory for reads over several items */
+	uint64_t gather_bytes;
 	unsigned revalidate_s;
 	struct counters *counters;
 	const struct event_sink *events;      /* may be NULL */
-	const struct fs_read_hook *read_hook; /* NULL but for an analysis */
+	const struct fs_read_hook *read_hook; /* NULL except in an analysis */
 };
 
 /*
@@ -88,14 +91,15 @@ int fs_journal(const struct fs *fs);
  * the requests say is not known. */
 bool fs_journal_valid(int fd);
 
-/* The descriptor of the connection, as long as the fs. */
+/* The descriptor of the connection; valid until fs_free(). */
 int fs_connection(const struct fs *fs);
 
-/* Drop kernel caches; for the tree's thread only, as both can block. */
+/* Drop kernel caches. Only the tree's thread may call these, because they can
+ * block. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
 void fs_forget_attr(struct fs *fs, node_id id);
 
-/* Reads over several items that wait for memory. */
+/* The number of reads over several items that wait for memory. */
 unsigned fs_reads_waiting(const struct fs *fs);
 
 /* The kernel's read-ahead in KiB (0: not known yet). */

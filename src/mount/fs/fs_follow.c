@@ -17,7 +17,7 @@ struct follow {
 	asked_fn *read;
 };
 
-/* Has its node another version by now? */
+/* Has the node of the read another version by now? */
 static bool has_followed(struct asked *ask)
 {
 	struct manifest *m = ask->fs->config.manifest;

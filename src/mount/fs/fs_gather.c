@@ -51,7 +51,7 @@ bool gathers_take(struct gathers *g, uint64_t bytes)
 	return atomic_load(&g->waits) == 0 && gathers_charge(g, bytes);
 }
 
-/* The next read, with room taken for it, or NULL. */
+/* Take the next read and room for it, or return NULL. */
 static struct gather_wait *next_wait(struct gathers *g)
 {
 	LOCK_SCOPE(&g->lock);
@@ -108,7 +108,8 @@ void gathers_wait(const struct asked *ask, fuse_req_t req)
 	struct gather_wait *wait = malloc(sizeof(*wait));
 
 	if (!wait) {
-		(void)fuse_reply_err(req, ENOMEM); /* nobody else to tell */
+		/* a failure cannot be reported */
+		(void)fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	wait->ask = *ask;

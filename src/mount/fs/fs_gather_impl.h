@@ -15,14 +15,15 @@
 void gathers_init(struct gathers *g, uint64_t max_bytes, asked_fn *read);
 void gathers_release(struct gathers *g); /* no read waits any more */
 
-/* Take room for one read. False: there is none, or others wait for it. */
+/* Take room for one read. Returns false if there is none, or if others wait for
+ * it. */
 bool gathers_take(struct gathers *g, uint64_t bytes);
 
 /* Let the read wait for its turn. If there is no memory for that, it is
  * answered with -ENOMEM. */
 void gathers_wait(const struct asked *ask, fuse_req_t req);
 
-/* Give the room back, and begin the reads that it is enough for. */
+/* Give the room back, and begin the waiting reads for which it is enough. */
 void gathers_give(struct gathers *g, uint64_t bytes);
 
 #endif

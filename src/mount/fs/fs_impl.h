@@ -32,7 +32,7 @@ struct gathers {
 	/* Both are sequentially consistent: either the thread that gives room
 	 * back sees that a read waits, or that read sees the room. */
 	_Atomic uint64_t used;
-	atomic_uint waits;    /* on `waiting` */
+	atomic_uint waits;    /* number of reads on `waiting` */
 	pthread_mutex_t lock; /* guards all below */
 	struct list waiting;  /* of struct gather_wait */
 	bool beginning;	      /* a thread begins the reads that wait */
@@ -49,9 +49,10 @@ struct fs {
 	void *ready_arg;
 	atomic_uint read_ahead_kib;
 	atomic_bool exiting;
-	bool greeted; /* the main thread's: the first request was answered */
+	bool greeted; /* main thread only: the first request was answered */
 	atomic_uint looking; /* of struct fs_poll */
-	/* NULL: the kernel keeps the requests. Set while the workers wait. */
+	/* NULL: the kernel can send requests again. Set while the workers
+	 * wait. */
 	struct journal *journal;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
@@ -64,7 +65,7 @@ struct gather;
 /* The process of a thread; see fs_process_of(). */
 struct fs_reader {
 	pid_t thread, process;
-	uint64_t until_ns; /* good until then */
+	uint64_t until_ns; /* valid until then */
 };
 
 #define FS_READERS 64u
@@ -74,8 +75,9 @@ struct fs_worker {
 	uint32_t magic;
 	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
 	struct store_scratch *scratch;
-	struct fs_read *spare; /* so that a hit allocates nothing */
-	struct gather *gather; /* likewise, one over several items */
+	struct fs_read *spare; /* kept, so that a hit allocates nothing */
+	/* Kept for the same reason, for a read over several items */
+	struct gather *gather;
 };
 
 /* A request that may wait for the origin; see fs_interrupt.c. The thread that
@@ -89,7 +91,8 @@ struct parked {
 
 void parked_init(struct parked *p, fuse_req_t req);
 
-/* Returns true if the caller must answer p->req, false if somebody else has. */
+/* Returns true if the caller must answer p->req, false if another thread
+ * has. */
 bool parked_claim(struct parked *p);
 
 /* fs_worker.c: answer with an error (-errno) that a program gets, and count it.
@@ -130,7 +133,7 @@ int journal_fd(const struct journal *j);
 int journal_attach(struct fs *fs);
 ssize_t journal_receive(struct journal *j, int fd, void *buffer);
 void journal_replay(struct fs *fs);
-/* The request was answered. */
+/* Note that the request was answered. */
 void journal_answered(struct journal *j, uint64_t unique);
 
 /* fs_strike.c: strikes_begin() installs the handlers that note which request
@@ -171,13 +174,13 @@ extern const struct fuse_lowlevel_ops fs_ops;
 /* A READ request of the kernel. */
 struct asked {
 	struct fs *fs;
-	struct cache_item item; /* that `off` is in; its cookie is the node */
-	uint64_t off;		/* in the file */
+	struct cache_item item; /* contains `off`; its cookie is the node */
+	uint64_t off;		/* offset in the file */
 	size_t len;
 	enum plans_turn turn;	/* its turn in the plans */
-	struct plans_read more; /* about it */
-	bool again;		/* it has followed a change */
-	bool has_room;		/* in fs.gathers */
+	struct plans_read more; /* more about the turn */
+	bool again;		/* it was repeated for a new version */
+	bool has_room;		/* it has room of fs.gathers */
 };
 
 static inline node_id asked_node(const struct asked *ask)
@@ -203,7 +206,7 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
  */
 struct fs_poll {
 	atomic_uint *looking; /* the threads that look for a request */
-	unsigned ioctls;      /* requests in a row */
+	unsigned ioctls;      /* number of ioctls in a row */
 	bool off;
 };
 
@@ -213,7 +216,7 @@ void fs_poll_init(struct fs_poll *p, atomic_uint *looking);
  * look for one for a while. Returns true if there is one. */
 bool fs_poll(const struct fs_poll *p, int fd);
 
-/* For each request. */
+/* Call this for each request. */
 void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
 
 /* fs_worker.c: the process of a thread; 0: unknown. */

@@ -51,7 +51,8 @@ static void on_interrupt(fuse_req_t req, void *data)
 	if (!atomic_load(&p->armed) || !is_dying(fuse_req_ctx(req)->pid))
 		return;
 	if (!atomic_exchange(&p->answered, true))
-		(void)fuse_reply_err(req, EINTR); /* p is not ours any more */
+		/* P must not be used after this */
+		(void)fuse_reply_err(req, EINTR);
 }
 
 void parked_init(struct parked *p, fuse_req_t req)
@@ -68,7 +69,7 @@ bool parked_claim(struct parked *p)
 {
 	if (atomic_exchange(&p->answered, true))
 		return false;
-	/* Waits for a call of on_interrupt() that is under way. */
+	/* Waits for a running call of on_interrupt(). */
 	fuse_req_interrupt_func(p->req, NULL, NULL);
 	return true;
 }

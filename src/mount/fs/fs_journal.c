@@ -31,11 +31,12 @@
 #define JOURNAL_VERSION 1
 #define JOURNAL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* Uniques grow, so that those of requests that are near in time are apart. */
+/* Uniques are counted up, so requests that are close in time have different
+ * places. */
 #define PLACES 65536u
 #define PLACES_PROBED 64u
 
-/* Behind the slots. */
+/* This follows the slots. */
 struct journal_tail {
 	char magic[8];
 	uint32_t version;
@@ -45,9 +46,11 @@ struct journal {
 	unsigned char *map; /* SLOTS of SLOT_BYTES, each a request; the tail */
 	int fd;
 	atomic_uint rotor;
-	atomic_bool taken[SLOTS];	 /* by a worker, or in use */
-	_Atomic uint64_t unique[PLACES]; /* of requests in slots; 0: none */
-	uint16_t slot[PLACES];		 /* written by who set the unique */
+	atomic_bool taken[SLOTS]; /* taken by a worker, or in use */
+	/* Uniques of the requests in slots; 0: none */
+	_Atomic uint64_t unique[PLACES];
+	/* Written by the thread that has set the unique */
+	uint16_t slot[PLACES];
 };
 
 static struct fuse_in_header *slot_head(const struct journal *j, unsigned slot)
@@ -62,7 +65,7 @@ static struct journal_tail *journal_tail(const struct journal *j)
 
 /* -- Slots ---------------------------------------------------------------- */
 
-/* SLOTS: all are in use. */
+/* Take a free slot. Returns SLOTS if all are in use. */
 static unsigned slot_take(struct journal *j)
 {
 	unsigned first =
@@ -81,12 +84,14 @@ static unsigned slot_take(struct journal *j)
 
 static void slot_empty(struct journal *j, unsigned slot)
 {
-	/* First, so that nobody finds the old one in a slot that is free. */
+	/* Clear the old unique first, so that it is not found in a slot that is
+	 * free. */
 	__atomic_store_n(&slot_head(j, slot)->unique, 0, __ATOMIC_RELEASE);
 	atomic_store(&j->taken[slot], false);
 }
 
-/* False: there is no place, and the slot stays in use. */
+/* Enter the request of a slot. Returns false if there is no place for its
+ * unique. */
 static bool slot_note(struct journal *j, unsigned slot)
 {
 	uint64_t unique = slot_head(j, slot)->unique;
@@ -136,7 +141,7 @@ ssize_t journal_receive(struct journal *j, int fd, void *buffer)
 	ssize_t n;
 
 	if (slot == SLOTS)
-		return -ENOMEM; /* so many readers wait already */
+		return -ENOMEM; /* too many readers wait already */
 	iov[0] = (struct iovec){j->map + slot * SLOT_BYTES, SLOT_BYTES};
 	iov[1] = (struct iovec){(unsigned char *)buffer + SLOT_BYTES,
 		FS_REQUEST_MAX - SLOT_BYTES};
@@ -220,7 +225,8 @@ static int journal_map(struct journal *j)
 
 	if (map == MAP_FAILED)
 		return -errno;
-	(void)mlock(map, JOURNAL_BYTES); /* they stay unless memory is short */
+	/* If it fails, pages stay unless memory is short */
+	(void)mlock(map, JOURNAL_BYTES);
 	j->map = map;
 	return 0;
 }

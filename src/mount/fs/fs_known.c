@@ -9,14 +9,15 @@
 #include "common/base/clock.h"
 #include "mount/names/tree.h"
 
-/* The kernel treats it as never; DBL_MAX would overflow its arithmetic. */
+/* A time-out that the kernel takes as never; DBL_MAX would overflow its
+ * arithmetic. */
 #define FOREVER_S 1e9
 
 #define BLKSIZE_LEAST 4096
 #define BLKSIZE_MOST (128 << 10)
 #define READ_AHEAD 4u
 
-/* A missing name was just looked up. */
+/* A missing name has just been looked up, so the whole period is left. */
 double fs_missing_timeout(const struct fs_config *c)
 {
 	return c->revalidate_s > 0 ? c->revalidate_s : FOREVER_S;
@@ -36,7 +37,7 @@ static double due_timeout(
 			       : 0;
 }
 
-/* A version's attributes never change; a directory's may be looked at. */
+/* The attributes of a version never change; those of a directory may. */
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
 {
 	return info->attr.kind == KIND_DIR ? due_timeout(c, info) : FOREVER_S;

@@ -16,7 +16,8 @@
 #include "common/control/talk.h"
 #include "mount/names/tree.h"
 
-/* Requests that the kernel keeps out at once: hits must not queue there. */
+/* The kernel's limit of requests in flight; it is high, so that hits do not
+ * wait in the kernel. */
 #define MAX_BACKGROUND 4096u
 
 /* -- Names --------------------------------------------------------------- */
@@ -47,13 +48,13 @@ static void reply_name(
 	if (status != -ENAMETOOLONG && status != -ENOTDIR &&
 		status != -ESTALE && status != -ENOMEM && status != -EACCES)
 		status = -EIO;
-	if (status == -ESTALE) /* the kernel looks once more */
+	if (status == -ESTALE) /* then the kernel looks the name up again */
 		(void)fuse_reply_err(req, ESTALE);
 	else
 		fs_reply_error(req, status);
 }
 
-/* Answer; with a name that was found comes a reference. */
+/* Answer a look-up. A name that was found comes with a reference. */
 static void name_end(
 	struct name_read *n, int status, const struct node_info *info)
 {
@@ -150,7 +151,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct manifest_totals t;
 	struct statvfs st;
 
-	(void)ino; /* one dataset */
+	(void)ino; /* the same for all files */
 	manifest_totals(fs->config.manifest, &t);
 	memset(&st, 0, sizeof(st));
 	st.f_bsize = st.f_frsize = 4096;
@@ -171,7 +172,8 @@ static void reply_xattr(
 		(void)fuse_reply_buf(req, value, len);
 }
 
-/* The origin's own are not shown; the root tells where the daemon listens. */
+/* Attributes of the origin are not shown. That of the root names the control
+ * socket. */
 static void op_getxattr(
 	fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
@@ -275,17 +277,20 @@ static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 {
 	bool plus = feature_enabled("readdirplus");
 
-	/* Splicing gained nothing; versions make automatic checks needless. */
+	/* Splicing gained nothing. Automatic checks are not needed, because
+	 * versions never change. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
-	/* The kernel would believe that an open it never sent truncated. */
+	/* With this flag the kernel would assume that an open which it did not
+	 * send has truncated the file. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, false);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS, true);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
-	/* Always plus: a walk that stats is what datasets get. */
+	/* Always READDIRPLUS, because programs that list a dataset usually call
+	 * stat() for its files. */
 	want(conn, FUSE_CAP_READDIRPLUS, plus);
 	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	fs->stateless = feature_enabled("stateless_open") &&
@@ -311,7 +316,7 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	session_keep_agreed(fs->config.session, &agreed);
 	if (takeover_can_resend(fs->config.session))
 		return;
-	/* Without it the mount works, and ends with this process. */
+	/* Without a session the mount works, but ends with this process. */
 	fs->journal = journal_new();
 	if (fs->journal && journal_attach(fs) < 0) {
 		journal_free(fs->journal);
@@ -319,7 +324,8 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	}
 }
 
-/* The kernel holds to what it was told, whatever this program would choose. */
+/* The kernel uses what was agreed on at first, whatever this program would
+ * choose. */
 static void init_repeat(struct fs *fs, struct fuse_conn_info *conn)
 {
 	const struct session_agreed *a = session_agreed(fs->config.session);

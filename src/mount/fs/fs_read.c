@@ -17,22 +17,23 @@
 struct gather {
 	struct parked p;
 	struct asked ask;
-	atomic_uint left;  /* pieces, and the handler until it is through */
-	atomic_int status; /* of the first piece that failed */
-	size_t cap;	   /* of buf */
+	/* Pieces, and 1 for the handler until it has asked for all */
+	atomic_uint left;
+	atomic_int status; /* the error of the first piece that failed */
+	size_t cap;	   /* size of buf */
 	char buf[];
 };
 
-/* A spare one has room for any request of the usual size. */
+/* The size of a spare gather, which has room for usual requests. */
 #define GATHER_BYTES CACHE_READ_MAX_BYTES
 
 /* A read of the cache, for a request or a piece of one. */
 struct fs_read {
 	struct cache_read r;
-	struct parked p;       /* of a request that is one piece */
+	struct parked p;       /* for a request of one piece */
 	struct asked ask;      /* likewise */
-	struct gather *gather; /* of one that is several; else NULL */
-	size_t at;	       /* in gather.buf */
+	struct gather *gather; /* for a request of several pieces, else NULL */
+	size_t at;	       /* offset in gather.buf */
 };
 
 static void reply(fuse_req_t req, int status, const void *data, size_t len)
@@ -43,13 +44,14 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 		(void)fuse_reply_buf(req, data, len);
 }
 
-/* Bytes are checked to be of the version that the reader has. */
+/* Answer a read, after checking that the bytes are of the reader's version. */
 static void fs_read_answer(
 	struct parked *p, const struct asked *ask, int status, const void *data)
 {
 	size_t len = ask->len;
 	fuse_req_t req = p->req;
-	struct asked mine; /* p and ask may go with the claim */
+	/* P and ask may be freed once the request is claimed */
+	struct asked mine;
 
 	if (status >= 0 &&
 		!manifest_serve(ask->fs->config.manifest, asked_node(ask),
@@ -73,7 +75,8 @@ static int reader_errno(int status)
 	return -EIO;
 }
 
-/* True for the last piece, which has answered the request. */
+/* Count a piece as done. Returns true for the last one, with which the request
+ * was answered. */
 static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
@@ -253,7 +256,7 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 		plans, &ask->item, ask->off, ask->len, pid, &ask->more);
 }
 
-/* w is the data of this thread, or NULL if memory is short. */
+/* Handle a READ. w is the data of this thread, or NULL if memory is short. */
 static void fs_read_run(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
@@ -300,7 +303,8 @@ void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
 		fs_worker_free(w);
 }
 
-/* Has the hook of a mount under analysis answered the READ? */
+/* Let the hook of a mount under analysis answer the READ. Returns true if it
+ * did. */
 static bool hook_answers(const struct asked *ask, fuse_req_t req)
 {
 	const struct fs_read_hook *hook = ask->fs->config.read_hook;

@@ -23,7 +23,7 @@ struct dir_read {
 	char buf[];
 };
 
-/* Room for one more name? Then it is in the buffer. */
+/* Add a name to the buffer. Returns false if there is no room. */
 static bool add(struct dir_read *d, const char *name,
 	const struct node_info *info, bool known, uint64_t next)
 {

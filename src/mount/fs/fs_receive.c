@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernel refuses to read into less than a WRITE of max_write would take. */
+/* The kernel refuses a buffer that is too small for a WRITE of max_write. */
 #define BUFFER_BYTES ((size_t)FS_REQUEST_MAX)
-/* Only FORGETs, which nobody waits for, are longer. */
+/* Only FORGETs are longer, and no process waits for these. */
 #define PRESENT_BYTES ((size_t)8192)
 
 void *receive_buffer_new(void)
@@ -26,9 +26,10 @@ void *receive_buffer_new(void)
 		return NULL;
 	for (size_t at = 0; at < PRESENT_BYTES; at += 4096)
 		((volatile char *)buffer)[at] = 0;
-	/* A fork would take them away until they are written to. */
+	/* A fork would make the pages copy-on-write, so that they are missing
+	 * at the next write. */
 	(void)madvise(buffer, BUFFER_BYTES, MADV_DONTFORK);
-	/* Without it they are there as long as memory is not short. */
+	/* If this fails, the pages stay in memory unless it is short. */
 	(void)mlock(buffer, PRESENT_BYTES);
 	return buffer;
 }
@@ -53,7 +54,7 @@ ssize_t receive_request(struct fs *fs, void *buffer)
 	switch (fs->journal ? (int)-n : errno) {
 	case ENODEV:
 		return 0;
-	case ENOENT: /* its reader has gone */
+	case ENOENT: /* the request was interrupted */
 	case EAGAIN:
 	case EINTR:
 		return -EINTR;

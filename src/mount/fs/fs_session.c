@@ -39,20 +39,20 @@ struct session_crash {
 	_Atomic uint32_t opcode, count;
 };
 
-/* In the byte order of the machine, which it does not leave. */
+/* In the byte order of the machine, because it never leaves the machine. */
 struct session_page {
 	char magic[8];
 	uint32_t version, bytes;
 	struct hash128 id, dataset;
 	struct session_agreed agreed;
-	uint32_t init_bytes; /* 0: the kernel has not been greeted */
+	uint32_t init_bytes; /* 0: the handshake with the kernel is not done */
 	unsigned char init[SESSION_INIT_MAX];
 	uint64_t hash; /* XXH3-64 of the fields before, seed: version */
-	/* Any process may change these; a wrong value harms nobody. */
+	/* Each process may change these; a wrong value does no harm. */
 	_Atomic uint32_t recoveries, end;
-	/* The request of the last crash, and those of crashes before. */
+	/* The requests of the last crash and of earlier ones. */
 	struct session_crash crash, before[SESSION_CRASHES];
-	uint64_t changes_hash; /* of the text; seed: its bytes */
+	uint64_t changes_hash; /* XXH3-64 of the text, seed: its length */
 	uint32_t changes_bytes;
 	char changes[SESSION_CHANGES_MAX];
 };
@@ -60,7 +60,7 @@ struct session_page {
 _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
 
 struct session {
-	struct session_page *page; /* shared with the processes to come */
+	struct session_page *page; /* shared with later processes */
 	int fd, connection;	   /* set once */
 	bool crashed;	   /* set once: there are crashes to compare with */
 	bool complete;	   /* all threads: set before there are more */
@@ -121,7 +121,7 @@ static int session_make_file(void)
 	return fd;
 }
 
-/* The upper half of the first word is the instance. */
+/* The instance is the upper half of the first word. */
 static struct hash128 new_id(void)
 {
 	struct hash128 id;
@@ -186,7 +186,7 @@ static int page_check(
 	return 0;
 }
 
-/* READs are known by their node, as readers repeat them. */
+/* READs are identified by their node, because readers repeat them. */
 static bool same_request(const struct session_crash *c, uint64_t unique,
 	uint64_t node, uint32_t opcode)
 {
@@ -195,7 +195,7 @@ static bool same_request(const struct session_crash *c, uint64_t unique,
 	return opcode == FUSE_READ ? c->node == node : c->unique == unique;
 }
 
-/* The last crash counts; the one that is longest ago makes room. */
+/* Count the last crash. The entry that is oldest makes room for it. */
 static void count_crash(struct session_page *p)
 {
 	struct session_crash *c = p->before;

@@ -25,7 +25,8 @@ struct session_fds {
 	int requests; /* only if the kernel does not send them again */
 };
 
-/* A new session, of this dataset. NULL: no shared memory. */
+/* Create a session for this dataset. Returns NULL if there is no shared
+ * memory. */
 struct session *session_new(struct hash128 dataset);
 
 /*
@@ -36,7 +37,7 @@ struct session *session_new(struct hash128 dataset);
 int session_open(struct session **out, const struct session_fds *fds,
 	struct hash128 dataset, struct error *err);
 
-/* Would session_open() go on with it? Changes nothing. */
+/* Would session_open() succeed? Changes nothing. */
 int session_check(const struct session_fds *fds, struct hash128 dataset,
 	struct error *err);
 
@@ -44,17 +45,19 @@ int session_check(const struct session_fds *fds, struct hash128 dataset,
  * their parts. NULL is allowed. */
 void session_free(struct session *s);
 
-/* Its name, and the instance in it, which is not 0. */
+/* The name of the session, and the instance of the mount in it, which is not
+ * 0. */
 struct hash128 session_id(const struct session *s);
 uint32_t session_instance(const struct session *s);
 
 /* The descriptor of the session itself. */
 int session_fd(const struct session *s);
 
-/* Does it go on with a connection? If so, its descriptor; else -1. */
+/* The descriptor of the connection that the session continues; -1: it is a new
+ * session. */
 int session_connection(const struct session *s);
 
-/* How many processes this one follows, and why the last of them ended. */
+/* The number of processes before this one, and why the last of them ended. */
 unsigned session_recoveries(const struct session *s);
 const char *session_last_end(const struct session *s);
 /* Was it upgraded or restarted on purpose? */
@@ -64,7 +67,8 @@ bool session_was_replaced(const struct session *s);
  * changed. Returns false if it is too long. */
 #define SESSION_CHANGES_MAX 2048u
 bool session_keep_changes(struct session *s, const char *text, size_t bytes);
-/* The text in a session that is not open yet; its bytes, 0 if it is damaged. */
+/* Get the text of a session that is not open yet. Returns its length, 0 if it
+ * is damaged. */
 size_t session_changes(int fd, char *text, size_t size);
 
 /* How the process is about to end. One that is killed cannot say so. The values

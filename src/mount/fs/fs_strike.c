@@ -47,7 +47,7 @@ void strikes_begin(struct fs *fs)
 
 	(void)sigemptyset(&sa.sa_mask);
 	striking = fs->config.session;
-	/* A sanitizer has handlers of its own, which say more. */
+	/* Do not replace the handlers of a sanitizer, which report more. */
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (sigaction(signals[i], NULL, &was) == 0 &&
 			was.sa_handler == SIG_DFL)
@@ -74,7 +74,7 @@ static void refuse_poison(struct fs *fs, const struct fuse_in_header *in)
 		.len = sizeof(out), .error = -EIO, .unique = in->unique};
 	ssize_t n = write(fuse_session_fd(fs->se), &out, sizeof(out));
 
-	(void)n; /* nobody else to tell */
+	(void)n; /* a failure cannot be reported */
 	if (fs->journal)
 		journal_answered(fs->journal, in->unique);
 	report_poison(fs, in);

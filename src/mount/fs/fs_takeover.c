@@ -18,7 +18,7 @@
 #include "common/base/feature.h"
 #include "common/base/unmount.h"
 
-/* Newer than some kernels' headers. */
+/* Missing in the headers of older kernels. */
 #define INIT_EXT (1u << 30)
 #define INIT2_HAS_RESEND (1u << 7)
 #define NOTIFY_RESEND 7
@@ -45,7 +45,7 @@ int takeover_open(struct fs *fs, struct fuse_session *se)
 	return fuse_session_mount(se, path) == 0 ? 0 : -EPERM;
 }
 
-/* The answer goes to a request that the kernel does not have any more. */
+/* The kernel ignores this answer, because it has no such request any more. */
 void takeover_greet(struct fs *fs)
 {
 	struct fuse_buf buf = {.mem = NULL};
@@ -66,7 +66,8 @@ int takeover_resend(struct fs *fs)
 	return 0;
 }
 
-/* A mount of another process: libfuse knows only the descriptor. */
+/* The mount was made by another process, so libfuse knows only the
+ * descriptor. */
 void takeover_unmount(struct fs *fs)
 {
 	struct pollfd p = {.fd = fuse_session_fd(fs->se)};
@@ -74,7 +75,8 @@ void takeover_unmount(struct fs *fs)
 
 	if (fs_given_connection(fs->config.mountpoint) >= 0)
 		return;
-	/* Somebody else has unmounted it, and the place may be another's. */
+	/* It was unmounted by another program, and the path may have another
+	 * mount by now. */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
 		return;
 	(void)unmount(fs->config.mountpoint, true, &ignored);

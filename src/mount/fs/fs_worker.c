@@ -69,5 +69,5 @@ void fs_reply_error(fuse_req_t req, int status)
 	const struct fs *fs = OBJECT(fs, fuse_req_userdata(req));
 
 	COUNT(fs->config.counters, reader_errors);
-	(void)fuse_reply_err(req, -status); /* nobody else to tell */
+	(void)fuse_reply_err(req, -status); /* a failure cannot be reported */
 }

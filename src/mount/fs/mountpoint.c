@@ -22,7 +22,7 @@
 /* A good read-ahead for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
 
-/* The number of /dev/fuse in every Linux. */
+/* The device number of /dev/fuse, which is the same everywhere. */
 #define FUSE_DEVICE makedev(10, 229)
 
 int fs_probe(const char *mountpoint)
@@ -73,7 +73,7 @@ int fs_check_connection(int fd, struct error *err)
 
 /* -- Read-ahead ---------------------------------------------------------- */
 
-/* The kernel says which device a connection belongs to since Linux 6.16. */
+/* Since Linux 6.16 the kernel says to which device a connection belongs. */
 static int device_of_connection(int fd, struct mountinfo_device *out)
 {
 	char path[64], line[128];
@@ -86,7 +86,7 @@ static int device_of_connection(int fd, struct mountinfo_device *out)
 		if (sscanf(line, "fuse_connection: %u", &out->minor) == 1)
 			found = 0;
 	if (f)
-		(void)fclose(f); /* was only read */
+		(void)fclose(f); /* the file was only read */
 	out->major = 0;
 	return found;
 }
@@ -142,7 +142,7 @@ unsigned fs_read_ahead_kib(struct fs *fs)
 		return kib;
 	kib = get_read_ahead(fs);
 	if (kib != 0 && kib < GOOD_READ_AHEAD_KIB) {
-		raise_read_ahead(fs); /* root may */
+		raise_read_ahead(fs); /* only root may do this */
 		kib = get_read_ahead(fs);
 	}
 	atomic_store(&fs->read_ahead_kib, kib);

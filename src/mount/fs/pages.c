@@ -82,15 +82,18 @@ struct pages {
 	uint32_t magic;
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
-	uint64_t keep_bytes;	    /* the thread: these may stay for KEEP_NS */
-	pthread_mutex_t lock;	    /* guards all below */
+	/* Thread only: this many bytes may stay for KEEP_NS */
+	uint64_t keep_bytes;
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
-	struct list queue;     /* of struct passed, oldest first */
-	uint64_t bytes;	       /* in the queue */
-	uint64_t wanted_at;    /* bytes at which the thread is to be woken */
-	uint64_t wanted, done; /* looks at what was read, so far */
-	bool changed;	       /* for the next one */
-	uint64_t kept_bytes;   /* of the keeper, as of the last one */
+	struct list queue; /* of struct passed, oldest first */
+	uint64_t bytes;	   /* in the queue */
+	/* Wake the thread when the queue has this many bytes */
+	uint64_t wanted_at;
+	uint64_t wanted, done; /* number of looks asked for, and done */
+	/* The next look must call the keeper's check() */
+	bool changed;
+	uint64_t kept_bytes; /* the keeper's bytes at the last look */
 	bool stopping;
 };
 
@@ -104,7 +107,8 @@ static struct passed *pages_oldest(const struct pages *p)
 	return LIST_FIRST(&p->queue, struct passed, link);
 }
 
-/* The bytes in the queue above which the oldest does not stay for its time. */
+/* If the queue has more bytes than this, the oldest item does not stay for its
+ * time. */
 static uint64_t crowded_at(const struct pages *p, const struct passed *i)
 {
 	return p->config.max_bytes +
@@ -119,7 +123,7 @@ static bool may_drop(const struct pages *p)
 		clock_now_ns() >= i->since_ns + i->keep_ns;
 }
 
-/* The dataset may have grown. */
+/* Compute the limit again, because the dataset may have grown. */
 static void set_keep_bytes(struct pages *p)
 {
 	struct manifest_totals totals;
@@ -132,14 +136,15 @@ static void set_keep_bytes(struct pages *p)
 		p->keep_bytes = share > KEEP_LEAST ? share : KEEP_LEAST;
 }
 
-/* False: until_ns has come, or somebody waits for the thread. */
+/* Returns false when until_ns has come, or if a caller waits for the thread. */
 static bool pages_wait(struct pages *p, uint64_t until_ns)
 {
 	return !p->stopping && p->wanted == p->done &&
 		cond_wait_until(&p->cond, &p->lock, until_ns);
 }
 
-/* Until some may be dropped, or have been read, or the end. */
+/* Wait until pages may be dropped, or may have been read, or the thread must
+ * end. */
 static void wait_for_pages(struct pages *p)
 {
 	uint64_t now_ns = clock_now_ns(), until_ns;
@@ -156,14 +161,15 @@ static void wait_for_pages(struct pages *p)
 	while (!may_drop(p) &&
 		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
 		;
-	p->keep_bytes -= p->keep_bytes / 4; /* so that it is not woken soon */
+	/* So that the thread is not woken again soon */
+	p->keep_bytes -= p->keep_bytes / 4;
 }
 
-/* Does the kernel keep pages of the item? False if it cannot tell. */
+/* Has the kernel pages of the item? Returns false if that is unknown. */
 static bool has_pages(int fd, const struct passed *i)
 {
 	uint64_t range[2] = {i->item.base, i->item.size};
-	uint64_t pages[5] = {0}; /* in the cache; of other states */
+	uint64_t pages[5] = {0}; /* pages in the cache, and in other states */
 
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
@@ -191,7 +197,7 @@ static bool pages_forget(const struct pages *p, const struct passed *i)
 	return true;
 }
 
-/* Lock held. */
+/* Called with the lock. */
 static void append_passed(struct pages *p, struct passed *i)
 {
 	ASSERT_HELD(&p->lock);
@@ -208,7 +214,7 @@ static bool pages_keep(const struct pages *p, const struct passed *i)
 	return k && k->add(k->kept, &i->item, i->since_ns);
 }
 
-/* Lock held, but not meanwhile. */
+/* Called with the lock, which is released during the call. */
 static void drop_oldest(struct pages *p)
 {
 	struct passed *i = pages_oldest(p);
@@ -242,7 +248,7 @@ static void drop_next(void *arg, const struct cache_item *item)
 	p->bytes += item->size;
 }
 
-/* Lock held, but not meanwhile. */
+/* Called with the lock, which is released during the call. */
 static void pages_look(struct pages *p)
 {
 	const struct pages_keeper *k = p->config.keeper;
@@ -296,7 +302,8 @@ static void add_passed(struct pages *p, const struct cache_item *item,
 	struct passed *i = malloc(sizeof(*i));
 
 	if (!i)
-		return; /* then the kernel's own reclaim is the bound */
+		/* Without it, only the kernel's own reclaim limits pages */
+		return;
 	*i = (struct passed){
 		.item = *item, .keep_ns = keep_ns, .crowd_bytes = crowd_bytes};
 	LOCK_SCOPE(&p->lock);
@@ -315,7 +322,7 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 {
 	const struct pages_keeper *k = p->config.keeper;
 
-	/* The keeper has those dropped that it has. */
+	/* Let the keeper drop the pages that it keeps. */
 	if (!goes_by_parts(p, item) && !(k && k->has(k->kept, item)))
 		add_passed(p, item, KEEP_NS, 0);
 }
@@ -393,7 +400,7 @@ void pages_free(struct pages *p)
 		return;
 	LIST_FOREACH_SAFE(l, next, &p->queue)
 		free(CONTAINER_OF(l, struct passed, link));
-	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
+	(void)pthread_cond_destroy(&p->cond); /* no thread waits any more */
 	(void)pthread_mutex_destroy(&p->lock);
 	MAGIC_END(p);
 	free(p);

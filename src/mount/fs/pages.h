@@ -16,19 +16,20 @@
 
 struct pages;
 
-struct kept; /* the keeper's */
+struct kept; /* owned by the keeper */
 typedef void pages_drop_fn(void *arg, const struct cache_item *item);
 
 /* Decides which pages stay, and notes when they are read. The pages' own thread
  * calls all functions but has(), which any thread calls. */
 struct pages_keeper {
-	/* The first and the last call. */
+	/* open() is the first call, close() the last. */
 	void (*open)(struct kept *k);
 	void (*close)(struct kept *k);
-	/* An item was read at since_ns. True: its pages stay from now on. */
+	/* An item was read at since_ns. Returns true if its pages stay from now
+	 * on. */
 	bool (*add)(struct kept *k, const struct cache_item *item,
 		uint64_t since_ns);
-	/* See what was read since the last call. */
+	/* Note what was read since the last call. */
 	void (*look)(struct kept *k);
 	/* Give up items whose pages may not stay any more: call drop(). */
 	void (*check)(struct kept *k, pages_drop_fn *drop, void *arg);
@@ -43,7 +44,7 @@ struct pages_config {
 	const char *mountpoint; /* borrowed */
 	struct counters *counters;
 	uint64_t max_bytes;
-	bool each_epoch; /* the next epoch is to read all of them again */
+	bool each_epoch; /* the next epoch must read everything again */
 	/* Files larger than this are dropped in parts (pages_part()). 0: never.
 	 */
 	uint64_t whole_max_bytes;
@@ -52,11 +53,12 @@ struct pages_config {
 
 int pages_new(struct pages **out, const struct pages_config *config,
 	struct error *err);
-/* No page is dropped any more; the other calls do nothing. NULL is allowed. */
+/* Stop dropping pages; the other calls do nothing from now on. NULL is
+ * allowed. */
 void pages_stop(struct pages *p);
 void pages_free(struct pages *p); /* stopped; NULL is allowed */
 
-/* An item was read to its end. */
+/* Note that an item was read to its end. */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
 /* Note that a part was read, or that its READ has just come. */
