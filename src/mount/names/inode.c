@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes as the kernel wants them; pure functions. */
+/*
+ * Converts attributes to the form of stat(2). Pure functions.
+ */
 #include "mount/names/inode.h"
 
 #include <string.h>
@@ -28,7 +30,8 @@ void inode_stat(const struct node_info *info, struct stat *st)
 	memset(st, 0, sizeof(*st));
 	st->st_ino = info->ino;
 	st->st_mode = file_type(info->attr.kind) | info->attr.mode;
-	st->st_nlink = 1; /* of directories, too: "not counted" */
+	/* For directories, too: it means that links are not counted */
+	st->st_nlink = 1;
 	st->st_uid = info->attr.uid;
 	st->st_gid = info->attr.gid;
 	st->st_size = (off_t)info->attr.version.size_bytes;

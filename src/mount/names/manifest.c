@@ -25,7 +25,7 @@ static int make_root(struct manifest *m)
 	n = manifest_slot(m, id);
 	n->kind = KIND_DIR;
 	n->parent = NODE_ROOT;
-	n->refs = 1; /* the kernel never looks it up and never forgets it */
+	n->refs = 1; /* the kernel neither looks up nor forgets the root */
 	if (manifest_name_new(m, "", &n->name) < 0)
 		return -ENOMEM;
 	return manifest_set_attr(m, n, &attr);
@@ -72,7 +72,7 @@ void manifest_free(struct manifest *m)
 		free(m->segment[i]);
 	for (uint32_t i = 0; m->names && i < NAMES_BLOCKS_MAX; i++)
 		free(m->names[i]);
-	(void)pthread_rwlock_destroy(&m->lock); /* there are no users left */
+	(void)pthread_rwlock_destroy(&m->lock); /* no thread uses it any more */
 	(void)pthread_mutex_destroy(&m->save_lock);
 	trail_free(m->trail);
 	free(m->segment);

@@ -36,8 +36,9 @@ typedef uint32_t node_id; /* 0: no node */
 /* A copy of the attributes of one node. */
 struct node_info {
 	node_id id;
-	uint64_t ino;	       /* stable over remounts; new for a new version */
-	struct hash128 digest; /* of a file's path, for keys */
+	/* The same after a remount; new for a new version */
+	uint64_t ino;
+	struct hash128 digest; /* of a file's path, to compute keys */
 	struct file_attr attr;
 	bool listed;  /* directory: all of its names are known */
 	bool retired; /* the name now stands for something else */
@@ -182,10 +183,10 @@ int manifest_follow(struct manifest *m, node_id dir, const char *name,
 /* Note that a caller was told that the directory lacks a name. */
 void manifest_negative(struct manifest *m, node_id dir);
 
-/* The origin confirmed a node at now_s. */
+/* Note that the origin confirmed a node at now_s. */
 void manifest_checked(struct manifest *m, node_id id, uint64_t now_s);
 
-/* The attributes of the root, which has no name. */
+/* Set the attributes of the root, which has no name. */
 void manifest_put_root(struct manifest *m, const struct file_attr *attr);
 
 /* Remove a name. Returns 0 even if it did not exist. */
@@ -241,7 +242,8 @@ int manifest_record(struct manifest *m, struct hash128 session);
 int manifest_recover(
 	struct manifest *m, int dirfd, struct hash128 session, int fd);
 
-/* Could this program read such a record? -EBADMSG with err set. */
+/* Check whether this program could continue such a record. Returns 0, or
+ * -EBADMSG with err set. */
 int manifest_check(int fd, struct error *err);
 
 /* Is every change so far recorded or saved? */
@@ -251,7 +253,7 @@ bool manifest_is_recorded(struct manifest *m);
  * manifest should be saved. */
 void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg);
 
-/* The place of the latest change, for use in a manifest_event_fn. */
+/* The position of the latest change, for use in a manifest_event_fn. */
 uint64_t manifest_trail(const struct manifest *m);
 
 /* Note that the consequences of all changes before this position of the record

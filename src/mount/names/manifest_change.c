@@ -159,7 +159,7 @@ static int change_build(struct manifest *m, node_id parent,
 	return 0;
 }
 
-/* `place` has the number and the position, or is NULL for any. */
+/* Add a node. `place` has its number and position; NULL: any. */
 static int change_add(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint32_t name,
 	const struct node_place *place, node_id *out)
@@ -192,7 +192,7 @@ static int change_add(struct manifest *m, node_id dir,
 	return 0;
 }
 
-/* Is the origin's entry still this node, as far as identity goes? */
+/* Does the origin's entry have the same identity as this node? */
 static bool same_node(const struct node *n, const struct file_entry *e)
 {
 	if (n->kind != e->attr.kind)
@@ -226,12 +226,13 @@ static int put_existing(struct manifest *m, node_id *id,
 			return 0;
 		change_report(
 			m, MANIFEST_ATTR, dir, e->name, old, old, fn, arg);
-		n->version = e->attr.version; /* of a directory or a link */
+		n->version = e->attr.version; /* for a directory or a link */
 		rc = manifest_set_attr(m, n, &e->attr);
 		trail_note(m, TRAIL_ATTR, old);
 		return rc;
 	}
-	/* The new node takes the name first, so that a failure loses none. */
+	/* The new node gets the name first, so that no name is lost by a
+	 * failure. */
 	rc = change_add(m, dir, e, n->name, NULL, id);
 	if (rc < 0)
 		return rc;
@@ -252,7 +253,8 @@ static bool name_is_valid(const char *name)
 		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* A node and its place in the table and in its directory. */
+/* The memory of a node, including its places in the table and in its
+ * directory. */
 #define NODE_MEMORY_BYTES 104u
 
 static bool is_full(const struct manifest *m)
@@ -388,7 +390,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 
 	pthread_rwlock_wrlock(&m->lock);
 	n = manifest_slot(m, NODE_ROOT);
-	/* Without memory its mode stays, as what is below does. */
+	/* Without memory the root keeps its old mode, as nodes below it
+	 * would. */
 	(void)manifest_set_attr(m, n, attr);
 	n->version = attr->version;
 	trail_note(m, TRAIL_ATTR, NODE_ROOT);

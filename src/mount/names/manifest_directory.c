@@ -9,10 +9,10 @@
 
 #include "common/base/array.h"
 
-/* The head of struct children takes the room of so many positions. */
+/* The head of struct children is as large as this many positions. */
 #define HEAD_POSITIONS (sizeof(struct children) / sizeof(node_id))
 
-/* Room for more names than there are. */
+/* Allocate room for more names. */
 static int directory_grow(struct directory *d)
 {
 	struct children *c = d->has_many ? d->many : NULL;
@@ -73,7 +73,8 @@ int directory_put(struct directory *d, node_id id, uint32_t slot)
 {
 	if (d->kids == DIRECTORY_MOST || slot >= DIRECTORY_MOST)
 		return -EOVERFLOW;
-	/* Positions between were emptied; each took a name of some bytes. */
+	/* Positions in between are empty; their number is limited, because each
+	 * once had a name that is still stored. */
 	while (d->n <= slot) {
 		if (d->n > 0 && (!d->has_many || d->n == d->many->cap) &&
 			directory_grow(d) < 0)

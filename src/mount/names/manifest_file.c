@@ -34,10 +34,10 @@
 #define FLAG_LISTED 1u
 #define FLAG_TAG 2u	/* the tag follows */
 #define FLAG_PLACE 4u	/* the position in the directory follows */
-#define FLAG_RETIRED 8u /* no name any more; `parent` is a node */
+#define FLAG_RETIRED 8u /* it has no name; `parent` is a node number */
 #define FLAG_INODE 16u	/* the inode number of a link follows */
 
-/* On disk; little endian. */
+/* The header in the file; little endian. */
 struct file_header {
 	char magic[8];
 	uint32_t version;
@@ -50,7 +50,8 @@ struct file_header {
 	/* Position in the trail of that session; see names_trail.c. */
 	uint64_t trail;
 	uint64_t zero;
-	uint64_t header_hash; /* XXH3-64 of the fields before, likewise */
+	/* XXH3-64 of the fields before, with the same seed */
+	uint64_t header_hash;
 };
 
 #define OLD_HEADER_BYTES 64u
@@ -63,7 +64,8 @@ struct file_header {
 struct file_record {
 	uint64_t size_bytes;
 	uint64_t mtime_ns;
-	uint32_t parent; /* a record before this one; the root's is itself */
+	/* Number of an earlier record; that of the root is its own */
+	uint32_t parent;
 	uint32_t uid, gid;
 	uint16_t mode;
 	uint8_t kind;
@@ -81,8 +83,9 @@ _Static_assert(sizeof(struct file_record) == 40, "no holes");
 struct body {
 	struct array data;
 	uint64_t records;
-	uint32_t place; /* of the next name without a hole before it */
-	uint64_t trail; /* all before it is in the records */
+	/* Position of the next name if no empty one is before it */
+	uint32_t place;
+	uint64_t trail; /* changes before this position are in the records */
 };
 
 static int file_append(struct body *b, const void *data, size_t n)
@@ -200,7 +203,7 @@ static int encode_retired(const struct manifest *m, struct body *b,
 	return rc < 0 ? rc : append_node(m, b, id, n->parent);
 }
 
-/* Only the process that goes on with this session needs these. */
+/* Retired nodes are needed only by a process that continues this session. */
 static int encode_all_retired(const struct manifest *m, struct body *b)
 {
 	CLEANUP_FREE unsigned char *done = calloc(1, m->end / 8 + 1);
@@ -263,7 +266,8 @@ static int write_file(
 	if (rc == 0 && renameat(dirfd, FILE_TMP, dirfd, MANIFEST_FILE) < 0)
 		rc = -errno;
 	if (rc < 0)
-		(void)unlinkat(dirfd, FILE_TMP, 0); /* the next one cuts it */
+		/* If this fails, the next save overwrites it */
+		(void)unlinkat(dirfd, FILE_TMP, 0);
 	return rc;
 }
 
@@ -301,20 +305,22 @@ struct file_reader {
 	const unsigned char *at, *end;
 	node_id *ids; /* of the records so far */
 	uint64_t n, records;
-	uint32_t version;	/* of the file */
-	bool same;		/* session: numbers and positions are kept */
-	uint32_t parent, place; /* if so, of the next name without a hole */
+	uint32_t version; /* of the file */
+	/* Same session: numbers and positions are kept */
+	bool same;
+	/* If so: position of the next name if no empty one is before it */
+	uint32_t parent, place;
 };
 
 /* The contents of a record; the caller has room for its name and target. */
 struct taken {
 	struct file_entry entry;
 	uint32_t parent, node, place;
-	uint64_t ino; /* 0: follows from the version */
+	uint64_t ino; /* 0: it is computed from the version */
 	uint8_t flags;
 };
 
-/* A string of the file into a buffer; false if it holds a NUL. */
+/* Copy a string of the file to a buffer. Returns false if it contains a NUL. */
 static bool take_text(struct file_reader *r, size_t n, char *buf, size_t size)
 {
 	if (n >= size || (size_t)(r->end - r->at) < n)
@@ -396,7 +402,7 @@ static bool take_bytes(struct file_reader *r, void *to, size_t n)
 	return true;
 }
 
-/* The fixed fields of a record, and those that its flags announce. */
+/* Read the fixed fields of a record, and those that its flags announce. */
 static bool take_fields(struct file_reader *r, struct file_record *rec,
 	struct taken *t, uint64_t *tag)
 {
@@ -577,7 +583,8 @@ int manifest_load(struct manifest *m, int dirfd)
 	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
 	if (fd < 0)
 		return why == ENOENT ? -ENOENT : -EBADMSG;
-	/* The file must be ours, as its modes and sizes are trusted. */
+	/* The file must belong to this user, because its modes and sizes are
+	 * trusted. */
 	rc = owned_file(dirfd, fd);
 	if (rc < 0)
 		return rc;

@@ -17,7 +17,7 @@
 
 /* -- Records ------------------------------------------------------------- */
 
-/* Is it a record of this place? */
+/* Is there a valid record of this position? */
 static bool record_valid(
 	const struct trail *t, uint64_t at, struct trail_record *r)
 {
@@ -213,14 +213,15 @@ int manifest_check(int fd, struct error *err)
 	return 0;
 }
 
-/* The saved manifest that the trail goes on from. */
+/* Load the saved manifest that the trail continues. */
 static int load_base(struct manifest *m, int dirfd, const struct trail *t)
 {
 	int rc = manifest_load(m, dirfd);
 
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	/* Saved in this session, or what it began with. */
+	/* The file was saved in this session, or is the one with which the
+	 * session began. */
 	if (!m->base_same && m->base_hash != t->head->base_hash)
 		return -EBADMSG;
 	return 0;
@@ -305,7 +306,8 @@ static void untold(struct manifest *m, const struct trail_record *r,
 	struct manifest_event ev = {.change = change_of(r->kind), .seen = true};
 	const struct node *n = manifest_node(m, r->node);
 
-	/* The kernel had forgotten nodes that were freed since. */
+	/* Nodes that were freed after the save had been forgotten by the
+	 * kernel. */
 	if (ev.change == MANIFEST_SAME || !n || n->parent != r->parent)
 		return;
 	ev.dir = n->parent;
@@ -330,7 +332,8 @@ void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg)
 	pthread_rwlock_wrlock(&m->lock);
 	at = t->told;
 	end = t->next;
-	/* A told place before what is there: all that is there is repeated. */
+	/* If the position is before the first record, all records are
+	 * repeated. */
 	if (at < t->start)
 		at = t->start;
 	while (at < end && (r = trail_next(t, &at)))

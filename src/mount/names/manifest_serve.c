@@ -47,7 +47,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 
 	if (!n || n->kind != KIND_FILE)
 		return false;
-	/* Acquire: pairs with the release of a change that is done. */
+	/* Acquire: pairs with the release at the end of a change. */
 	if (atomic_load_explicit(&n->reading, memory_order_acquire) !=
 			NODE_READ &&
 		!atomic_compare_exchange_strong(
@@ -57,7 +57,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 	return version_equal(version_of(n), *version);
 }
 
-/* The node is CHANGING. */
+/* Change the version of a node that is CHANGING. */
 static void set_version(struct node *n, const struct file_version *version)
 {
 	__atomic_store_n(
@@ -76,7 +76,7 @@ static bool can_follow(const struct node *n, const struct file_attr *attr)
 static int follow_locked(struct manifest *m, node_id dir, const char *name,
 	const struct file_attr *attr, manifest_event_fn *fn, void *arg)
 {
-	/* Found by its name, because numbers are used again. */
+	/* Find the node by its name, because numbers are reused. */
 	node_id id = manifest_table_find(m, dir, name);
 	struct manifest_event ev = {.change = MANIFEST_FOLLOWED, .id = id};
 	struct node *n = manifest_node(m, id);

@@ -26,7 +26,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* Ask for a save when so much more is in use than the last one took. */
+/* Ask for a save when this much more is in use than after the last save. */
 #define SAVE_BYTES ((uint64_t)32 << 20)
 #define PAGE_BYTES ((uint64_t)4096)
 
@@ -70,7 +70,7 @@ static void trail_give_up(struct trail *t)
 	atomic_store(&t->head->lost, 1);
 }
 
-/* Room for a record: no record lies across the end of the ring. */
+/* Find room for a record. No record crosses the end of the ring. */
 static struct trail_record *trail_grow(struct trail *t, uint32_t bytes)
 {
 	uint64_t at = t->next;
@@ -149,7 +149,7 @@ void trail_commit(struct manifest *m)
 	}
 }
 
-/* Give the memory before the start back. */
+/* Give the memory before the start back to the system. */
 static void trail_punch(struct trail *t, uint64_t from, uint64_t to)
 {
 	while (from < to) {
@@ -158,7 +158,7 @@ static void trail_punch(struct trail *t, uint64_t from, uint64_t to)
 
 		if (n > TRAIL_RING_BYTES - at)
 			n = TRAIL_RING_BYTES - at;
-		/* Without it the memory is used again all the same. */
+		/* If this fails, the memory is still reused. */
 		(void)fallocate(t->fd,
 			FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)(TRAIL_HEAD_BYTES + at), (off_t)n);
@@ -178,7 +178,8 @@ void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes)
 
 	pthread_rwlock_wrlock(&m->lock);
 	old = t->start;
-	/* Records that the kernel does not know yet are needed longer. */
+	/* Records of changes that the kernel has not been told of are needed
+	 * for longer. */
 	if (at > t->told)
 		at = t->told;
 	if (at > t->start)
@@ -212,7 +213,8 @@ void manifest_told(struct manifest *m, uint64_t at)
 	pthread_rwlock_wrlock(&m->lock);
 	if (at > t->told) {
 		t->told = at;
-		/* A reader takes a torn pair for none. */
+		/* If a reader sees only half of the update, it ignores the
+		 * pair. */
 		atomic_store(&t->head->told, at);
 		atomic_store(&t->head->told_hash, trail_told_hash(t, at));
 	}
@@ -287,7 +289,7 @@ struct trail *trail_alloc(struct hash128 session, int fd)
 	return t;
 }
 
-/* Sealed, so that whoever maps it meets no end that moves. */
+/* Seal the size, so that a process that maps the memory can rely on it. */
 static int trail_make_file(void)
 {
 	int fd = memfd_create("refrain-names", MFD_CLOEXEC | MFD_ALLOW_SEALING);

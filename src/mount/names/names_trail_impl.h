@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of the trail, and what the manifest's files call. */
+/*
+ * The format of the trail, and its functions for the manifest's files.
+ */
 #ifndef NAMES_TRAIL_IMPL_H
 #define NAMES_TRAIL_IMPL_H
 
@@ -12,7 +14,7 @@
 #define TRAIL_MAGIC "refrtrai"
 #define TRAIL_VERSION 1u
 #define TRAIL_HEAD_BYTES 4096u
-/* Only what is written takes memory. */
+/* Only pages that are written take memory. */
 #define TRAIL_RING_BYTES ((uint64_t)1 << 30)
 #define TRAIL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -21,13 +23,18 @@ struct trail_head {
 	char magic[8];
 	uint32_t version, head_bytes;
 	uint64_t session_hi, session_lo;
-	uint64_t base_hash; /* of the header of the manifest it began with */
+	/* Of the header of the manifest with which it began */
+	uint64_t base_hash;
 	uint64_t head_hash; /* XXH3-64 of the fields before, seed: version */
-	/* Guarded by manifest.lock; atomic, as another process reads them. */
-	_Atomic uint64_t end; /* complete changes reach at least so far */
+	/* Guarded by manifest.lock; atomic, because another process reads
+	 * them. */
+	/* All changes before this position are complete */
+	_Atomic uint64_t end;
 	_Atomic uint64_t told,
-		told_hash;     /* the kernel was told of all before */
-	_Atomic uint64_t lost; /* a change was not recorded, nor saved since */
+		/* The kernel has been told of all changes before `told` */
+		told_hash;
+	/* a change was neither recorded nor saved since then */
+	_Atomic uint64_t lost;
 };
 
 enum trail_kind {
@@ -41,10 +48,10 @@ enum trail_kind {
 
 struct trail_record {
 	uint64_t hash;	/* XXH3-64 of the rest, seed: session_lo */
-	uint64_t at;	/* its place */
+	uint64_t at;	/* its position */
 	uint32_t bytes; /* a multiple of 8 */
 	uint8_t kind;	/* enum trail_kind */
-	uint8_t commit; /* the last one of a change */
+	uint8_t commit; /* this is the last record of a change */
 	uint8_t node_kind;
 	uint8_t zero;
 	uint16_t mode, name_bytes, target_bytes, zero16;
@@ -99,7 +106,8 @@ void trail_commit(struct manifest *m);
  * contains the lost changes. */
 void trail_restart(struct manifest *m);
 
-/* The manifest was saved as it was at `at`, in a file of so many bytes. */
+/* Note that the manifest was saved as it was at position `at`, in a file of
+ * file_bytes. */
 void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes);
 
 /* Release the lock after changes. */

@@ -56,7 +56,7 @@ node_id manifest_node_take(struct manifest *m, node_id id)
 	return id;
 }
 
-/* Numbers of segments that have no node at all are not used again. */
+/* Free numbers in segments that do not exist are not used. */
 void manifest_nodes_taken(struct manifest *m)
 {
 	ASSERT_HELD_TO_WRITE(&m->lock);
@@ -118,7 +118,7 @@ static int owner_add(struct manifest *m, const struct owner *o)
 	return 0;
 }
 
-/* There are few of them, so a search is quick. */
+/* There are few owners, so a linear search is fast. */
 int manifest_set_attr(
 	struct manifest *m, struct node *n, const struct file_attr *attr)
 {

@@ -24,9 +24,9 @@
 /* The names of a directory that has, or had, more than one. */
 struct children {
 	uint32_t cap;
-	uint32_t holes; /* empty positions, */
-	uint32_t hole;	/* none of them before this one */
-	node_id at[];	/* 0: the name went away; positions never move */
+	uint32_t holes; /* number of empty positions */
+	uint32_t hole;	/* no empty position is before this one */
+	node_id at[];	/* 0: empty; positions never move */
 };
 
 /* A directory takes 16 bytes, and no other memory if it has a single name,
@@ -36,24 +36,25 @@ struct directory {
 		node_id only; /* 0: none */
 		struct children *many;
 	};
-	uint32_t n : 31; /* positions in use, empty ones too */
+	uint32_t n : 31; /* positions, including empty ones */
 	uint32_t has_many : 1;
-	/* Nodes that have this one as parent, retired too. */
+	/* The number of nodes that have this one as parent, including retired
+	 * ones. */
 	uint32_t kids : 30;
 	uint32_t listed : 1;
-	uint32_t negative : 1; /* somebody was told that it lacks a name */
+	uint32_t negative : 1; /* a caller was told that it lacks some name */
 };
 
 #define DIRECTORY_MOST ((UINT32_C(1) << 30) - 1)
 
 struct link {
-	uint64_t ino; /* of the version that was first seen */
+	uint64_t ino; /* computed from the version that was seen first */
 	char target[];
 };
 
 enum node_reading {
 	NODE_UNREAD,
-	NODE_CHANGING, /* to another version */
+	NODE_CHANGING, /* is getting another version */
 	NODE_READ,     /* its version stays */
 };
 

@@ -43,7 +43,7 @@ void manifest_node_ref(struct node *n)
 		;
 }
 
-/* `n` fewer; was it the last? */
+/* Drop n references. Was that the last one? */
 static bool node_unref(struct node *node, uint64_t n)
 {
 	uint32_t had = atomic_load(&node->refs), left;

@@ -22,7 +22,8 @@ static void act(struct tree *t, const struct tree_event *e)
 
 	if (e->change == MANIFEST_ATTR) {
 		c->changed(c->arg, e->id);
-		/* A directory with another mtime has other names. */
+		/* If the mtime of a directory has changed, its names may have,
+		 * too. */
 		if (e->old.attr.kind == KIND_DIR && e->old.listed)
 			(void)tree_list_since(t, e->id, e->turn, NULL);
 		return;
@@ -75,7 +76,7 @@ void tree_note_told(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	at = list_empty(&t->events) && !t->acting ? t->reported : 0;
 	pthread_mutex_unlock(&t->lock);
-	/* The manifest's lock is above ours. */
+	/* The manifest's lock ranks above tree.lock. */
 	if (at > 0)
 		manifest_told(t->config.manifest, at);
 }
@@ -165,7 +166,8 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
-	(void)pthread_cond_destroy(&t->event_cond); /* nobody is left */
+	/* No thread waits any more */
+	(void)pthread_cond_destroy(&t->event_cond);
 	(void)pthread_cond_destroy(&t->done_cond);
 	(void)pthread_mutex_destroy(&t->lock);
 	MAGIC_END(t);

@@ -25,7 +25,8 @@ struct tree_config {
 	struct origin *origin; /* all outlive the tree */
 	struct manifest *manifest;
 	struct timers *timers;
-	unsigned revalidate_s; /* 0: the manifest is the truth until refresh */
+	/* 0: the manifest counts as right until a refresh */
+	unsigned revalidate_s;
 	/* Time that a look-up waits to confirm that known names are still
 	 * valid; 0: 2 s. */
 	uint64_t patience_ns;
@@ -35,21 +36,22 @@ struct tree_config {
 	 * file no longer exists.
 	 */
 	void (*ceased)(void *arg, const struct node_info *old);
-	/* A name stands for something else now, or for nothing. */
+	/* A name has another node now, or none. */
 	void (*renamed)(void *arg, node_id dir, const char *name);
 	/* The attributes of a node changed. */
 	void (*changed)(void *arg, node_id id);
 	void *arg;
 	const struct event_sink *events; /* may be NULL */
-	/* Changes wait for tree_resume(): nobody can be told of them yet. */
+	/* Changes wait for tree_resume(), because the kernel cannot be told
+	 * yet. */
 	bool paused;
 };
 
-/* Starts one thread. -errno. */
+/* Create the tree and start its thread. Returns 0 or -errno. */
 int tree_new(
 	struct tree **out, const struct tree_config *config, struct error *err);
 
-/* Act on changes from now on, and on those that came before. */
+/* Act on changes from now on, including those that have waited. */
 void tree_resume(struct tree *t);
 
 /*
@@ -61,13 +63,14 @@ void tree_resume(struct tree *t);
 bool tree_stop(struct tree *t);
 void tree_free(struct tree *t);
 
-/* Look at the source itself; waits for the origin. Used at start-up. */
+/* Check the source itself; waits for the origin. Used at start-up. */
 int tree_open_root(struct tree *t, struct error *err);
 
 /* -- One name ------------------------------------------------------------ */
 
 struct tree_lookup {
-	/* Once, if tree_lookup() returned 0. Status 0: info is referenced. */
+	/* Called once if tree_lookup() returned 0. With status 0, info has a
+	 * reference. */
 	void (*done)(struct tree_lookup *l, int status,
 		const struct node_info *info);
 };
@@ -81,10 +84,11 @@ int tree_lookup(struct tree *t, node_id dir, const char *name,
  * that has not been read gets a new version; see manifest_follow(). */
 void tree_recheck(struct tree *t, node_id id);
 
-/* The same; l->done() is called when it is known. 0, or -errno. */
+/* Start such a check; l->done() is called with the result. Returns 0 or
+ * -errno. */
 int tree_follow(struct tree *t, node_id id, struct tree_lookup *l);
 
-/* With revalidation: look at a directory again if its time has come. */
+/* With revalidation: check a directory again if that is due. */
 void tree_revalidate_dir(struct tree *t, const struct node_info *dir);
 
 /* -- Directories --------------------------------------------------------- */
@@ -108,9 +112,9 @@ int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 struct tree_walk_result {
 	uint64_t directories, changed, added, removed;
 	uint64_t failed; /* directories that could not be listed */
-	node_id first;	 /* of these; */
-	int status;	 /* why, as -errno; */
-	/* and in words, "" if the status says it. */
+	node_id first;	 /* the first of these */
+	int status;	 /* why, as -errno */
+	/* Why, in words; "" if the status is enough. */
 	char why[TREE_WHY_MAX];
 	/* Why the walk was given up: the source did not answer any more
 	 * (-ETIMEDOUT), its directories have no end (-EMLINK), or it has more
@@ -123,7 +127,7 @@ struct tree_walk_result {
 void tree_walk_add_failed(
 	struct tree_walk_result *sum, const struct tree_walk_result *one);
 
-/* The path of a node for a message; a long one is cut. */
+/* The path of a node for a message; the beginning of a long one is left out. */
 #define TREE_SHOWN_MAX 256
 void tree_show_path(struct tree *t, node_id id, char *buf);
 
@@ -156,7 +160,8 @@ void tree_flush(struct tree *t);
  * the manifest (manifest_told()). */
 void tree_note_told(struct tree *t);
 
-/* A manifest_event_fn: act on the consequences of a change; arg is the tree. */
+/* A manifest_event_fn that queues a change for the tree's thread; arg is the
+ * tree. */
 void tree_on_event(void *arg, const struct manifest_event *ev);
 
 /* Questions that the origin has not answered yet. */

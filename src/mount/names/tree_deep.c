@@ -19,7 +19,8 @@
 #define DEEP_LOOK_NS (100 * NS_PER_MS)
 #define DEEP_PATH_MAX 4096u
 
-/* A file whose name a directory had; put again at the end if it has gone. */
+/* A file that had the name of a directory. It is put at the end if there is no
+ * such directory any more. */
 struct shadowed {
 	struct shadowed *next;
 	node_id dir;
@@ -32,14 +33,15 @@ struct deep {
 	struct tree *t;
 	node_id top;
 	uint32_t stamp;
-	int failed;	/* a put */
-	uint64_t now_s; /* of the batch */
+	int failed;	/* the error of a put that failed */
+	uint64_t now_s; /* time of the batch */
 	/* The last name's directory: names of one directory come together. */
 	char last[DEEP_PATH_MAX];
 	size_t last_len;
 	node_id last_dir;
 	struct shadowed *shadowed;
-	pthread_mutex_t lock; /* guards the rest; under no other */
+	/* Guards the rest; no other lock is held with it */
+	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int status;
 	bool done, left; /* left: the walker has given up */
@@ -66,7 +68,7 @@ static int deep_put(struct deep *d, node_id dir, const struct file_entry *e,
 		info, tree_on_event, d->t);
 }
 
-/* The directory of a path's first `len` bytes; made where it is not. */
+/* Find or create the directory with the first `len` bytes of a path. */
 static int deep_dir(struct deep *d, const char *path, size_t len,
 	const struct file_attr *file, node_id *out)
 {
@@ -150,7 +152,8 @@ static void deep_batch(
 	for (size_t i = 0; i < n; i++) {
 		int rc = deep_file(d, &entries[i]);
 
-		/* A name that cannot be is left out; want of memory is not. */
+		/* An impossible name is left out; lack of memory is an
+		 * error. */
 		if (rc < 0 && rc != -EINVAL && rc != -ENAMETOOLONG)
 			d->failed = rc;
 	}
@@ -276,7 +279,8 @@ static bool tree_stops(struct tree *t)
 	return stopping;
 }
 
-/* False: the tree is being stopped, and the origin has not answered. */
+/* Returns false if the tree is being stopped and the origin has not
+ * answered. */
 static bool deep_wait(struct deep *d)
 {
 	bool done;
@@ -313,7 +317,7 @@ int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories)
 	d->stamp = manifest_list_begin(t->config.manifest);
 	origin_list(t->config.origin, &d->l);
 	if (!deep_wait(d))
-		return -ENOTCONN; /* freed by the answer */
+		return -ENOTCONN; /* the answer frees it */
 	status = d->status;
 	if (status == 0)
 		status = end_dirs(d, directories);

@@ -65,7 +65,9 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 		return;
 	e = malloc(sizeof(*e) + len);
 	if (!e)
-		return; /* a stale dentry, until the next change of the name */
+		/* The kernel's entry stays stale until the name changes
+		 * again */
+		return;
 	e->change = ev->change;
 	e->dir = ev->dir;
 	e->id = ev->id;

@@ -25,22 +25,23 @@ struct tree {
 	struct tree_config config; /* set once */
 	pthread_t thread;	   /* set once */
 	pthread_mutex_t lock;	   /* guards all below */
-	pthread_cond_t event_cond; /* an event came, resumed or stopping */
+	pthread_cond_t event_cond; /* an event came, or resumed, or stopping */
 	pthread_cond_t done_cond;  /* requests or events ended */
 	struct list events;
-	uint64_t reported;    /* place in the manifest's record */
-	bool acting;	      /* the thread is at work on an event */
-	bool paused;	      /* it does not begin another one */
-	bool stopping;	      /* no request begins any more */
-	bool ending;	      /* the thread acts on what is left */
-	unsigned requests;    /* out at the origin */
-	uint64_t turn;	      /* listings that began */
+	uint64_t reported;    /* position in the manifest's record */
+	bool acting;	      /* the thread is acting on an event */
+	bool paused;	      /* the thread begins no other event */
+	bool stopping;	      /* no new request begins */
+	bool ending;	      /* the thread acts on the remaining events */
+	unsigned requests;    /* requests at the origin */
+	uint64_t turn;	      /* number of listings that have begun */
 	struct list listings; /* of struct listing */
 	struct list asks;     /* of struct ask */
 	bool silent;	   /* the origin did not answer the last ask in time */
-	uint64_t probed_s; /* when it was last asked since */
+	uint64_t probed_s; /* when it was last asked after that */
 	uint64_t changed, added, removed; /* names, since the start */
-	uint64_t attrs, listed;		  /* other modes; directories listed */
+	/* Changed attributes; directories listed */
+	uint64_t attrs, listed;
 };
 
 /*
@@ -50,7 +51,8 @@ struct tree {
  */
 int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
 
-/* tree_event.c: count a request to the origin; false when stopping. */
+/* tree_event.c: count a request to the origin. Returns false when the tree is
+ * stopping. */
 bool tree_request_begin(struct tree *t);
 void tree_request_end(struct tree *t);
 

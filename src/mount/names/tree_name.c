@@ -23,12 +23,14 @@ struct ask {
 	struct tree *t;
 	struct list link;      /* in tree.asks; tree.lock */
 	struct tree_lookup *l; /* tree.lock; NULL: nobody waits */
-	unsigned refs;	       /* tree.lock: the request's, the timer's */
-	struct timer late;     /* the end of the patience of who waits */
-	node_id dir;	       /* referenced */
-	node_id known;	       /* the node that the name had; 0: none */
-	bool follow;	       /* it may get another version */
-	const char *name;      /* in path */
+	/* tree.lock: one for the request, one for the timer */
+	unsigned refs;
+	/* Fires when the waiting look-up is to be answered */
+	struct timer late;
+	node_id dir;	  /* referenced */
+	node_id known;	  /* the node that the name had; 0: none */
+	bool follow;	  /* the node may get another version */
+	const char *name; /* in path */
 	char path[MANIFEST_PATH_MAX];
 };
 
@@ -71,7 +73,7 @@ static void ask_free(struct ask *a)
 	free(a);
 }
 
-/* The request ends with the last reference. */
+/* Drop a reference. The last one frees the question. */
 static void ask_put(struct ask *a)
 {
 	struct tree *t = a->t;
@@ -92,7 +94,8 @@ static struct tree_lookup *take_lookup(struct ask *a, int status)
 {
 	LOCK_SCOPE(&a->t->lock);
 	list_del(&a->link);
-	/* Other errors are answers of the origin, or a lack of memory here. */
+	/* All other errors are answers of the origin, or a lack of memory
+	 * here. */
 	a->t->silent =
 		status == -EIO || status == -ETIMEDOUT || status == -ESTALE;
 	return steal_ptr(&a->l);
@@ -149,7 +152,7 @@ static void ask_late(struct timer *timer)
 	ask_put(a);
 }
 
-/* The first who still waits; NULL: nobody. */
+/* The first question with a look-up that still waits, or NULL. */
 static struct tree_lookup *next_lookup(struct tree *t)
 {
 	LOCK_SCOPE(&t->lock);
@@ -181,7 +184,7 @@ static void ask_arm(struct ask *a)
 		clock_now_ns() + t->config.patience_ns);
 }
 
-/* Like tree_request_begin(), but the waiting look-up can be found. */
+/* Like tree_request_begin(), but also adds the question to tree.asks. */
 static bool ask_begin(struct tree *t, struct ask *a)
 {
 	LOCK_SCOPE(&t->lock);
@@ -204,7 +207,7 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 
 	if (!a)
 		return -ENOMEM;
-	/* The answer comes when the directory may have gone. */
+	/* Keep the directory: it may be removed before the answer comes. */
 	if (!manifest_ref(t->config.manifest, dir)) {
 		free(a);
 		return -ESTALE;
@@ -263,7 +266,8 @@ static int ask_again(struct tree *t, node_id dir, const char *name,
 	bool probe;
 
 	if (!is_silent(t, &probe)) {
-		/* At most one question in each period, whoever asks. */
+		/* Ask at most once in each period, however many look-ups there
+		 * are. */
 		if (known != 0)
 			manifest_checked(
 				t->config.manifest, known, tree_now_s());
@@ -287,7 +291,7 @@ static bool is_listed(struct manifest *m, node_id dir)
 	return manifest_get(m, dir, &info) == 0 && info.listed;
 }
 
-/* A name that the manifest lacks: perhaps the origin has it. */
+/* Ask the origin for a name that the manifest lacks. */
 static int lookup_unknown(
 	struct tree *t, node_id dir, const char *name, struct tree_lookup *l)
 {
@@ -342,7 +346,7 @@ int tree_follow(struct tree *t, node_id id, struct tree_lookup *l)
 
 void tree_recheck(struct tree *t, node_id id)
 {
-	/* If this fails the next reader tries again. */
+	/* If this fails, the next reader tries again. */
 	(void)tree_follow(t, id, NULL);
 }
 
@@ -398,7 +402,8 @@ int tree_open_root(struct tree *t, struct error *err)
 	};
 	struct node_info root;
 
-	/* A kept manifest has it: nothing need wait for a source that hangs. */
+	/* If a saved manifest has the name, do not wait for a source that
+	 * hangs. */
 	if (manifest_get(t->config.manifest, NODE_ROOT, &root) == 0 &&
 		root.listed)
 		return 0;

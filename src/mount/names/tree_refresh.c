@@ -48,7 +48,7 @@ static int list_and_wait(struct tree *t, node_id dir)
 	return wait.status;
 }
 
-/* The deepest directory on the way to a path that is known; cuts the path. */
+/* Find the deepest known directory of a path, and cut the path there. */
 static node_id deepest_directory(struct manifest *m, char *path)
 {
 	struct node_info info;

@@ -20,7 +20,7 @@
 #include "common/base/names_memory.h"
 #include "common/base/size.h"
 
-/* Listings that a walk keeps going. */
+/* The number of listings that a walk keeps in progress. */
 #define WALK_PARALLEL 8u
 
 struct listing {
@@ -28,12 +28,14 @@ struct listing {
 	struct tree *t;
 	struct list link;    /* in tree.listings; tree.lock */
 	struct list waiters; /* of struct tree_wait; tree.lock */
-	struct list later;   /* of those of the next one; tree.lock */
-	bool again;	     /* there is to be a next one; tree.lock */
-	uint64_t turn;	     /* when it began; tree.lock */
-	node_id dir;	     /* referenced */
-	uint32_t stamp;	     /* one listing is one sequence of callbacks */
-	int status;	     /* of a put that failed */
+	/* Struct tree_wait, for the next listing; tree.lock */
+	struct list later;
+	bool again;    /* another listing must follow; tree.lock */
+	uint64_t turn; /* when it began; tree.lock */
+	node_id dir;   /* referenced */
+	/* Of this listing; its callbacks come one after another */
+	uint32_t stamp;
+	int status; /* the error of a put that failed */
 	char path[];
 };
 
@@ -47,7 +49,8 @@ static void listing_batch(
 		int rc = manifest_put(g->t->config.manifest, g->dir,
 			&entries[i], now_s, false, NULL, tree_on_event, g->t);
 
-		/* A name that cannot be is left out; want of memory is not. */
+		/* An impossible name is left out; lack of memory is an
+		 * error. */
 		if (rc < 0 && rc != -EINVAL && rc != -ENAMETOOLONG)
 			g->status = rc;
 	}
@@ -61,7 +64,7 @@ static void listing_restart(struct origin_list *l)
 	g->stamp = manifest_list_begin(g->t->config.manifest);
 }
 
-/* The directory itself is gone: so says its parent's name for it. */
+/* The directory itself is gone: recheck its name in the parent. */
 static void directory_gone(struct tree *t, node_id dir)
 {
 	if (dir != NODE_ROOT)
@@ -84,7 +87,7 @@ static void listing_free(struct listing *g)
 	free(g);
 }
 
-/* Start a listing that has its place among the running ones. */
+/* Start a listing that is in tree.listings already. */
 static void listing_start(struct listing *g)
 {
 	g->status = 0;
@@ -164,7 +167,7 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 	if (len < 0)
 		return len;
 	g = calloc(1, sizeof(*g) + (size_t)len + 1);
-	/* Its names come when the directory may have gone. */
+	/* Keep the directory: it may be removed before its names come. */
 	if (!g || !manifest_ref(t->config.manifest, dir)) {
 		free(g);
 		return -ENOMEM;
@@ -184,7 +187,8 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 	return 0;
 }
 
-/* Wait with a listing that is going on, or for the next one. Lock held. */
+/* Wait for a listing in progress, or for the one that follows it. Called with
+ * the lock. */
 static bool walk_join(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
@@ -204,7 +208,7 @@ static bool walk_join(
 	return false;
 }
 
-/* `since` as tree_list_since() has it; 0: any will do. */
+/* `since` is as in tree_list_since(); 0: any listing will do. */
 static int list(struct tree *t, node_id dir, bool again, uint64_t since,
 	struct tree_wait *w)
 {
@@ -326,7 +330,7 @@ static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 		k->listed_ns = clock_now_ns();
 }
 
-/* A directory has been listed, or not; what is below it comes next. */
+/* A listing has ended. Push the directory's sub-directories onto the stack. */
 static void step_done(
 	struct walk *k, node_id dir, uint64_t begun_ns, int status)
 {
@@ -337,7 +341,8 @@ static void step_done(
 	if (status < 0 && status != -ENOENT && status != -ESTALE)
 		step_failed(k, dir, status);
 	(void)manifest_readdir(k->t->config.manifest, dir, 0, false,
-		push_subdir, k); /* a directory that went has nothing below */
+		/* a directory that is gone has nothing below it */
+		push_subdir, k);
 	pthread_cond_signal(&k->cond);
 }
 
@@ -393,7 +398,7 @@ static void walk_run(struct walk *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* At an origin that lists recursively, unless nothing needs to be asked. */
+/* Use one recursive listing if the origin can do that and it must be asked. */
 static bool is_deep(struct tree *t, node_id top, bool again)
 {
 	struct node_info info;
