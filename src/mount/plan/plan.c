@@ -46,8 +46,9 @@ void plans_free(struct plans *ps)
 	plans_kick(ps, true);
 	pthread_mutex_unlock(&ps->lock);
 	if (ps->started)
-		(void)pthread_join(ps->pacer, NULL); /* it is ours */
-	(void)pthread_cond_destroy(&ps->work_cond);  /* nobody is left */
+		(void)pthread_join(ps->pacer, NULL); /* cannot fail */
+	/* No thread waits any more */
+	(void)pthread_cond_destroy(&ps->work_cond);
 	(void)pthread_cond_destroy(&ps->done_cond);
 	(void)pthread_mutex_destroy(&ps->lock);
 	MAGIC_END(ps);
@@ -71,7 +72,8 @@ void plans_kick(struct plans *ps, bool urgent)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* Pass the position at base, if it is done with or has to be. */
+/* Finish the position at base if it was read or must be given up. Returns false
+ * if it stays. */
 static bool pass(struct plan *plan)
 {
 	uint8_t place = order_place(&plan->order, plan->base);
@@ -106,7 +108,7 @@ static bool may_release(const struct plan *plan)
 		PLACE_RETIRED;
 }
 
-/* After anything that may end positions. */
+/* Call this after anything that may finish positions. */
 void plan_advance(struct plan *plan)
 {
 	uint64_t before = plan->base;
@@ -251,13 +253,13 @@ void plan_close(struct plan *plan)
 	plans_kick(ps, true);
 }
 
-/* Positions that nobody will ask about again. */
+/* Forget positions that will not be needed again. */
 static uint64_t forgettable(const struct plan *plan)
 {
 	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
 	uint64_t pos = plan->base;
 
-	/* Items in a tier are looked up for a while longer. */
+	/* Positions of items in a tier are needed for a while longer. */
 	if (plan->front < pos + plan->params.slack)
 		pos = plan->front > plan->params.slack
 			? plan->front - plan->params.slack
@@ -327,7 +329,7 @@ void plan_step_time(struct plan *plan, uint64_t step_ns)
 	pace_tell(plan, step_ns, clock_now_ns());
 }
 
-/* Held items are needed at other times from now on. */
+/* Compute again when held items are needed. */
 static int change_echo(
 	struct plan *plan, uint64_t step, struct schedule_echo echo)
 {

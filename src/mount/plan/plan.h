@@ -26,13 +26,15 @@
 struct plans;
 struct plan;
 
-#define PLANS_MAX 48u /* fewer than connections, of which each has one */
+/* Fewer than the limit of connections, which have one each */
+#define PLANS_MAX 48u
 /* Limit for positions of all open plans together: usually 15 bytes each. */
 #define PLAN_POSITIONS_MAX ((uint64_t)64 << 20)
 
-/* The time of a step, at most, in milliseconds. */
+/* The maximum time of a step, in milliseconds. */
 #define PLAN_STEP_MS_MAX 1e9
-/* Items that are fetched ahead and not read yet, of all plans. */
+/* Limit for items that are fetched ahead and not read yet, of all plans
+ * together. */
 #define PLAN_ITEMS_MAX 16384u
 
 struct plans_config {
@@ -51,10 +53,10 @@ void plans_free(struct plans *ps);
 
 /* The plan and position that a read belongs to. */
 enum plans_turn {
-	PLANS_NONE,  /* of no position */
-	PLANS_NOW,   /* of a position, and its reader waits for it */
-	PLANS_LATER, /* of a position that its reader has not come to yet */
-	/* The same; the position has begun to read the file before. */
+	PLANS_NONE,  /* the read is for no position */
+	PLANS_NOW,   /* for a position, and the reader waits for it */
+	PLANS_LATER, /* for a position that the reader will reach later */
+	/* As PLANS_NOW, but the position has begun to read the file before. */
 	PLANS_NOW_AGAIN,
 	PLANS_LATER_AGAIN,
 };
@@ -78,19 +80,20 @@ struct plans_read {
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	uint64_t off, size_t len, pid_t pid, struct plans_read *more);
 
-/* Does any plan want to know who reads? */
+/* Does any plan need to know which process reads? */
 bool plans_ask_reader(struct plans *ps);
 
-/* A version of a file no longer exists. */
+/* Note that a version of a file no longer exists. */
 void plans_forget(struct plans *ps, uint64_t cookie);
 
-/* 0 stands for the default. */
+/* 0 stands for the default, which is in the comment. */
 struct plan_params {
 	uint32_t batch;			     /* 1 */
 	struct schedule_echo echo, echo_max; /* 1; as echo */
-	uint64_t window;		     /* of the schedule; its own */
-	uint64_t fresh;			     /* number of the first example */
-	uint64_t step_ns;		     /* measured */
+	/* Of the schedule; the schedule's default */
+	uint64_t window;
+	uint64_t fresh;	  /* number of the first example */
+	uint64_t step_ns; /* measured */
 	/*
 	 * A position is given up when more than this many later positions have
 	 * been read. Set it to the largest distance between threads that read
@@ -142,23 +145,24 @@ void plan_progress_step(struct plan *plan, uint64_t step);
 /* Set the time of a step from now on; 0: measure it. */
 void plan_step_time(struct plan *plan, uint64_t step_ns);
 
-/* The echo factor changes; as schedule_change(). */
+/* Change the echo factor, as schedule_change() does. */
 int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo);
-/* The same from the example with this number in its schedule on. */
+/* Change it from the example with this number in the schedule on. */
 int plan_echo_from(
 	struct plan *plan, uint64_t fresh, struct schedule_echo echo);
 
 struct plan_status {
-	uint64_t positions; /* added */
+	uint64_t positions; /* positions that were added */
 	uint64_t done;	    /* all positions before this one are finished */
-	uint64_t front;	    /* one more than the last that was read */
+	uint64_t front;	    /* the position after the last one that was read */
 	uint64_t cursor; /* all positions before this one have been looked up */
 	uint64_t step;	 /* the step that needs the position at `front` */
 	uint64_t read;	 /* positions whose file was read */
-	uint64_t resident;	/* positions that were in a tier already */
-	uint64_t fetched_items; /* for this plan, or joined by it */
+	uint64_t resident; /* positions that were in a tier already */
+	/* Fetched for this plan, or for another and used by this one */
+	uint64_t fetched_items;
 	uint64_t fetched_bytes;
-	uint64_t ahead_items; /* of these, those that are held */
+	uint64_t ahead_items; /* of these, items that are held now */
 	uint64_t ahead_bytes;
 	uint64_t wasted;  /* items given up unread */
 	uint64_t failed;  /* items that could not be fetched */
@@ -203,7 +207,8 @@ void plan_rates(struct plan *plan, struct plan_rates *out);
 bool plan_wait(struct plan *plan, uint64_t timeout_ns);
 
 struct plans_status {
-	uint64_t plans, positions; /* not done with */
+	/* Plans, and positions that are not finished */
+	uint64_t plans, positions;
 };
 void plans_status(struct plans *ps, struct plans_status *status);
 

@@ -15,17 +15,19 @@
 #include "common/base/magic.h"
 #include "mount/plan/plan_impl.h"
 
-/* Positions that are looked at before others get the lock. */
+/* The number of positions to look at before the lock is released for others. */
 #define LOOK_MAX 256u
 
 /* When memory is used up, the pacer rests for this time or until enough memory
  * is free. */
 #define REST_NS (5 * NS_PER_MS)
 #define REST_SHARE 8u
-/* The same while a burst is to be measured; see rate_rest_bytes(). */
+/* It rests this long before a burst that is to be measured; see
+ * rate_rest_bytes(). */
 #define REST_LONG_NS NS_PER_S
 
-/* The cache: an item was read, or came into a tier, or never came. */
+/* Called by the cache when an item was read, is in a tier, or could not be
+ * fetched. */
 static void hold_done(struct cache_plan *p, int status)
 {
 	struct hold *h = CONTAINER_OF(p, struct hold, p);
@@ -43,7 +45,7 @@ static void hold_done(struct cache_plan *p, int status)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* An item of the position is not held any more; was it the last one? */
+/* An item of the position is not held any more. Was it the last one? */
 static void settle(struct plan *plan, uint64_t pos, int status)
 {
 	uint8_t place;
@@ -66,7 +68,7 @@ static void settle(struct plan *plan, uint64_t pos, int status)
 	plan_advance(plan);
 }
 
-/* The item came into a tier before anybody read it. */
+/* The item is in a tier before it was read. */
 static void note_unread(struct plan *plan, uint64_t pos)
 {
 	uint8_t place = order_place(&plan->order, pos);
@@ -99,7 +101,7 @@ static void note_failed(struct hold *h, bool last)
 static void hold_free(struct hold *h)
 {
 	struct plan *plan = h->plan;
-	/* Items of one position are issued one after another. */
+	/* The items of a position are next to each other in the list. */
 	bool last = !is_of(plan, list_prev(&h->link), h->pos) &&
 		!is_of(plan, list_next(&h->link), h->pos);
 
@@ -153,7 +155,8 @@ static struct hold *find_past(const struct plan *plan)
 	return NULL;
 }
 
-/* Returns true if there was one; the lock was then released meanwhile. */
+/* Handle one hold that has ended. Returns true if there was one; then the lock
+ * was released during that. */
 static bool give_up_one(struct plans *ps)
 {
 	ASSERT_HELD(&ps->lock);
@@ -263,7 +266,7 @@ static enum plan_look look_at_next(struct plan *plan, struct cache_item *item)
 	return LOOK_MORE;
 }
 
-/* The cursor passes an item that was issued. */
+/* Move the cursor past an item that was issued. */
 static void pass_item(struct plan *plan, const struct cache_item *item)
 {
 	plan->cursor_off = item->base + item->size;
@@ -271,7 +274,8 @@ static void pass_item(struct plan *plan, const struct cache_item *item)
 		next_position(plan);
 }
 
-/* The item at the cursor. -EAGAIN: planned items may not have more memory. */
+/* Plan the item at the cursor. Returns -EAGAIN if planned items may not have
+ * more memory. */
 static int issue(struct plan *plan, const struct cache_item *item)
 {
 	struct plans *ps = plan->plans;
@@ -306,7 +310,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 		plan->s.fetched_bytes += h->bytes;
 		plan->missing_bytes += h->p.missing_bytes;
 	}
-	/* The item may have been read meanwhile. */
+	/* The item may have been read in the meantime. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
 		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
 			PLACE_WAITING) {
@@ -327,7 +331,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 
 enum issue_step {
 	STEP_AGAIN,
-	STEP_FULL, /* of memory */
+	STEP_FULL, /* no memory is left for planned items */
 	STEP_IDLE,
 };
 
@@ -341,7 +345,7 @@ static bool is_before(const struct plan *plan, uint64_t due_ns,
 	return plan->s.ahead_bytes < other->s.ahead_bytes;
 }
 
-/* Issue what is needed first. */
+/* Issue the item that is needed first. */
 static enum issue_step issue_one(struct plans *ps)
 {
 	struct cache_item item, best_item;
@@ -374,7 +378,7 @@ static enum issue_step issue_one(struct plans *ps)
 	return issue(best, &best_item) == -EAGAIN ? STEP_FULL : STEP_AGAIN;
 }
 
-/* Rest until so much memory is free, or for this time. */
+/* Rest until this much memory is free, or for this time. */
 static void rest(struct plans *ps)
 {
 	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();
@@ -390,7 +394,7 @@ static void rest(struct plans *ps)
 	ps->resting = false;
 }
 
-/* When memory was used up, not for each item that is read. */
+/* If memory was used up, not each item that is read wakes the pacer. */
 static void plan_wait_for_work(struct plans *ps, bool full)
 {
 	ps->full = full;

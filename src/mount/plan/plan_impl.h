@@ -19,7 +19,8 @@ struct hold {
 	uint64_t pos;	   /* set once */
 	uint64_t base;	   /* set once: of the item, in its file */
 	uint64_t bytes;	   /* set once */
-	/* Set once: the plan's, of the positions before. */
+	/* Set once: plan.looked and plan.missing_bytes when the item was
+	 * issued. */
 	uint64_t looked, missing_bytes;
 	struct list found; /* in plans.held; lock */
 	struct list link;  /* in plan.holds, as issued; lock */
@@ -31,8 +32,9 @@ struct hold {
 
 /* The last read of the beginning of a file. */
 struct plan_turn {
-	uint32_t file_1; /* the file, and 1; 0: none */
-	bool ours;	 /* of position `pos`; else somebody else's */
+	uint32_t file_1; /* the file's number + 1; 0: none */
+	/* By the reader of position `pos`; otherwise by another program */
+	bool ours;
 	uint64_t pos, at_ns;
 	/* If the file is one item: a bitmap of the parts that were read, which
 	 * are 64ths of the file in whole pages. */
@@ -60,20 +62,23 @@ struct plan {
 	uint64_t retire_to;
 	uint64_t front;
 	uint64_t ahead; /* positions from base on that were read */
-	uint64_t stray; /* reads far ahead since the last one that was not */
+	/* Reads far ahead since the last read near the cursor */
+	uint64_t stray;
 	uint64_t stray_min;
 	struct list holds;
-	struct backlog backlog; /* the cache's */
-	/* See struct plan_rates; here of all positions before the cursor. */
+	struct backlog backlog; /* used by the cache */
+	/* As in struct plan_rates, but for all positions before the cursor. */
 	uint64_t looked, missing_bytes;
 	bool closing;
 	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */
 	/* The clock of steps. */
-	uint64_t step_told; /* by the owner; 0: not yet */
+	/* The step that the owner has reported; 0: none yet */
+	uint64_t step_told;
 	uint64_t measured_ns, measured_step;
-	uint64_t step_ns;     /* 0: not known */
-	uint64_t due_step_ns; /* the one in due_ns of the holds */
-	struct plan_status s; /* the counts in it */
+	uint64_t step_ns; /* 0: not known */
+	/* The step time from which due_ns of the holds were computed */
+	uint64_t due_step_ns;
+	struct plan_status s; /* only the counts are kept here */
 };
 
 #define HELD_BUCKETS 4096u
@@ -81,36 +86,38 @@ struct plan {
 struct plans {
 	uint32_t magic;
 	struct plans_config config; /* set once */
-	uint64_t window_bytes;	    /* set once; of planned items in memory */
+	/* Set once: limit of planned items in memory */
+	uint64_t window_bytes;
 	pthread_mutex_t lock;
 	pthread_cond_t work_cond; /* for the pacer */
 	pthread_cond_t done_cond; /* a plan has come to its end */
-	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
+	/* Number of plans; relaxed: a read may miss the first or last */
+	_Atomic unsigned active;
 	struct list plans;
 	struct list gone;		/* of struct hold */
 	struct list held[HELD_BUCKETS]; /* of struct hold, by position */
 	_Atomic unsigned readers;	/* plans with a reader; relaxed */
 	unsigned nplans, nholds;
 	uint64_t positions; /* of all orders */
-	uint64_t freed;	    /* bytes since the pacer last looked */
+	uint64_t freed;	    /* bytes freed since the pacer last looked */
 	bool work, urgent;
 	bool full;	     /* planned items may have no more memory */
 	bool resting;	     /* the pacer waits for more to be freed */
-	uint64_t rest_bytes; /* so much more */
+	uint64_t rest_bytes; /* how much more must be freed */
 	bool stopping;
 	bool started;
-	pthread_t pacer; /* set with started */
+	pthread_t pacer; /* valid if `started` */
 };
 
-/* plan.c; want the lock. */
+/* plan.c; these need the lock. */
 void plan_advance(struct plan *plan);
 void plan_count_used(struct plan *plan, uint64_t pos);
 void plans_kick(struct plans *ps, bool urgent);
 
-/* plan_note.c; want the lock. */
+/* plan_note.c; these need the lock. */
 void hold_enter(struct hold *h);
 
-/* plan_pace.c; want the lock. */
+/* plan_pace.c; these need the lock. */
 bool pace_waits(const struct plan *plan, uint64_t pos);
 uint64_t pace_step(const struct plan *plan);
 uint64_t pace_due_ns(struct plan *plan);
@@ -119,7 +126,7 @@ void pace_hold(struct hold *h, uint64_t now_ns);
 void pace_holds(struct plan *plan, uint64_t now_ns);
 void pace_measure(struct plan *plan, uint64_t now_ns);
 
-/* plan_rate.c; wants the lock. */
+/* plan_rate.c; needs the lock. */
 uint64_t rate_rest_bytes(const struct plans *ps);
 
 /* plan_follow.c */

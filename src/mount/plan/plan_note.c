@@ -27,14 +27,14 @@
  * positions from the end of the one before. */
 #define EPOCH_SPREAD 128u
 
-/* A plan that nobody has read by yet is begun here, or nearer. */
+/* The first read of a plan is at most this far from its beginning. */
 #define BEGIN_SPREAD 64u
 
 /* A reader continues a file, and the kernel asks again for dropped pages,
  * within this time. */
 #define AGAIN_NS NS_PER_S
 
-/* The least that a kernel asks for. */
+/* The smallest unit for which a kernel asks. */
 #define PAGE_BYTES UINT64_C(4096)
 
 /* -- Holds by position ----------------------------------------------------- */
@@ -88,7 +88,8 @@ static bool tell_holds(struct plan *plan, uint64_t pos,
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* The file's turn is far off: it need not be fetched ahead. */
+/* Handle a read of a file whose position is far ahead: it need not be fetched
+ * any more. */
 static void read_astray(struct plan *plan, uint64_t pos)
 {
 	if (plan->params.reader || pos < plan->cursor ||
@@ -148,7 +149,8 @@ static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
 	return epoch_is_near(plan, pos);
 }
 
-/* Is it so near that a reader who was at the position before has come? */
+/* Is the position so near that a reader of the one before may have come to it?
+ * See plan_params.spread. */
 static bool is_next(const struct plan *plan, uint64_t pos)
 {
 	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
@@ -161,7 +163,7 @@ static bool is_reader(const struct plan *plan, pid_t pid)
 	return !plan->params.reader || !pid || plan->params.reader == pid;
 }
 
-/* A read, and what has become of it. */
+/* A read, and to which position it was found to belong. */
 struct note {
 	const struct cache_item *file;
 	uint64_t off;
@@ -171,7 +173,8 @@ struct note {
 	struct plans_read more;
 };
 
-/* A file in one piece is read when it is begun, else at its end. */
+/* A file of one item counts as read when it is begun, a larger one at its
+ * end. */
 static bool reads_position(const struct note *n)
 {
 	uint64_t size = n->file->version.size_bytes;
@@ -184,7 +187,8 @@ static bool is_whole_file(const struct note *n)
 	return n->file->size == n->file->version.size_bytes;
 }
 
-/* The turn of a read of a position; of several plans' the most urgent. */
+/* Set the turn of a read. If several plans have positions for it, the most
+ * urgent turn counts. */
 static void set_turn(const struct plan *plan, struct note *n, uint64_t pos,
 	bool again, size_t again_bytes)
 {
@@ -299,7 +303,7 @@ static bool asks_again(struct plan *plan, const struct note *n)
 	return n->off == 0 && is_whole_file(n) && t && t->ours;
 }
 
-/* Positions in a tier before it were read from there, or passed by. */
+/* Earlier positions of items in a tier were read from there, or passed by. */
 static uint64_t horizon(const struct plan *plan)
 {
 	uint64_t slack = plan->params.slack;

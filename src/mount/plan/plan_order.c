@@ -60,7 +60,8 @@ static int grow_index(struct order *o)
 	size_t buckets = o->buckets ? 2 * o->buckets : BUCKETS_FIRST;
 	uint32_t *last = calloc(buckets, sizeof(*last));
 
-	/* With fewer buckets the chains are longer, that is all. */
+	/* A failure is ignored: with fewer buckets the chains are only
+	 * longer. */
 	if (!last)
 		return o->buckets ? 0 : -ENOMEM;
 	free(o->last);
@@ -102,7 +103,7 @@ static int order_make_room(struct order *o, uint64_t done)
 		ARRAY_ROOM(o->next, n, &room[1]) < 0 ||
 		ARRAY_ROOM(o->place, n, &room[2]) < 0)
 		return -ENOMEM;
-	o->room = room[2]; /* as the others */
+	o->room = room[2]; /* the three arrays have equal room */
 	return o->room > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
 }
 
@@ -122,7 +123,7 @@ static int begin_epoch(struct order *o, uint64_t number)
 	return 0;
 }
 
-/* -EEXIST if it was there. */
+/* Mark the file as seen in this epoch. Returns -EEXIST if it was. */
 static int see(struct order *o, uint32_t file)
 {
 	size_t at = file / 8;

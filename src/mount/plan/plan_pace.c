@@ -16,7 +16,8 @@
 /* How long one measurement of the step time is. */
 #define MEASURE_NS (250 * NS_PER_MS)
 
-/* The step that needs a position; the last one, beyond what is kept. */
+/* The step that needs a position. For positions outside of the schedule, the
+ * last reported step. */
 static uint64_t step_of(const struct plan *plan, uint64_t pos)
 {
 	struct schedule_slot slot;
@@ -69,7 +70,7 @@ static uint64_t pace_step_ns(const struct plan *plan)
 	return (uint64_t)(least * step_examples(plan));
 }
 
-/* How long until a position is needed. */
+/* The time until a position is needed. */
 static uint64_t due_in_ns(
 	const struct plan *plan, uint64_t pos, uint64_t step_ns)
 {
@@ -95,7 +96,7 @@ bool pace_waits(const struct plan *plan, uint64_t pos)
 	return step_of(plan, pos) <= step_of(plan, plan->retire_to);
 }
 
-/* How long until the item at the cursor is needed. */
+/* The time until the item at the cursor is needed. */
 uint64_t pace_due_ns(struct plan *plan)
 {
 	ASSERT_HELD(&plan->plans->lock);
@@ -151,7 +152,8 @@ void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 	pace_again(plan, now_ns);
 }
 
-/* Steps and time since the last look make the step time, half of it new. */
+/* Compute the step time from the steps and the time since the last measurement.
+ * The new value counts for half. */
 void pace_measure(struct plan *plan, uint64_t now_ns)
 {
 	uint64_t step, step_ns;

@@ -36,16 +36,17 @@
  */
 #define RUN_MIN_BYTES ((uint64_t)512 << 10)
 
-/* Reads behind the front, in a row, after which it is taken for left. */
+/* After this many reads in a row behind the front, its reader counts as
+ * gone. */
 #define BEHIND_MAX 8u
 
 struct slot {
 	pthread_mutex_t lock; /* guards the rest */
 	uint64_t cookie;
-	unsigned behind; /* reads before `next` since the last one there */
+	unsigned behind; /* reads behind `next` since the last read there */
 	uint64_t begin;	 /* where this run of reads began */
 	uint64_t next;	 /* where a sequential reader reads next */
-	uint64_t ahead;	 /* fetched up to here */
+	uint64_t ahead;	 /* bytes before this were fetched */
 	uint64_t window; /* 0: not sequential so far */
 };
 
@@ -113,7 +114,8 @@ static uint64_t limit_bytes(struct cache *cache)
 	return bytes < LIMIT_LEAST_BYTES ? LIMIT_LEAST_BYTES : bytes;
 }
 
-/* Note the read of a file of `size`; sets the range to fetch, if any. */
+/* Note a read that ends at `end`. Returns true with the range to fetch, if
+ * there is one. */
 static bool advance(struct slot *s, uint64_t limit, uint64_t size, uint64_t end,
 	uint64_t *from, uint64_t *to)
 {

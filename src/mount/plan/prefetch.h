@@ -19,7 +19,7 @@ struct prefetch;
 /* The maximum window, for an origin that takes at least 4 ms for a request. */
 #define PREFETCH_WINDOW_MAX_BYTES ((uint64_t)8 << 20)
 
-/* The cache outlives it. NULL for want of memory. */
+/* The cache must outlive it. Returns NULL if there is no memory. */
 struct prefetch *prefetch_new(struct cache *cache);
 void prefetch_free(struct prefetch *p);
 
