@@ -39,7 +39,7 @@ struct entry_shard {
 	struct entry_cell *cells; /* lock */
 	size_t ncells;		  /* lock */
 	size_t used;		  /* lock */
-	bool scanning;		  /* lock: directories are being read */
+	bool scanning;		  /* lock: the directories are being read */
 };
 
 struct entries {
@@ -100,7 +100,7 @@ static struct entry_shard *entries_shard_of(
 	return &x->shards[key.lo % ENTRY_SHARDS];
 }
 
-/* Any table size will do: the key is scaled to it. */
+/* The table may have any size, because the key is scaled to it. */
 static size_t cell_home(const struct entry_shard *sh, struct hash128 key)
 {
 	return (size_t)((unsigned __int128)(key.hi << 8) * sh->ncells >> 64);
@@ -293,7 +293,8 @@ void entries_restore(struct entries *x, struct hash128 key)
 	cell = cell_find(sh, key);
 	assert(cell && cell_state(cell) == ENTRY_DROPPING);
 	cell_set(cell, ENTRY_RESIDENT);
-	cell->meta |= META_KEPT; /* otherwise a sweep would retry it for ever */
+	/* Otherwise a sweep would try to delete it again and again */
+	cell->meta |= META_KEPT;
 }
 
 void entries_forget(struct entries *x, struct hash128 key)

@@ -40,7 +40,7 @@ struct entry_ref {
 
 struct entries;
 
-/* NULL for want of memory. */
+/* Returns NULL if there is no memory. */
 struct entries *entries_new(void);
 void entries_free(struct entries *x);
 
@@ -58,10 +58,10 @@ typedef void entries_charge_fn(void *arg, const struct entry_ref *ref);
 int entries_adopt(struct entries *x, const struct entry_ref *ref,
 	entries_charge_fn *charge, void *arg, struct entry_ref *now);
 
-/* Absent -> LINKING: returns 1, 0 if there is a cell already, or -ENOMEM. */
+/* absent -> LINKING: returns 1, 0 if there is a cell already, or -ENOMEM. */
 int entries_claim(struct entries *x, const struct entry_ref *ref);
 
-/* LINKING: the entry goes to another tier. */
+/* The entry is LINKING: it will be in another tier. */
 void entries_move(struct entries *x, struct hash128 key, size_t tier);
 
 /* LINKING -> RESIDENT: returns true. Returns false if the entry is to be

@@ -40,7 +40,8 @@ static int store_find_group(const char *name, gid_t *gid, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is not already open. Before its lock says "busy". */
+/* Check that the directory is not given twice, before its lock fails as
+ * "busy". */
 static int check_same_dir(
 	const struct store *s, const char *dir, struct error *err)
 {
@@ -138,7 +139,7 @@ int store_open(struct store **out, const struct store_config *config,
 		return error_set(err, -ENOMEM, "cannot open the cache: %m");
 	rc = store_open_tiers(s, config, err);
 	for (size_t i = 0; rc == 0 && i < s->ntiers; i++) {
-		undo = false; /* a tier now; it may hold entries */
+		undo = false; /* it is a tier now, and may hold entries */
 		rc = tier_make(&s->tiers[i], config->dataset, err);
 		if (rc == 0 && s->tiers[i].lost_identity)
 			store_report(s, i, EVENT_TIER_IDENTITY, NULL);
@@ -161,7 +162,8 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
-	(void)pthread_join(s->scanner, NULL); /* started, joined nowhere else */
+	/* Cannot fail: it runs, and is joined only here */
+	(void)pthread_join(s->scanner, NULL);
 	free_store(s, false);
 }
 
@@ -190,7 +192,7 @@ int store_adopt(
 	return entries_adopt(s->entries, ref, charge_ref, s, now);
 }
 
-/* Before ready: look for an entry in the tiers and adopt it. */
+/* Before the store is ready, look for an entry in the tiers and adopt it. */
 static bool store_locate(struct store *s, struct hash128 key,
 	uint64_t item_bytes, struct entry_ref *ref)
 {
@@ -207,7 +209,7 @@ static bool store_locate(struct store *s, struct hash128 key,
 		if (store_adopt(s, ref, &now) == 0)
 			return entries_find(s->entries, key, ref) ==
 				ENTRY_RESIDENT;
-		return true; /* without memory it is not known */
+		return true; /* without memory it stays unknown */
 	}
 	return false;
 }
@@ -242,7 +244,7 @@ void store_report(
 	event_report(s->events, &e);
 }
 
-/* The state of a tier has changed. */
+/* Report that the state of a tier has changed. */
 static void store_report_turn(
 	struct store *s, size_t tier, enum event_kind kind)
 {
@@ -265,7 +267,7 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 	event_report(s->events, &e);
 }
 
-/* The same for a write; the tier gets few of them until one succeeds. */
+/* Report a failed write; the tier gets few writes until one succeeds. */
 static void store_write_failed(
 	struct store *s, size_t tier, const char *path, int status)
 {
@@ -322,7 +324,7 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 		return -ENOSPC;
 	if (reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
 		reserve_in(s, item_bytes, 0, tier_reserve, r)) {
-		/* The tiers before this one have no room for it. */
+		/* All earlier tiers have no room for it. */
 		for (size_t i = 0; i < r->tier; i++)
 			note_full(s, i);
 		return 0;
@@ -449,7 +451,7 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	struct entry_ref ref;
 
-	/* Add the entry to the set if it is there. */
+	/* Add the entry to the table if it is on disk. */
 	(void)store_has(s, key, item_bytes);
 	return entries_drop(s->entries, key, &ref) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL);
@@ -457,7 +459,7 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	(void)discard(s, key, item_bytes); /* a failure has been counted */
+	(void)discard(s, key, item_bytes); /* a failure is counted there */
 }
 
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,

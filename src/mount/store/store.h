@@ -29,7 +29,7 @@ struct store;
 #define STORE_READ_MAX_BYTES ((size_t)1 << 20)
 
 struct tier_config {
-	const char *dir;  /* made if missing (its parent must exist) */
+	const char *dir;  /* created if it is missing (its parent must exist) */
 	const char *size; /* SIZE or N% of the file system, as on the command
 			     line */
 };
@@ -59,7 +59,7 @@ struct store_config {
 int store_open(struct store **out, const struct store_config *config,
 	struct counters *counters, struct error *err);
 
-/* The open directory of a tier; the store keeps it. */
+/* The descriptor of a tier's directory, which belongs to the store. */
 int store_tier_fd(const struct store *s, size_t tier);
 
 /* Stop the background thread and unlock. No call may be in progress. */
@@ -68,7 +68,8 @@ void store_close(struct store *s);
 /* Wait until the directories have been read and admission is open. */
 void store_wait_ready(struct store *s);
 
-/* Is there an entry? Looks in memory only, and before ready perhaps on disk. */
+/* Is there an entry? Looks only in memory; before the store is ready, perhaps
+ * also on disk. */
 bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /* A buffer for a thread that reads; each has its own. NULL: no memory. */
@@ -169,7 +170,7 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 	uint64_t item_bytes, struct reservation *r);
 void store_part_discard(
 	struct store *s, struct hash128 key, uint64_t item_bytes);
-/* Like store_keep(), unless the item is there. */
+/* Mark a part, unless its whole item is there. */
 void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 struct tier_status {
@@ -181,7 +182,7 @@ struct tier_status {
 	uint64_t entries;
 	uint64_t errors; /* writes, reads and deletions that failed */
 	bool in_memory;	 /* a file system in memory */
-	bool gone;	 /* its path no longer leads to it */
+	bool gone;	 /* its path does not lead to it any more */
 };
 
 size_t store_tiers(const struct store *s);

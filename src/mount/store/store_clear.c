@@ -88,7 +88,7 @@ static int clear_entries(struct clear *c)
 		if (n < 0)
 			return (int)n;
 		c->removed += (uint64_t)n;
-		/* Fails if there are other files in it, as it should. */
+		/* Fails on purpose if there are other files in it. */
 		(void)unlinkat(c->dir_fd, name, AT_REMOVEDIR);
 	}
 	return 0;
@@ -105,12 +105,15 @@ static int clear_tier(struct clear *c)
 	n = clear_matching(c, TMP_DIR_NAME, match_all, 0);
 	if (n < 0)
 		return (int)n;
-	(void)unlinkat(c->dir_fd, TMP_DIR_NAME, AT_REMOVEDIR); /* as above */
+	/* Fails if other files are in it */
+	(void)unlinkat(c->dir_fd, TMP_DIR_NAME, AT_REMOVEDIR);
 	n = clear_matching(c, ".", match_manifest, 0);
 	if (n < 0)
 		return (int)n;
-	(void)unlinkat(c->dir_fd, IDENTITY_NEW_NAME, 0); /* seldom there */
-	/* Another program may have deleted it, hence the clearing. */
+	/* Usually it does not exist */
+	(void)unlinkat(c->dir_fd, IDENTITY_NEW_NAME, 0);
+	/* Another program may have deleted it, which may be why the tier is
+	 * cleared. */
 	if ((unlinkat(c->dir_fd, IDENTITY_NAME, 0) < 0 && errno != ENOENT) ||
 		unlinkat(c->dir_fd, LOCK_FILE_NAME, 0) < 0)
 		return error_set(
@@ -131,7 +134,7 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 	if (fd < 0)
 		return error_set(err, -errno,
 			"cannot open cache directory '%s': %m", dir);
-	/* A damaged one, or of another version, may be cleared too. */
+	/* A tier that is damaged or of another version may be cleared, too. */
 	rc = identity_read(fd, dir, &encoded, err);
 	if (rc > 0)
 		rc = identity_check_remains(fd, dir, err);

@@ -33,20 +33,20 @@ struct store {
 	_Atomic bool ready;
 	_Atomic bool stop; /* relaxed: store_close() to the scanner */
 
-	/* Rank: taken alone. For threads that wait until ready. */
+	/* For threads that wait until the store is ready. Rank: taken alone. */
 	pthread_mutex_t ready_lock;
 	pthread_cond_t ready_cond; /* ready changed */
 };
 
-/* Report an event of a tier. */
+/* Report an event concerning a tier. */
 void store_report(
 	struct store *s, size_t tier, enum event_kind kind, const char *path);
 
-/* The file that a deletion is meant for. */
+/* The file that a deletion may delete. */
 enum removal {
 	REMOVE_ANY,  /* any file of that name */
 	REMOVE_SEEN, /* the file that was read */
-	REMOVE_LOST, /* none: the entry is in the set only */
+	REMOVE_LOST, /* none: the entry is only in the table */
 };
 
 /*
@@ -68,7 +68,7 @@ int store_adopt(
  * or -errno; it is less than len only at the end of the file. */
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
 
-/* Find an entry; false if there is none. */
+/* Find an entry. Returns false if there is none. */
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct entry_ref *ref);
 
@@ -77,7 +77,8 @@ bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 int store_write_entry(
 	struct store *s, const struct entry_ref *ref, const void *data);
 
-/* Thread: read all directories, then open admission. arg: the store. */
+/* The thread that reads all directories, then opens admission; arg is the
+ * store. */
 void *store_scan(void *arg);
 
 #endif

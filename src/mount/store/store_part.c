@@ -9,7 +9,8 @@
 
 #include "mount/store/store_impl.h"
 
-/* Any bits will do, as keys are hashes. */
+/* The key of a part: that of the item with some bits changed. Any bits will do,
+ * because keys are hashes. */
 static struct hash128 part_key(struct hash128 key)
 {
 	key.lo ^= UINT64_C(0x7061727473206f66);
@@ -31,7 +32,7 @@ static uint64_t part_bytes(uint64_t item_bytes)
 
 size_t store_part_map_bytes(uint64_t item_bytes)
 {
-	/* A part is read at once, so that its map is that of its bytes. */
+	/* Read a part by one call, so that the map belongs to the bytes. */
 	return part_bytes(item_bytes) > STORE_READ_MAX_BYTES
 		? 0
 		: map_bytes(item_bytes);
@@ -71,7 +72,7 @@ bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
 	return read;
 }
 
-/* Zeros for the pages that are not there, and the map after the last one. */
+/* Fill missing pages with zeros, and put the map after the last page. */
 static void complete_data(char *data, uint64_t item_bytes, const uint8_t *map)
 {
 	for (uint64_t off = 0; off < item_bytes; off += STORE_PAGE_BYTES) {

@@ -45,7 +45,7 @@ void store_scratch_free(struct store_scratch *scratch)
 	free(scratch);
 }
 
-/* Open an entry for reading. The descriptor or -errno. */
+/* Open an entry for reading. Returns the descriptor or -errno. */
 static int store_open_entry(struct store *s, const struct entry_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
@@ -53,14 +53,15 @@ static int store_open_entry(struct store *s, const struct entry_ref *ref)
 	struct stat st;
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
-	/* O_NONBLOCK, as another file may have been put there. */
+	/* O_NONBLOCK, because the name may be that of a FIFO by now. */
 	fd = openat(s->tiers[ref->tier].fd, path,
 		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
 		return steal_fd(&fd);
-	return -EPERM; /* its checksums may be right, as they use no secret */
+	/* Its checksums could be right, because they need no secret */
+	return -EPERM;
 }
 
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off)
@@ -82,7 +83,8 @@ ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off)
 	return (ssize_t)got;
 }
 
-/* Exactly len bytes and then the end of the file, or -EBADMSG. */
+/* Read exactly len bytes, which must end the file. Otherwise returns
+ * -EBADMSG. */
 static int read_to_end(int fd, void *buf, size_t len, uint64_t off)
 {
 	ssize_t n = store_pread(fd, buf, len, 1, off);
@@ -92,7 +94,7 @@ static int read_to_end(int fd, void *buf, size_t len, uint64_t off)
 	return (size_t)n == len ? 0 : -EBADMSG;
 }
 
-/* Content and trailer; one read if the content's end is asked for. */
+/* Read content and trailer, by one call if the end of the content is wanted. */
 static int read_window(int fd, struct store_scratch *scratch,
 	uint64_t item_bytes, struct window *w)
 {
@@ -111,7 +113,8 @@ static int read_window(int fd, struct store_scratch *scratch,
 	return read_to_end(fd, scratch->buf + len, trailer, item_bytes);
 }
 
-/* 0, -EBADMSG for a damaged entry, else -errno of a read. */
+/* Returns 0, -EBADMSG if the entry is damaged, or the -errno of a failed
+ * read. */
 static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
 	const struct entry_ref *ref, struct window *w)
 {
@@ -155,7 +158,7 @@ static void drop_damaged(
 	struct entry_ref now;
 
 	if (!entries_drop(s->entries, ref->key, &now))
-		return; /* another thread dropped and counted it */
+		return; /* another thread has dropped and counted it */
 	if (!store_remove(s, &now, REMOVE_SEEN, seen))
 		return;
 	COUNT(s->counters, checksum_errors);

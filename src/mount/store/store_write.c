@@ -50,12 +50,14 @@ static int fill_file(
 
 	if (!trailer)
 		return -ENOMEM;
-	/* Because of the umask, which would hide the file from the group. */
+	/* Set the mode separately, because the umask may hide the file from the
+	 * group. */
 	if (s->file_mode != 0600 && fchmod(fd, s->file_mode) < 0)
 		return -errno;
 	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
 	rc = write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
-	/* Only a hint: an error of the disk is the entry's reader's to find. */
+	/* Only a hint. If the disk fails, the reader of the entry will find
+	 * that. */
 	if (rc == 0 && s->write_out)
 		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	return rc;
@@ -108,7 +110,7 @@ static int link_file(const struct tier *t, int fd, const char *path)
 		if (rc)
 			return rc;
 	}
-	return -EOPNOTSUPP; /* repeated ENOENT: there is no /proc */
+	return -EOPNOTSUPP; /* ENOENT again: there is no /proc */
 }
 
 static int write_unnamed(struct store *s, struct tier *t,
@@ -163,7 +165,8 @@ static int write_named(struct store *s, struct tier *t,
 	if (rc == 0)
 		rc = rename_file(t, tmp, path);
 	if (rc)
-		(void)unlinkat(t->fd, tmp, 0); /* else the next start does */
+		/* If this fails, the next start deletes it */
+		(void)unlinkat(t->fd, tmp, 0);
 	return rc;
 }
 

@@ -84,7 +84,8 @@ static int check_dir(struct tier *t, struct error *err)
 			"other users can write to '%s'; use a directory of "
 			"your own in it, such as '%s/refrain'",
 			t->dir, strcmp(t->dir, "/") == 0 ? "" : t->dir);
-	/* Its owner could put links where entries are written. */
+	/* Refuse another user's directory: its owner could put links where
+	 * entries are written. */
 	if (st.st_uid != geteuid())
 		return error_set(err, -EPERM,
 			"cache directory '%s' belongs to user %u; choose one "
@@ -249,7 +250,8 @@ int tier_make_subdir(const struct tier *t, const char *name)
 	return set_modes(t, fd);
 }
 
-/* The modes of an existing directory are its owner's choice. */
+/* Do not change the mode of an existing directory, which its owner has
+ * chosen. */
 static int check_group(const struct tier *t, struct error *err)
 {
 	struct stat st;
@@ -313,7 +315,7 @@ void tier_close(struct tier *t, bool undo)
 	if (undo && t->made_lock)
 		(void)unlinkat(t->fd, LOCK_FILE_NAME, 0); /* best effort */
 	if (undo && t->made_dir)
-		(void)rmdir(t->dir); /* not if somebody uses it */
+		(void)rmdir(t->dir); /* fails if it is in use */
 	if (t->lock_fd >= 0)
 		(void)close(t->lock_fd); /* nothing was written through it */
 	if (t->fd >= 0)
@@ -366,7 +368,8 @@ bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
 	if (t->retry_ns > clock_now_ns() ||
 		!store_tier_reserve(t, charge_bytes))
 		return false;
-	/* This reservation is the retry; no other is made for that time. */
+	/* This reservation is the retry; the next one must wait for
+	 * TIER_RETRY_NS. */
 	if (t->retry_ns)
 		t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
 	return true;
@@ -428,7 +431,8 @@ bool tier_was_deleted(const struct tier *t)
 	return fstat(t->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Lock held. Items differ in size, so one refused item says little. */
+/* Is the tier nearly full? Items differ in size, so one refused item says
+ * little. Called with the lock. */
 static bool nearly_full(const struct tier *t)
 {
 	ASSERT_HELD(&t->lock);

@@ -209,7 +209,8 @@ static int lock_once(int dir_fd, int *out)
 	if (rc)
 		return rc;
 	if (ftruncate(fd, 0) == 0)
-		(void)dprintf(fd, "%ld\n", (long)getpid()); /* for people */
+		/* Only for people to read */
+		(void)dprintf(fd, "%ld\n", (long)getpid());
 	*out = steal_fd(&fd);
 	return 0;
 }
@@ -223,7 +224,7 @@ static int lock_dir(int dir_fd)
 {
 	if (flock(dir_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
-	/* Some file systems cannot lock directories: NFS. */
+	/* Some file systems, such as NFS, cannot lock directories. */
 	return errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 

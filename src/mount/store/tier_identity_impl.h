@@ -24,14 +24,14 @@
 int identity_read(
 	int dir_fd, const char *dir, char **encoded, struct error *err);
 
-/* Make the directory the tier of this source. -errno. */
+/* Make the directory a tier of this source. Returns 0 or -errno. */
 int identity_write(
 	int dir_fd, const char *dir, const char *encoded, struct error *err);
 
 /* The source in the printable form of identity files. NULL: no memory. */
 char *identity_encode(const char *source);
 
-/* The contents of a directory without an identity file. */
+/* What a directory without an identity file contains. */
 enum identity_remains {
 	REMAINS_FOREIGN, /* something that is not a tier's */
 	REMAINS_NONE,	 /* nothing, or leftovers of a killed start */

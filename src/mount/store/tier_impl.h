@@ -28,13 +28,15 @@ struct tier {
 	uid_t uid;		  /* the directory's owner */
 	bool in_memory;		  /* its file system is in memory */
 	gid_t group;		  /* (gid_t)-1: none */
-	bool made_dir, made_lock; /* undone if another tier fails */
-	bool lost_identity;	  /* it was a tier, and is made one again */
+	bool made_dir, made_lock; /* removed again if another tier fails */
+	bool lost_identity;	  /* it was a tier, and becomes one again */
 
-	/* Relaxed: cleared by any thread that finds that it does not work. */
+	/* Relaxed: any thread clears it when it finds that unnamed files do not
+	 * work. */
 	_Atomic bool tmpfile;
 
-	/* Rank: below the shards of entries; nothing is locked under it. */
+	/* Rank: below the shards of entries; no other lock is taken while it is
+	 * held. */
 	pthread_mutex_t lock;
 	uint64_t capacity_bytes; /* lock, from the first admission on */
 	uint64_t charged_bytes;	 /* lock */
@@ -42,8 +44,9 @@ struct tier {
 	uint64_t resident_bytes; /* lock */
 	uint64_t entries;	 /* lock */
 	uint64_t errors;	 /* lock: operations that failed */
-	bool full;		 /* lock: that it is full was reported */
-	bool closed; /* lock: entries are unknown, so nothing is admitted */
+	bool full;		 /* lock: it was reported as full */
+	/* Lock: some entries are not charged, so nothing is admitted */
+	bool closed;
 	/* Lock: the time of the next attempt after a failed write; 0: the last
 	 * write did not fail. */
 	uint64_t retry_ns;
@@ -56,15 +59,18 @@ struct tier {
 int tier_open(struct tier *t, const struct tier_config *config,
 	const char *dataset, gid_t group, struct error *err);
 
-/* Make it a tier of the dataset: identity and sub-directories. */
+/* Make the directory a tier of the dataset: create identity and
+ * sub-directories. */
 int tier_make(struct tier *t, const char *dataset, struct error *err);
 
 bool tier_has_identity(const struct tier *t);
 
-/* Unlock and close. With `undo` also delete what tier_open() created. */
+/* Unlock and close the tier. With `undo`, also delete what tier_open()
+ * created. */
 void tier_close(struct tier *t, bool undo);
 
-/* Make one sub-directory with the tier's modes; 0 if it is there. */
+/* Create one sub-directory with the tier's modes. Returns 0 also if it
+ * exists. */
 int tier_make_subdir(const struct tier *t, const char *name);
 
 /* The space charged for an entry of item_bytes content bytes. */
@@ -79,7 +85,7 @@ bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
-/* Would an item fit if this entry were not there? */
+/* Would an item fit if this entry were deleted? */
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
 
 /* Note that a write to the tier failed. Until one succeeds, tier_reserve_well()
@@ -103,7 +109,7 @@ bool tier_was_deleted(const struct tier *t);
 bool tier_note_full(struct tier *t);
 bool tier_note_room(struct tier *t);
 
-/* An entry was found, or was deleted. */
+/* Note that an entry was found, or was deleted. */
 void tier_charge(struct tier *t, uint64_t item_bytes);
 void tier_uncharge(struct tier *t, uint64_t item_bytes);
 

@@ -24,7 +24,7 @@
 /* The first bytes of a manifest (doc/formats.md). */
 static const char manifest_magic[] = "refrmani";
 
-/* The number that two hexadecimal digits, as in names of a tier, stand for. */
+/* The value of two hexadecimal digits, as in names of a tier. */
 static bool parse_sub(const char *name, unsigned int *sub)
 {
 	const char digits[] = {name[0], name[0] ? name[1] : '\0', '\0'};
@@ -66,7 +66,7 @@ static bool is_entry(int dir_fd, const struct dirent *e, int wanted_sub)
 		is_regular(dir_fd, e);
 }
 
-/* Anybody may have a file of this name. */
+/* A file of this name may be anybody's, so look at its first bytes. */
 static bool is_manifest(int dir_fd, const char *name)
 {
 	char magic[sizeof(manifest_magic) - 1];

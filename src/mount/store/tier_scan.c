@@ -45,7 +45,8 @@ static void empty_tmp(struct store *s, struct tier *t)
 
 	while (dir && !stopping(s) && (e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			(void)unlinkat(dirfd(dir), e->d_name, 0); /* or later */
+			/* If this fails, a later start deletes it */
+			(void)unlinkat(dirfd(dir), e->d_name, 0);
 }
 
 /* Returns -ENOMEM. An entry that another tier also holds is deleted here. */
@@ -60,7 +61,8 @@ static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
 		return 0;
 	rc = store_adopt(s, &ref, &now);
 	if (rc == 0 && now.tier != tier)
-		(void)unlinkat(dir_fd, e->d_name, 0); /* or at the next start */
+		/* If this fails, the next start deletes it */
+		(void)unlinkat(dir_fd, e->d_name, 0);
 	return rc < 0 ? rc : 0;
 }
 
@@ -123,7 +125,8 @@ static void scan_tier(struct store *s, size_t tier)
 		n++;
 	(void)scan_subdirs(&scan);
 	while (n > 0)
-		(void)pthread_join(helpers[--n], NULL); /* just started */
+		/* Cannot fail: it was just started */
+		(void)pthread_join(helpers[--n], NULL);
 }
 
 void *store_scan(void *arg)
