@@ -29,8 +29,7 @@
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
-#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* closing may take less than this   \
-					   */
+#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* closing must take less */
 #define GIVE_UP_NS (2 * NS_PER_S)
 /* While jobs or descriptors are missing, look this often */
 #define LOOK_NS (100 * NS_PER_MS)
