@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the choice of the echo factor. Private to src/auto. */
+/* What the files auto*.c have in common. Private to them. */
 #ifndef ENGINE_AUTO_IMPL_H
 #define ENGINE_AUTO_IMPL_H
 
