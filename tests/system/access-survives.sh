@@ -18,7 +18,7 @@ requires_users
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir "$src/many"
 (cd "$src/many" && touch a b c)
-export REFRAIN_DISABLE
+
 for REFRAIN_DISABLE in '' resend; do
 	user_mount || fail 'an ordinary user cannot mount'
 	expect 'whether it is held' "$(user_status held)" '"yes"'
