@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # A holder gives up in bounded time even if its daemon hangs in the kernel and
-# cannot be killed: programs that wait get an error, and the mount goes. It
-# removes nothing at the path of its socket but a socket that was left there.
+# cannot be killed: programs that wait get an error, and the mount goes. It goes
+# on if daemons are killed before they serve. It removes nothing at the path of
+# its socket but a socket that was left there.
 set -eu
 name=survive-holder
 # shellcheck source=tests/system/lib.sh
@@ -57,6 +58,32 @@ kill -9 "$daemon"
 wait "$daemon" 2>/dev/null || :
 daemon=
 wait_for 20 has_ended "$child" || fail 'the daemon hangs'
+
+# -- Daemons that are killed before they serve ---------------------------------
+
+# As by somebody who has no memory left: they are not failures.
+cat >"$work/unlucky" <<END
+#!/bin/sh
+n=\$(cat "$work/starts")
+echo \$((n + 1)) >"$work/starts"
+case \$n in
+[1-6]) kill -9 \$\$ ;;
+esac
+exec "$refrain" mount --foreground "$src" "$mnt" --cache "$work/c:1G"
+END
+chmod +x "$work/unlucky"
+echo 0 >"$work/starts"
+"$refrain" hold -- "$work/unlucky" 2>"$work/hold.err" &
+holder=$!
+wait_for 20 has_status ready true || fail "no mount: $(cat "$work/hold.err")"
+exec 9<"$mnt/a"
+kill -9 "$(status_field pid)"
+cmp - "$src/a" <&9 || fail "a reader has an error: $(cat "$work/hold.err")"
+exec 9<&-
+expect 'starts' "$(cat "$work/starts")" 8
+expect 'recoveries' "$(status_field recoveries)" 1
+"$refrain" umount "$mnt" || fail 'cannot unmount'
+wait_for 20 has_ended "$holder" || fail 'the holder outlives the mount'
 
 # -- The path of a socket ----------------------------------------------------
 
