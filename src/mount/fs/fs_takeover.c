@@ -13,6 +13,7 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/feature.h"
@@ -25,15 +26,18 @@
 
 bool takeover_can_resend(const struct session *s)
 {
-	const struct {
+	struct {
 		struct fuse_in_header head;
 		uint32_t major, minor, max_readahead, flags, flags2;
-	} * init;
+	} init;
 	size_t bytes;
+	const void *at = session_init(s, &bytes);
 
-	init = session_init(s, &bytes);
-	return bytes >= sizeof(*init) && (init->flags & INIT_EXT) &&
-		(init->flags2 & INIT2_HAS_RESEND) && feature_enabled("resend");
+	if (bytes < sizeof(init))
+		return false;
+	memcpy(&init, at, sizeof(init)); /* it need not be aligned */
+	return (init.flags & INIT_EXT) && (init.flags2 & INIT2_HAS_RESEND) &&
+		feature_enabled("resend");
 }
 
 int takeover_open(struct fs *fs, struct fuse_session *se)
