@@ -247,8 +247,11 @@ START_TEST(test_a_day_of_every_fault_at_once_is_less_than_a_megabyte)
 {
 	uint64_t bytes = 0;
 
+	/* What is no fault comes once in the life of a mount, or when somebody
+	 * asks for it. */
 	for (size_t kind = 0; kind < EVENT_KINDS; kind++)
-		bytes += bytes_of_a_day((enum event_kind)kind, _i);
+		if (event_table[kind].level <= EVENT_WARNING)
+			bytes += bytes_of_a_day((enum event_kind)kind, _i);
 	ck_assert_uint_gt(bytes, 100000);
 	ck_assert_uint_lt(bytes, 1000000);
 }
