@@ -81,10 +81,14 @@ install-exec-hook:
 uninstall-hook:
 	rm -f '$(DESTDIR)$(sbindir)/mount.refrain'
 
-# Files installed with the command: completion for bash, and a systemd unit for
-# mounts that an fstab line does not suit.
+# Files installed with the command: completion for shells, and a systemd unit
+# for mounts that an fstab line does not suit.
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = completions/refrain
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = completions/_refrain
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_fishcompletion_DATA = completions/refrain.fish
 
 EXTRA_DIST += systemd/refrain@.service.in doc/control-protocol.md
 systemdsystemunit_DATA = systemd/refrain@.service

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The completions that bash offers for the beginning of a command line.
+# The completions that bash offers for the beginning of a command line, and zsh
+# and fish, where they are installed.
 set -eu
 command -v bash >/dev/null || {
 	echo 'skipped: needs bash'
@@ -16,24 +17,55 @@ PATH=$PWD:$PATH
 export PATH
 cd "$work"
 
-# offers WANT WORD ...: the last word is the one to be completed.
-offers() {
-	want=$1
-	shift
+# Each prints what a shell offers for a command line, one a line.
+bash_offers() {
 	# shellcheck disable=SC2016 # for bash to expand
-	got=$(bash -c '. "$0/completions/refrain"
+	bash -c '. "$0/completions/refrain"
 		COMP_WORDS=("$@")
 		COMP_CWORD=$(($# - 1))
 		_refrain
-		IFS="|"
-		printf %s "${COMPREPLY[*]}"' "$src" "$@" 2>/dev/null)
-	case "|$got|" in
-	*"|$want|"*) ;;
-	*)
-		echo "for '$*': '$got', without '$want'"
-		exit 1
-		;;
-	esac
+		printf "%s\n" "${COMPREPLY[@]}"' "$src" "$@"
+}
+# Its own functions for files and the like need a terminal.
+zsh_offers() {
+	# shellcheck disable=SC2016 # for zsh to expand
+	zsh -f -c 'compadd() {
+			while [[ $1 != -- ]]; do shift; done
+			shift
+			print -l -- ${(M)@:#${PREFIX}*}
+		}
+		_files() {
+			[[ ${1-} = -/ ]] && print -l -- ${PREFIX}*(N/) ||
+				print -l -- ${PREFIX}*(N)
+		}
+		_groups() { print -l -- ${(f)"$(cut -d: -f1 /etc/group)"} }
+		top=$1
+		shift
+		words=("$@")
+		CURRENT=$#
+		PREFIX=$words[CURRENT]
+		. $top/completions/_refrain' zsh "$src" "$@"
+}
+fish_offers() {
+	# shellcheck disable=SC2016 # for fish to expand
+	HOME=$work fish --no-config -c 'source $argv[1]/completions/refrain.fish
+		complete --do-complete "$argv[2..]"' "$src" "$@" |
+		cut -f 1 | sed 's|/$||'
+}
+
+# offers WANT WORD ...: every shell, where the last word is to be completed.
+offers() {
+	want=$1
+	shift
+	for shell in bash zsh fish; do
+		command -v $shell >/dev/null || continue
+		${shell}_offers "$@" >"$work/got" 2>/dev/null || :
+		grep -qxF -e "$want" "$work/got" || {
+			echo "$shell, for '$*', without '$want':"
+			cat "$work/got"
+			exit 1
+		}
+	done
 }
 
 offers mount refrain ''
@@ -43,15 +75,16 @@ offers 'status' refrain st
 offers status refrain help st
 offers index refrain in
 offers --output refrain index --
-offers '--cache|--foreground' refrain mount --
+offers --cache refrain mount --
+offers --foreground refrain mount --
 offers --allow-other refrain mount --a
-offers 'always|never' refrain mount --verify ''
+offers never refrain mount --verify ''
 offers 'some dir' refrain mount so
 offers 'some dir' refrain mount --cache so
 offers other refrain warm ot
 offers root refrain mount --group roo
 offers '--json' refrain status --j
 offers '--debug' refrain status --d
-offers 'before|after|batch' refrain load --echo-point ''
+offers batch refrain load --echo-point ''
 offers a-list refrain load a
 offers a-list refrain load --state a
