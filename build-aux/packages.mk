@@ -14,6 +14,7 @@ debs: dist-xz
 		-l '$(srcdir)/debian/changelog') && \
 	cp '$(distdir).tar.xz' "debs/refrain_$${version%-*}.orig.tar.xz" && \
 	cp -R '$(abs_srcdir)/debian' debs/debian && \
+	chmod -R u=rwX,go=rX debs/debian && \
 	cd debs && tar -xf refrain_*.orig.tar.xz && \
 	mv debian '$(distdir)' && cd '$(distdir)' && \
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
