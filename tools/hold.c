@@ -37,6 +37,7 @@
 
 #include "common/base/err.h"
 #include "common/base/mountinfo.h"
+#include "common/base/proc.h"
 #include "common/base/unmount.h"
 #include "hold_ends.h"
 #include "hold_socket.h"
@@ -44,6 +45,10 @@
 
 #define MS_PER_S 1000
 #define FORK_PAUSE_MS (5L * MS_PER_S)
+
+/* How often a child is looked at that may be stuck in the kernel, and for how
+ * long it is so. */
+#define STUCK_MS (2L * MS_PER_S)
 #define RECOVER_TIMEOUT_S 30
 
 struct holder {
@@ -67,6 +72,7 @@ struct holder {
 	bool served;	 /* one did */
 	long ready_ms;	 /* since when it does */
 	long down_ms;	 /* since when nobody serves */
+	long stuck_ms;	 /* since when the child's leader is dead; 0: no */
 	long next_ms;	 /* when to start the next one */
 	struct hold_ends ends;
 };
@@ -453,6 +459,29 @@ static int hold_reap(struct holder *h)
 	return -1;
 }
 
+/*
+ * A killed daemon cannot be reaped while one of its threads waits in the kernel
+ * for a lock that a reader holds, who waits for the daemon. Nobody says so:
+ * its first thread is dead, and the process is not.
+ */
+static void look_for_stuck_child(struct holder *h, long now)
+{
+	if (!h->ready || h->child == 0 || proc_state(h->child) != 'Z') {
+		h->stuck_ms = 0;
+		return;
+	}
+	if (h->stuck_ms == 0)
+		h->stuck_ms = now;
+	if (now - h->stuck_ms < STUCK_MS) /* it may be about to end */
+		return;
+	hold_say(h,
+		"%s: the daemon has died, but one of its threads still waits "
+		"in the kernel",
+		h->mountpoint);
+	h->ready = false;
+	h->down_ms = h->stuck_ms;
+}
+
 /* -- The loop ------------------------------------------------------------- */
 
 static int hold_on_signal(struct holder *h)
@@ -489,6 +518,9 @@ static int hold_wait_ms(const struct holder *h, long now)
 	if (is_down(h) && h->served &&
 		(until < 0 || h->down_ms + h->timeout_ms < until))
 		until = h->down_ms + h->timeout_ms;
+	/* No signal tells of a child that is stuck. */
+	if (h->ready && h->child > 0 && (until < 0 || now + STUCK_MS < until))
+		until = now + STUCK_MS;
 	if (until < 0)
 		return -1;
 	return until > now ? (int)(until - now) : 0;
@@ -498,6 +530,7 @@ static int on_time(struct holder *h)
 {
 	long now = now_ms();
 
+	look_for_stuck_child(h, now);
 	if (is_down(h) && h->served && now - h->down_ms >= h->timeout_ms)
 		return hold_give_up(
 			h, "no daemon served for --recover-timeout");

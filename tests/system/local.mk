@@ -60,6 +60,7 @@ mount_tests = \
 	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-holder.sh \
+	tests/system/survive-notified.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-loaders.sh \
 	tests/system/survive-unserved.sh \
