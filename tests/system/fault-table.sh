@@ -325,7 +325,12 @@ disk_readonly() {
 	umount "$disk"
 	# A loop device that is still there would show what it remembers.
 	wait_for 10 no_loop || fail 'the loop device stays'
-	e2fsck -fy "$work/disk.img" >/dev/null 2>&1 || :
+	# It ends with 0 when nothing is left to be mended.
+	tries=3
+	until e2fsck -fy "$work/disk.img" >"$work/fsck" 2>&1; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || fail "e2fsck: $(tail -n 5 "$work/fsck")"
+	done
 	mount -o loop "$work/disk.img" "$disk"
 	rmdir "$disk/lost+found" 2>/dev/null || :
 	start --cache "$disk:40M"
