@@ -284,7 +284,7 @@ def lazy_umount():
     fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
     asking = subprocess.Popen([refrain, 'umount', '--lazy', mnt],
                               stderr=subprocess.PIPE, text=True)
-    time.sleep(rng.random() * 0.03)
+    time.sleep(rng.random() * 0.004)
     hit = asking.poll() is None
     kill(pid)
     said = asking.communicate(timeout=60)[1]
@@ -345,4 +345,5 @@ for phase in (first_scan, refresh, manifest_save, admission, umount,
             raise
     print('%s: %d kills, %d of them in it' % (phase.__name__, times, hits),
           flush=True)
-    assert hits > 0, 'never in the middle of it'
+    # A few may all come too early or too late.
+    assert hits > 0 or times < 10, 'never in the middle of it'
