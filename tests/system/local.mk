@@ -217,6 +217,7 @@ TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/container-lib.sh tests/system/group-lib.sh \
+	tests/system/podman-lib.sh \
 	tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
 	tests/system/analyze_mount.py \
@@ -342,6 +343,7 @@ check-containers: all $(check_PROGRAMS)
 package_tests = tests/system/package-wheel.sh
 package_tests += tests/system/package-dist.sh
 package_tests += tests/system/package-debian.sh
+package_tests += tests/system/package-image.sh
 package_tests += tests/system/package-kubernetes.sh
 package_tests += tests/system/package-slurm.sh
 EXTRA_DIST += $(package_tests) tests/system/package_files \

@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# packaging/Containerfile, built from the tree of `make dist` without a network,
+# on bases that have the packages. The image is little larger than its base. In
+# a user namespace, with /dev/fuse and no other device, it mounts and reads;
+# with a connection that somebody else has opened, it needs no rights at all.
+#
+# REFRAIN_ROOTS keeps the bases between runs. IMAGE_CFLAGS are for a quick
+# build.
+set -eu
+name=package-image
+# shellcheck source=tests/system/lib.sh
+. "${srcdir:-.}/tests/system/lib.sh"
+# shellcheck source=tests/system/podman-lib.sh
+. "${srcdir:-.}/tests/system/podman-lib.sh"
+requires python3
+above_base_most_mib=60
+recipe=$here/../../packaging/Containerfile
+
+# packages N: those of the N-th stage of the recipe.
+packages() {
+	sed -e :a -e '/\\$/{N;s/\\\n//;ba' -e '}' "$recipe" |
+		sed -n 's/.*RUN packages="\([^"]*\)".*/\1/p' | sed -n "$1p" |
+		tr -s ' \t' ,
+}
+
+# base NAME PACKAGES: an image of Debian with these.
+base() {
+	tar=${REFRAIN_ROOTS:-$work}/debian-$1.tar
+	[ -s "$tar" ] || make_debian "$tar" "$2"
+	pod import --change 'ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin' "$tar" \
+		"localhost/$1" >"$work/said" 2>&1 ||
+		skip "podman imports no image: $(tail -n 1 "$work/said")"
+}
+
+base image-build "$(packages 1)"
+base image-run "$(packages 2)"
+base image-bare ''
+
+make -s distdir distdir="$work/tree" top_distdir="$work/tree" \
+	>"$work/said" 2>&1 || fail "make distdir: $(tail -n 3 "$work/said")"
+pod build --network=none --build-arg BUILD_BASE=localhost/image-build \
+	--build-arg RUN_BASE=localhost/image-run \
+	${IMAGE_CFLAGS:+--build-arg "CFLAGS=$IMAGE_CFLAGS"} \
+	--tag localhost/refrain -f "$recipe" "$work/tree" \
+	>"$work/build.log" 2>&1 || fail "$(tail -n 15 "$work/build.log")"
+
+size() {
+	pod image inspect --format '{{.Size}}' "localhost/$1"
+}
+
+above=$((($(size refrain) - $(size image-bare)) / 1048576))
+note "the image is $above MiB above its base"
+[ $above -le $above_base_most_mib ] || fail "the image is too large"
+said=$(pod run --rm --network=none localhost/refrain --version) ||
+	fail 'the image does not run'
+expect 'its version' "$said" "$("$refrain" --version)"
+pod run --rm --network=none --entrypoint /bin/sh localhost/refrain -c \
+	'ldd /usr/bin/refrain /usr/libexec/refrain/refrain-hold' \
+	>"$work/said" 2>&1 || fail 'ldd'
+! grep 'not found' "$work/said" || fail 'a library is missing'
+
+# -- A mount in a user namespace ----------------------------------------------
+
+# Everywhere else, every user may open it.
+mkdir "$work/dev"
+make_tree "$src" 8 40 200000
+mknod -m 666 "$work/dev/fuse" c 10 229 || skip 'cannot make a device'
+chmod -R a+rX "$src"
+chmod a+x "$work"
+
+waits_for_log() {
+	pod logs "$1" 2>&1 | grep -q "$2" ||
+		[ "$(pod inspect --format '{{.State.Running}}' "$1")" = false ]
+}
+
+ended_well() {
+	expect "the status of $1" \
+		"$(pod inspect --format '{{.State.ExitCode}}' "$1")" 0
+}
+
+pod run --detach --name user --network=none --uidmap 0:100000:65536 \
+	--gidmap 0:100000:65536 --device "$work/dev/fuse:/dev/fuse" \
+	--cap-drop ALL --cap-add SYS_ADMIN \
+	--security-opt apparmor=unconfined --volume "$src:/source:ro" \
+	--tmpfs /cache:mode=700 localhost/refrain \
+	mount --foreground /source /mnt --cache /cache/c:16M \
+	>"$work/said" 2>&1 || fail "no container: $(cat "$work/said")"
+wait_for 30 waits_for_log user mounted || fail 'the mount does not start'
+pod exec user /usr/bin/refrain status /mnt >"$work/said" 2>&1 ||
+	fail "no mount: $(cat "$work/said"; pod logs user 2>&1)"
+pod cp "$src.sums" user:/sums || fail 'cp'
+pod exec --workdir /mnt user sha256sum --quiet --strict -c /sums ||
+	fail 'wrong bytes'
+pod stop --time 30 user >/dev/null
+ended_well user
+
+# -- A connection of somebody else --------------------------------------------
+
+mkfifo "$work/again"
+# shellcheck disable=SC2016 # of the shell that runs it
+python3 "$here/given_mount.py" mount "$mnt" sh -c '
+	n=$1; shift
+	[ "$n" = /dev/fd/3 ] || eval "exec 3<&${n##*/}"
+	exec "$@"' sh FD \
+	podman --root "$work/storage" --runroot "$short/pod" \
+	--storage-driver "$driver" run --name given --network=none \
+	--preserve-fds=1 --cap-drop ALL --volume "$src:/source:ro" \
+	--tmpfs /cache:mode=700 localhost/refrain \
+	mount /source /dev/fd/3 --cache /cache/c:16M \
+	<"$work/again" >"$work/opened" 2>"$work/daemon.1.err" &
+opener=$!
+exec 8>"$work/again"
+serves() {
+	grep -q 'control socket' "$work/daemon.1.err" || has_ended $opener
+}
+wait_for 30 serves || fail 'it does not serve'
+sums_right "$src.sums" "$mnt"
+umount "$mnt" || fail 'cannot unmount'
+ended() {
+	[ -s "$work/opened" ]
+}
+wait_for 20 ended || fail 'the container does not end'
+expect 'how it ended' "$(tail -n 1 "$work/opened")" 'ended 0'
+exec 8>&-
+wait $opener || fail 'the program that mounts fails'
