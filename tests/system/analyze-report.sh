@@ -179,7 +179,8 @@ assert actions["everything cached"] < 0.9 * actions["nothing changed"], actions
 assert any("librefrain through the mount" in n for n in p["notes"]), p["notes"]
 assert len(p["series"]) > 5 and p["P"] >= p["R1"]["value"], p["series"]
 misses = {q["x"]: q["miss"] for q in p["points"]}
-assert misses[0] == 1 and misses[1] == 0 and len(misses) == 5, misses
+# None between them is measured if the two rates could differ by chance.
+assert misses[0] == 1 and misses[1] == 0 and len(misses) in (2, 5), misses
 again = end(analyze("--from", profile))
 assert again == (0, text, ""), again
 again = end(analyze("--from", profile, "--json"))
