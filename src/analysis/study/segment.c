@@ -30,7 +30,8 @@
  * either. */
 #define RARELY 0.9
 
-/* From this many whole epochs on, epochs are compared, and not blocks. */
+/* With at least this many whole epochs, epochs are compared instead of blocks.
+ */
 #define EPOCHS_LEAST 4
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,

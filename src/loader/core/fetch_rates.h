@@ -12,7 +12,8 @@
 struct fetch_rates {
 	/* Time and bytes while the source is as busy as it may be. */
 	uint64_t full_ns, full_bytes;
-	/* Of these: at the speed that the source can sustain */
+	/* The part of full_ns and full_bytes at the speed that the source can
+	 * sustain */
 	uint64_t long_ns, long_bytes;
 	/* How often the source became as busy as it may be */
 	uint64_t bursts;

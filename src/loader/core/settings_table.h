@@ -59,8 +59,8 @@ struct member {
  * then the flags, then the names that stand for several members. */
 const struct member *member_at(size_t n);
 
-/* The row of the member with this name ('-' stands for '_'), or NULL if there
- * is none that can be set from text. */
+/* The row of the member with this name ('-' stands for '_'). NULL: no member
+ * that can be set from text has it. */
 const struct member *member_find(const char *name);
 
 /* The row of the n-th hash of a saved state, or NULL. */

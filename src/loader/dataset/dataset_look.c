@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the scans (looks) of all kinds of datasets need: jobs for several
- * threads, the first failure, the listing of a directory. The driver waits here
- * for the workers, however long it takes; the caller of dataset_open() does not
- * wait for the driver.
+ * The common part of the scans (looks) of all kinds of datasets: jobs for
+ * several threads, the first failure, the listing of a directory. The driver
+ * waits here for the workers, however long it takes; the caller of
+ * dataset_open() does not wait for the driver.
  */
 #include "loader/dataset/dataset_look_impl.h"
 

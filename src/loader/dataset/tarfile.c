@@ -280,7 +280,8 @@ static int take_extra(
 
 /* -- Members --------------------------------------------------------------- */
 
-/* Is this a type that describes the next member, or is no member? */
+/* Headers of these types are no members: they describe the next member or the
+ * whole archive. */
 static bool is_extra(char type)
 {
 	return type && strchr("LKxgVX", type);

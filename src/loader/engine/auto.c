@@ -82,8 +82,8 @@ static bool is_waited_for(
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* What was read in one part while as many reads ran as may run at a time:
- * numbers of examples and times, as in struct auto_sums. */
+/* Reads in one part while as many ran as may run at a time: numbers of examples
+ * and times, as in struct auto_sums. */
 struct auto_busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
 };

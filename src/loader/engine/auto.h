@@ -45,7 +45,7 @@ struct auto_sums {
 	uint64_t steps, fresh; /* returned to the trainer */
 	/* While more reads were waiting than may run at a time. */
 	uint64_t full_ns, full_reads;
-	/* Of these: counted by auto_burst_read() */
+	/* The part of full_ns and full_reads that auto_burst_read() counted */
 	uint64_t long_ns, long_reads;
 	uint64_t bursts;	 /* how often that state began */
 	bool in_burst;		 /* that state lasts now */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files auto*.c have in common. Private to them. */
+/* Types and functions that the files auto*.c share; private to them. */
 #ifndef ENGINE_AUTO_IMPL_H
 #define ENGINE_AUTO_IMPL_H
 

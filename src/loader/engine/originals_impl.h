@@ -52,7 +52,7 @@ struct original {
 	enum original_list on;
 	enum original_state state;
 	struct list waiting; /* servings that need it */
-	/* Of the serving that was planned or read ahead first */
+	/* The place in the schedule of the first serving that needs it */
 	struct schedule_slot slot;
 	/* The example that is read: that of the slot, or a substitute. */
 	uint64_t index;
@@ -87,7 +87,7 @@ struct original {
 	struct buffer *kept;
 	size_t kept_bytes;
 	struct image image; /* jpeg: points into kept */
-	/* As the user's decode() has set them */
+	/* Set by the user's decode() */
 	uint32_t width, height, channels;
 };
 

@@ -20,7 +20,7 @@
 enum augment_scale {
 	/* Only at full size, so that no pixel differs from a full decode */
 	SCALE_EXACT,
-	/* As few pixels as the crop needs; an image has one crop */
+	/* The smallest scale that the crop allows; an image has one crop */
 	SCALE_BY_CROP,
 	/* The same scale for all crops that the image can have */
 	SCALE_BY_IMAGE,

@@ -27,7 +27,7 @@ struct answer_key {
 };
 
 /* Returns 1 if the answer says "ok", 0 if it reports an error, -EBADMSG if the
- * line is no answer. */
+ * line is not an answer of a mount. */
 int answer_ok(const char *line, size_t bytes);
 
 /* Get keys. Returns 1 if there are exactly `count`; otherwise as
