@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -36,10 +35,9 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
-#include "common/base/mountinfo.h"
 #include "common/base/proc.h"
-#include "common/base/unmount.h"
 #include "hold_ends.h"
+#include "hold_mount.h"
 #include "hold_socket.h"
 #include "hold_wire.h"
 
@@ -143,15 +141,6 @@ static bool hold_unmounted(const struct holder *h)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-/* What is at the mountpoint; 0: no mount of refrain that is seen from here. */
-static unsigned mounted_device(const struct holder *h)
-{
-	struct mountinfo_device d;
-
-	return mountinfo_find(h->mountpoint, &d) == 0 && d.refrain ? d.minor
-								   : 0;
-}
-
 /* -- Messages of the daemon ----------------------------------------------- */
 
 /* Forward a state to systemd, which accepts messages of this process only. */
@@ -197,7 +186,7 @@ static void hold_ready(struct holder *h)
 	if (h->served)
 		return;
 	h->served = true;
-	h->device = mounted_device(h);
+	h->device = hold_mounted(h->mountpoint);
 	tell_above(h, "READY=1");
 	if (h->ready_fd < 0)
 		return;
@@ -221,51 +210,20 @@ static void hold_drop_all(struct holder *h)
 	h->ends = (struct hold_ends){.failures = 0};
 }
 
-/* Root needs no file system for it. */
-static void hold_abort(unsigned device)
-{
-	char path[64];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort",
-		device);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return; /* then it ends with the last copy */
-	(void)!write(fd, "1", 1);
-	(void)close(fd);
-}
-
-/*
- * End the kernel's connection although other processes have it, and the mount:
- * a daemon that hangs in the kernel keeps its copy, whatever signal it gets.
- */
-static void hold_end_mount(const struct holder *h, unsigned device)
-{
-	struct error err;
-
-	if (device == 0 || mounted_device(h) != device)
-		return; /* the place is another's, or not seen from here */
-	if (umount2(h->mountpoint, UMOUNT_NOFOLLOW | MNT_FORCE | MNT_DETACH) ==
-		0)
-		return;
-	hold_abort(device);
-	if (unmount(h->mountpoint, true, &err) < 0)
-		hold_say(h, "%s", err.msg);
-}
-
 /* Close the last copies of the connection, so that waiting programs get an
  * error. Returns the status to end with, or -1 to wait for the next daemon. */
 static int hold_give_up(struct holder *h, const char *why)
 {
 	unsigned device = h->device;
+	struct error err;
 
 	/* Nobody waits for it: it may hang. */
 	if (h->child > 0)
 		(void)kill(h->child, SIGKILL);
 	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
 	hold_drop_all(h);
-	hold_end_mount(h, device);
+	if (hold_end_mount(h->mountpoint, device, &err) < 0)
+		hold_say(h, "%s", err.msg);
 	return h->argv ? 1 : -1;
 }
 

@@ -174,22 +174,7 @@ static ino_t namespace_of(pid_t pid)
 
 /* -- The daemon ------------------------------------------------------------ */
 
-/* Is this open file a connection to the kernel for the device? */
-static bool is_connection(pid_t pid, int fd, unsigned minor)
-{
-	char path[64], line[128];
-	unsigned number = 0;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)pid, fd);
-	f = fopen(path, "re");
-	while (f && number == 0 && fgets(line, sizeof(line), f))
-		(void)sscanf(line, "fuse_connection: %u", &number);
-	if (f)
-		(void)fclose(f); /* was only read */
-	return number == minor && minor > 0;
-}
-
+/* Has the process a connection to the kernel for the device? */
 static bool has_connection(pid_t pid, unsigned minor)
 {
 	char name[64], link[PATH_MAX];
@@ -201,7 +186,7 @@ static bool has_connection(pid_t pid, unsigned minor)
 	while (fds && (e = readdir(fds))) {
 		(void)snprintf(link, sizeof(link), "%s/%s", name, e->d_name);
 		if (leads_to(link, "/dev/fuse") &&
-			is_connection(pid, atoi(e->d_name), minor))
+			proc_fuse_device(pid, atoi(e->d_name)) == minor)
 			return true;
 	}
 	return false;
@@ -215,7 +200,8 @@ pid_t holders_daemon(struct holders_device device)
 	char name[64];
 
 	while ((pid = next_process(proc)) > 0) {
-		if (pid == getpid() || !has_connection(pid, device.minor))
+		if (pid == getpid() || device.minor == 0 ||
+			!has_connection(pid, device.minor))
 			continue;
 		command_of(pid, name);
 		born = proc_born(pid);

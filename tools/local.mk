@@ -12,6 +12,7 @@ libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 # what it needs, and no library.
 pkglibexec_PROGRAMS += refrain-hold
 refrain_hold_SOURCES = tools/hold.c tools/hold_ends.c tools/hold_ends.h \
+	tools/hold_mount.c tools/hold_mount.h \
 	tools/hold_socket.c tools/hold_socket.h \
 	tools/hold_wire.c tools/hold_wire.h \
 	src/common/base/err.c src/common/base/escape.c \

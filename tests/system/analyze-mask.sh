@@ -7,17 +7,10 @@ set -eu
 name=analyze-mask
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires fuse python3
+# shellcheck source=tests/system/analyze-mount-lib.sh
+. "$(dirname "$0")/analyze-mount-lib.sh"
 
-"$refrain" make-dataset --classes 2 --images 60 --size 96x72 "$src" >/dev/null
-printf 'not an image' >"$src/text"
-head -c 110000 /dev/zero >"$src/long"
-start_mount "$src" "$mnt" --cache "$work/tier:64M" --analysis
-scan_through
-"$refrain" warm "$mnt" >/dev/null
-
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
-	python3 - "$mnt" "$src" "$patience" <<'PY' || fail "see above"
+ask_mount <<'PY'
 from analyze_mount import AGAIN, about, asked, count, epoch, keeps, size, status
 
 entries = status("entries")

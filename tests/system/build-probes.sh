@@ -38,7 +38,7 @@ library=.libs/librefrain.so
 if grep -qx '#define HAVE_PROBES 1' config.h; then
 	probes refrain >"$work/built"
 	probes $library >"$work/library"
-	grep -E '^(next|release) ' "$work/listed" >"$work/loader"
+	grep -E '^(ask|next|release) ' "$work/listed" >"$work/loader"
 else
 	: >"$work/loader"
 	cp "$work/loader" "$work/listed"

@@ -237,6 +237,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/s3-answers-lib.sh tests/system/s3-safety-lib.sh \
 	tests/system/s3-reads-lib.sh tests/system/cache-remount-lib.sh \
 	tests/system/access-user-lib.sh tests/system/share_jobs.py \
+	tests/system/analyze-mount-lib.sh tests/system/share-jobs-lib.sh \
+	tests/system/status-debug-lib.sh \
 	tests/system/log-lib.sh tests/system/log-incidents-lib.sh \
 	tests/system/origin-stalled-lib.sh \
 	tests/system/load-mount-lib.sh tests/system/mount-kill-lib.sh \

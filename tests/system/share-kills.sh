@@ -8,19 +8,11 @@ set -eu
 name=share-kills
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires python3 timeout
-
-XDG_CACHE_HOME=$work/cache
-export XDG_CACHE_HOME
+# shellcheck source=tests/system/share-jobs-lib.sh
+. "$(dirname "$0")/share-jobs-lib.sh"
 
 kills=${REFRAIN_KILLS:-3}
-data=$work/data
-"$refrain" make-dataset --classes 3 --images 240 --size 96x72 "$data" \
-	>/dev/null
-
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
-	timeout $(((60 + kills * 5) * patience)) python3 - "$refrain" "$data" \
-	"${REFRAIN_SEED:-$$}" "$patience" "$kills" <<'PY' || fail "see above"
+with_jobs $((60 + kills * 5)) "$kills" <<'PY'
 import os, random, signal, time
 
 from share_jobs import (end, kills, same, seed, share, start, view, view_from,

@@ -7,18 +7,10 @@ set -eu
 name=share-slow
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires python3 timeout
+# shellcheck source=tests/system/share-jobs-lib.sh
+. "$(dirname "$0")/share-jobs-lib.sh"
 
-XDG_CACHE_HOME=$work/cache
-export XDG_CACHE_HOME
-
-data=$work/data
-"$refrain" make-dataset --classes 3 --images 240 --size 96x72 "$data" \
-	>/dev/null
-
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
-	timeout $(((60) * patience)) python3 - "$refrain" "$data" \
-	"${REFRAIN_SEED:-$$}" "$patience" 0 <<'PY' || fail "see above"
+with_jobs 60 0 <<'PY'
 import os, signal
 
 from share_jobs import (end, patience, same, start, stop, view, view_from,

@@ -9,27 +9,9 @@ name=status-debug
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse mount python3
+# shellcheck source=tests/system/status-debug-lib.sh
+. "$(dirname "$0")/status-debug-lib.sh"
 
-# debug EXPRESSION: of the object `d`, in Python.
-debug() {
-	"$refrain" status --debug --json "$mnt" |
-		python3 -c "import json, sys
-d = json.load(sys.stdin)
-f = [x for x in d['oldest_fills'] if x['path'] == 'hang/a']
-r = [x for x in d['oldest_requests'] if x['path'] == 'hang/a']
-print($1)"
-}
-
-is() {
-	[ "$(debug "$1")" = True ]
-}
-
-mkdir "$src/hang"
-head -c 200000 /dev/urandom >"$src/hang/a"
-head -c 5000 /dev/urandom >"$src/b"
-start_mount "$src" "$mnt" --cache "$work/cache:100M" --fault ''
-scan_through
-cat "$mnt/b" >"$work/out"
 wait_for 10 is "d['phases']['publishing'] == 0" || fail 'b is not published'
 is "d['fills'] == 0 and d['requests'] == 0 and d['oldest_fills'] == [] and \
 	d['readers_wait'] == 0 and d['plans'] == []" ||

@@ -39,25 +39,9 @@ shows() {
 	done
 }
 
-# debug EXPRESSION: of `status --debug`, the object d, in Python.
-debug() {
-	"$refrain" status --debug --json "$mnt" |
-		python3 -c "import json, sys
-d = json.load(sys.stdin)
-print($1)"
-}
-
-is() {
-	[ "$(debug "$1")" = True ]
-}
-
 # -- A mount ------------------------------------------------------------------
-mkdir "$src/hang"
-head -c 200000 /dev/urandom >"$src/hang/a"
-head -c 5000 /dev/urandom >"$src/b"
-start_mount "$src" "$mnt" --cache "$work/cache:100M" --fault ''
-scan_through
-cat "$mnt/b" >"$work/out"
+# shellcheck source=tests/system/status-debug-lib.sh
+. "$(dirname "$0")/status-debug-lib.sh"
 wait_for 10 is "d['fills'] == 0" || fail 'a fill stays'
 look refrain-fill
 shows "^MOUNT $mnt: 0 fills, 0 reads parked, 0 requests\$"

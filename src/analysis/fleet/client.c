@@ -166,8 +166,7 @@ static bool is_socket(const char *path, uid_t *owner)
 {
 	struct stat st;
 
-	if (!strstr(path, ".sock") || lstat(path, &st) < 0 ||
-		!S_ISSOCK(st.st_mode))
+	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return false;
 	*owner = st.st_uid;
 	return true;
@@ -182,7 +181,7 @@ int ctl_connect(
 	int rc = fd < 0 ? -errno : 0;
 
 	*out = NULL;
-	if (is_socket(mountpoint, &owner))
+	if (rc == -ENOTDIR && is_socket(mountpoint, &owner))
 		return connect_owned(out, mountpoint, owner, mountpoint, err);
 	if (rc == -ENOTDIR)
 		rc = -ENODATA;

@@ -60,6 +60,19 @@ uint64_t proc_born(pid_t pid)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
+unsigned proc_fuse_device(pid_t pid, int fd)
+{
+	static const char name[] = "fuse_connection:";
+	char file[32], text[512];
+	const char *at;
+
+	(void)snprintf(file, sizeof(file), "fdinfo/%d", fd);
+	if (!read_about(pid, file, text, sizeof(text)))
+		return 0;
+	at = strstr(text, name);
+	return at ? (unsigned)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
 pid_t proc_of_thread(pid_t thread)
 {
 	char text[512]; /* the line is among the first */

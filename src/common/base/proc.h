@@ -13,6 +13,10 @@ char proc_state(pid_t pid);
  * this number together identify a process for as long as the machine is up. */
 uint64_t proc_born(pid_t pid);
 
+/* The minor number of the device of a FUSE mount, if the descriptor is its
+ * connection; 0: it is none, or the kernel does not say so (before 6.16). */
+unsigned proc_fuse_device(pid_t pid, int fd);
+
 /* The process that a thread belongs to; 0: unknown. */
 pid_t proc_of_thread(pid_t thread);
 

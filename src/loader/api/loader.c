@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "common/base/trace.h"
 #include "loader/engine/engine.h"
@@ -133,7 +132,6 @@ int refrain_close(struct refrain_loader *l)
 int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	int timeout_ms)
 {
-	uint64_t called_ns = clock_now_ns();
 	struct lent_batch *b;
 	int rc;
 
@@ -145,11 +143,11 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	if (OBJECT(refrain_loader, l)->pid != getpid())
 		return -ECHILD;
 	message_of = NULL;
+	TRACE(ask, l);
 	rc = batch_next(l->source, &b, timeout_ms);
 	if (rc == 1)
 		*out = &b->batch;
-	TRACE(next, *out, (int64_t)rc, rc == 1 ? b->batch.step : 0,
-		clock_now_ns() - called_ns);
+	TRACE(next, *out, (int64_t)rc, rc == 1 ? b->batch.step : 0);
 	return rc;
 }
 

@@ -18,6 +18,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/mountinfo.h"
+#include "common/base/proc.h"
 
 /* A good read-ahead for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
@@ -73,30 +74,15 @@ int fs_check_connection(int fd, struct error *err)
 
 /* -- Read-ahead ---------------------------------------------------------- */
 
-/* Since Linux 6.16 the kernel says to which device a connection belongs. */
-static int device_of_connection(int fd, struct mountinfo_device *out)
-{
-	char path[64], line[128];
-	int found = -ENOENT;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && found < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "fuse_connection: %u", &out->minor) == 1)
-			found = 0;
-	if (f)
-		(void)fclose(f); /* the file was only read */
-	out->major = 0;
-	return found;
-}
-
-static int find_own_device(const struct fs *fs, struct mountinfo_device *out)
+static bool find_own_device(const struct fs *fs, struct mountinfo_device *out)
 {
 	int fd = fs_given_connection(fs->config.mountpoint);
 
-	return fd >= 0 ? device_of_connection(fd, out)
-		       : mountinfo_find(fs->config.mountpoint, out);
+	if (fd < 0)
+		return mountinfo_find(fs->config.mountpoint, out) == 0;
+	*out = (struct mountinfo_device){
+		.minor = proc_fuse_device(getpid(), fd)};
+	return out->minor != 0;
 }
 
 static int open_read_ahead(const struct fs *fs, int flags)
@@ -104,7 +90,7 @@ static int open_read_ahead(const struct fs *fs, int flags)
 	struct mountinfo_device m;
 	char path[64];
 
-	if (find_own_device(fs, &m) < 0)
+	if (!find_own_device(fs, &m))
 		return -1;
 	(void)snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
 		m.major, m.minor);
