@@ -328,7 +328,7 @@ soak: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
 
 # What README.md tells a newcomer to type, in a new root of Debian.
-check-readme: all
+check-readme: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/doc-readme.sh' || \
 		test $$? -eq 77
 
