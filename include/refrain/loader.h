@@ -110,10 +110,18 @@ enum refrain_augment {
 				 ratio */
 };
 
+/* The type of a value. Samples have one of the first three; the numbers of the
+ * others are fixed for columns and for what decode() returns. */
 enum refrain_type {
 	REFRAIN_U8 = 0,
-	REFRAIN_F16, /* IEEE 754 binary16 */
-	REFRAIN_F32,
+	REFRAIN_F16 = 1, /* IEEE 754 binary16 */
+	REFRAIN_F32 = 2,
+	REFRAIN_U16 = 3,
+	REFRAIN_I16 = 4,
+	REFRAIN_I32 = 5,
+	REFRAIN_I64 = 6,
+	REFRAIN_F64 = 7,  /* reserved */
+	REFRAIN_BF16 = 8, /* reserved */
 };
 
 enum refrain_layout {
@@ -133,6 +141,28 @@ enum refrain_policy {
 				   fails at the batch */
 	REFRAIN_ZERO_FILL,	/* serve zero bytes with the example's label */
 	REFRAIN_FAIL,		/* refrain_next() fails at the batch */
+};
+
+/* The kind of a field of an example, which decides how it follows the crop of
+ * its serving. Those that no comment describes are reserved. */
+enum refrain_kind {
+	REFRAIN_KIND_IMAGE = 1, /* the samples of images */
+	REFRAIN_KIND_CLASS = 2, /* class numbers */
+	REFRAIN_KIND_CLASSES = 3,
+	REFRAIN_KIND_BOXES = 4,
+	REFRAIN_KIND_POINTS = 5,
+	REFRAIN_KIND_MASK = 6,
+	REFRAIN_KIND_AUDIO = 7,
+	REFRAIN_KIND_TOKENS = 8,
+	REFRAIN_KIND_ARRAY = 9, /* samples that are not images: records, and
+				   what augment_fn() makes */
+	REFRAIN_KIND_BYTES = 10,
+};
+
+/* Bits of refrain_crop.flip. */
+enum refrain_flip {
+	REFRAIN_FLIP_HORIZONTAL = 0x1, /* left and right are exchanged */
+	REFRAIN_FLIP_VERTICAL = 0x2,   /* top and bottom; never set yet */
 };
 
 /* How to handle a short last batch of the run. */
@@ -194,20 +224,29 @@ enum refrain_share_slow {
  * decoder. */
 #define REFRAIN_DECLINE 1
 
-/* An encoded example, valid during the call. */
+/* An encoded example, valid during the call. New members are only added at the
+ * end. */
 struct refrain_encoded {
+	size_t size; /* size of this struct, as the library has it */
 	const void *data;
 	size_t bytes;
 	const char *path; /* in the dataset, for messages */
 	uint64_t index;
+	const char *field; /* the name of the column that it is decoded for */
 };
 
 /* A decoded example of `bytes` bytes. An image is height x width x channels of
- * u8. */
+ * u8. New members are only added at the end. */
 struct refrain_decoded {
+	size_t size; /* size of this struct, as the library has it */
 	void *data;
 	size_t bytes;
 	uint32_t width, height, channels;
+	/* The type and shape of an array. The library sets both to 0, which
+	 * is u8 and bytes or an image, and refuses other values. */
+	int32_t type; /* enum refrain_type */
+	uint32_t ndim, reserved;
+	uint64_t shape[6];
 };
 
 /*
@@ -274,9 +313,10 @@ struct refrain_config {
 	 * arguments.
 	 *
 	 * decode() writes at most decoded_max_bytes to out->data, sets
-	 * out->bytes (and the shape, for an image to be augmented) and returns
-	 * 0 or -errno. If it returns REFRAIN_DECLINE, the library decodes the
-	 * example as a JPEG, regardless of decoded_max_bytes.
+	 * out->bytes (and width, height and channels, for an image to be
+	 * augmented), keeps the other members, and returns 0 or -errno. If it
+	 * returns REFRAIN_DECLINE, the library decodes the example as a JPEG,
+	 * regardless of decoded_max_bytes.
 	 *
 	 * augment_fn() turns a decoded example into sample_bytes bytes of a
 	 * batch. Without it, examples that have no shape are copied. */
@@ -438,12 +478,41 @@ typedef int32_t refrain_status;
  * The part of the image that was resized to a sample, in pixels of the upright
  * image at full size. All members are 0 if the library did not make the sample
  * from an image (zero-filled, a record, augment_fn()).
+ *
+ * A point (px, py) of the image is at (px - x) * W / width and (py - y) * H /
+ * height of a sample of W x H, before the flip. A library may return rectangles
+ * that begin left of or above the image, or are larger than it; the formula
+ * stays the same.
+ *
+ * A library that is newer than the header may have longer structs: step through
+ * the array with refrain_crop_at().
  */
 struct refrain_crop {
 	double x, y, width, height;	    /* not whole for AUGMENT_EVAL */
 	uint32_t image_width, image_height; /* after EXIF orientation */
-	uint32_t flip;			    /* 1: mirrored */
+	uint32_t flip;			    /* bits of enum refrain_flip */
 	uint32_t reserved;		    /* 0 */
+};
+
+/*
+ * One field of the examples of a batch. In a column of fixed rows, each example
+ * has one row, and shape[0] is the number of examples. If `offsets` is not
+ * NULL, the rows of all examples are packed, and example i has the rows
+ * offsets[i] to offsets[i + 1] - 1. If `lengths` is not NULL, each example has
+ * room for shape[1] rows, and the first lengths[i] of them are set.
+ */
+struct refrain_column {
+	const char *name;
+	int32_t kind; /* enum refrain_kind */
+	int32_t type; /* enum refrain_type */
+	uint32_t ndim;
+	uint32_t flags; /* 0 */
+	uint64_t shape[6];
+	const void *data;
+	size_t data_bytes;
+	size_t row_bytes; /* of one row */
+	const uint64_t *offsets;
+	const uint32_t *lengths;
 };
 
 /*
@@ -471,11 +540,50 @@ struct refrain_batch {
 	const uint32_t *echoes;	     /* 0: fresh, 1: first echo, ... */
 	const uint64_t *seeds;	     /* seeds of the augmentation */
 	const refrain_status *status;
-	const struct refrain_crop *crops;
+	const struct refrain_crop *crops; /* see refrain_crop_at() */
 	uint64_t ended_epoch; /* if ends_epoch is 1, the epoch that ended (the
 				 last one if several did), while `epoch` may
 				 already be the next; else UINT64_MAX */
+	/* The fields of the examples: the samples, which are `data` ("image",
+	 * or "array" if they are not images), and "class", which is `labels`.
+	 * See refrain_column_at(). */
+	const struct refrain_column *columns;
+	uint32_t column_count;
+	uint32_t column_bytes; /* from one column to the next */
+	uint32_t crop_bytes;   /* from one crop to the next */
+	uint32_t reserved;     /* 0 */
 };
+
+/* The crop of sample i, which must be below b->count. */
+static inline const struct refrain_crop *refrain_crop_at(
+	const struct refrain_batch *b, size_t i)
+{
+	return (const struct refrain_crop *)(const void *)((const char *)
+								   b->crops +
+		i * b->crop_bytes);
+}
+
+/* Column i of a batch, or NULL if it has no such column. */
+static inline const struct refrain_column *refrain_column_at(
+	const struct refrain_batch *b, size_t i)
+{
+	if (i >= b->column_count)
+		return NULL;
+	return (const struct refrain_column *)(const void
+			*)((const char *)b->columns + i * b->column_bytes);
+}
+
+/* The column of this name, or NULL. */
+static inline const struct refrain_column *refrain_column_find(
+	const struct refrain_batch *b, const char *name)
+{
+	size_t i = 0;
+
+	while (i < b->column_count &&
+		strcmp(refrain_column_at(b, i)->name, name) != 0)
+		i++;
+	return refrain_column_at(b, i);
+}
 
 /* Time and work of one stage. */
 struct refrain_stage {

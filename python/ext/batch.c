@@ -86,7 +86,8 @@ static PyObject *batch_release(PyObject *object, PyObject *unused)
 
 static PyObject *batch_view(PyObject *object, PyObject *name)
 {
-	const struct field *field;
+	const struct refrain_column *column;
+	struct place place;
 	PyObject *bytes;
 
 	if (!PyUnicode_Check(name))
@@ -97,12 +98,62 @@ static PyObject *batch_view(PyObject *object, PyObject *name)
 		Py_XDECREF(bytes);
 		return NULL;
 	}
-	field = field_find(PyBytes_AsString(bytes));
+	place = place_find(PyBytes_AsString(bytes));
+	column = refrain_column_find(lent(object), PyBytes_AsString(bytes));
 	Py_DECREF(bytes);
-	if (!field)
+	if (place.array)
+		return view_new((struct batch *)object, place);
+	if (!column)
 		return PyErr_Format(
 			PyExc_ValueError, "a batch has no array %R", name);
-	return view_new((struct batch *)object, field);
+	return view_new((struct batch *)object, place_values(column));
+}
+
+static PyObject *batch_keys(PyObject *object, PyObject *unused)
+{
+	const struct refrain_batch *b = lent(object);
+	PyObject *names = b ? PyTuple_New((Py_ssize_t)b->column_count) : NULL;
+
+	(void)unused;
+	for (uint32_t i = 0; names && i < b->column_count; i++) {
+		PyObject *name = PyUnicode_DecodeFSDefault(
+			refrain_column_at(b, i)->name);
+
+		if (!name || PyTuple_SetItem(names, i, name) < 0)
+			Py_CLEAR(names);
+	}
+	return names;
+}
+
+/* A KeyError that lists the columns. */
+static PyObject *no_column(PyObject *object, PyObject *name)
+{
+	PyObject *names = batch_keys(object, NULL);
+
+	if (names)
+		(void)PyErr_Format(PyExc_KeyError,
+			"a batch has no column %R, only %R", name, names);
+	Py_XDECREF(names);
+	return NULL;
+}
+
+static PyObject *batch_column(PyObject *object, PyObject *name)
+{
+	const struct refrain_column *column;
+	PyObject *bytes;
+
+	if (!lent(object))
+		return NULL;
+	if (!PyUnicode_Check(name))
+		return no_column(object, name);
+	bytes = PyUnicode_AsUTF8String(name);
+	if (!bytes)
+		return NULL;
+	column = refrain_column_find(lent(object), PyBytes_AsString(bytes));
+	Py_DECREF(bytes);
+	if (!column)
+		return no_column(object, name);
+	return column_new((struct batch *)object, column);
 }
 
 static PyObject *batch_state(PyObject *object, PyObject *unused)
@@ -116,7 +167,7 @@ static PyObject *batch_state(PyObject *object, PyObject *unused)
 
 static PyObject *batch_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	return dlpack_export((struct batch *)self, field_data(), args, kwargs);
+	return dlpack_export((struct batch *)self, place_data(), args, kwargs);
 }
 
 static PyMethodDef batch_methods[] = {
@@ -126,8 +177,11 @@ static PyMethodDef batch_methods[] = {
 	{"view", batch_view, METH_O,
 		"view(name)\n--\n\nThe memory of an array, for memoryview() "
 		"and from_dlpack(), without NumPy. `name`\nis data, labels, "
-		"indices, substitutes, echoes, seeds, status or crops; else\n"
-		"ValueError."},
+		"indices, substitutes, echoes, seeds, status or crops, or the "
+		"name of a column;\nelse ValueError."},
+	{"keys", batch_keys, METH_NOARGS,
+		"keys()\n--\n\nThe names of the columns: batch[name] is a "
+		"Column."},
 	{"state_dict", batch_state, METH_NOARGS,
 		"state_dict()\n--\n\nThe position after this batch, for "
 		"Loader.load_state_dict(). A trainer that\nfetches batches "
@@ -146,7 +200,7 @@ static PyObject *get_array(PyObject *object, void *name)
 {
 	if (!lent(object))
 		return NULL;
-	return as_array(view_new((struct batch *)object, field_find(name)));
+	return as_array(view_new((struct batch *)object, place_find(name)));
 }
 
 /* Substitutes are the examples that are there. */
@@ -266,8 +320,8 @@ static PyGetSetDef batch_attributes[] = {
 		"The part of the image that became each sample: a structured "
 		"array of shape\n(count,) with x, y, width, height (float64, "
 		"pixels of the upright image),\nimage_width, image_height and "
-		"flip (uint32; 1: mirrored). All 0 for a sample\nthat was not "
-		"made from an image."),
+		"flip (uint32; 1: mirrored, left to\nright). All 0 for a "
+		"sample that was not made from an image."),
 	ATTRIBUTE("targets", get_targets,
 		"Values of Loader(targets=...) for the examples in the batch; "
 		"labels without it.\nRaises what targets raises."),
@@ -304,6 +358,7 @@ static PyType_Slot batch_slots[] = {
 	{Py_tp_methods, batch_methods},
 	{Py_tp_getset, batch_attributes},
 	{Py_sq_length, batch_length},
+	{Py_mp_subscript, batch_column},
 	{Py_bf_getbuffer, batch_buffer},
 	{Py_bf_releasebuffer, batch_buffer_done},
 	{0, NULL},

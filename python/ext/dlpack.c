@@ -47,7 +47,7 @@ struct export
 		struct dl_managed managed;
 		struct dl_versioned versioned;
 	} as;
-	int64_t shape[4], strides[4];
+	int64_t shape[6], strides[6];
 	struct batch *batch; /* NULL: `copy` */
 	void *copy;
 };
@@ -235,9 +235,9 @@ static bool is_copied(
 
 /* -1 with an exception. */
 static int tensor_layout(
-	struct batch *batch, const struct field *field, struct layout *out)
+	struct batch *batch, struct place place, struct layout *out)
 {
-	if (field_layout(batch, field, out) < 0)
+	if (place_layout(batch, place, out) < 0)
 		return -1;
 	if (out->code >= 0)
 		return 0;
@@ -247,8 +247,8 @@ static int tensor_layout(
 	return -1;
 }
 
-PyObject *dlpack_export(struct batch *batch, const struct field *field,
-	PyObject *args, PyObject *kwargs)
+PyObject *dlpack_export(struct batch *batch, struct place place, PyObject *args,
+	PyObject *kwargs)
 {
 	static char *names[] = {
 		"stream", "max_version", "dl_device", "copy", NULL};
@@ -260,7 +260,7 @@ PyObject *dlpack_export(struct batch *batch, const struct field *field,
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names,
 		    &a.stream, &a.max_version, &a.device, &a.copy) ||
-		check_asked(&a) < 0 || tensor_layout(batch, field, &at) < 0)
+		check_asked(&a) < 0 || tensor_layout(batch, place, &at) < 0)
 		return NULL;
 	versioned = is_versioned(&a);
 	if (versioned < 0)
@@ -276,12 +276,12 @@ PyObject *dlpack_export(struct batch *batch, const struct field *field,
 	return e ? capsule_of(e, &at, versioned) : NULL;
 }
 
-PyObject *dlpack_lent(struct batch *batch, const struct field *field)
+PyObject *dlpack_lent(struct batch *batch, struct place place)
 {
 	struct layout at;
 	struct export *e;
 
-	if (tensor_layout(batch, field, &at) < 0)
+	if (tensor_layout(batch, place, &at) < 0)
 		return NULL;
 	e = export_new(batch, &at, false);
 	return e ? capsule_of(e, &at, false) : NULL;

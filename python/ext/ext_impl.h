@@ -43,7 +43,7 @@ struct core {
 
 /* -- module.c -- */
 
-extern PyObject *batch_type, *view_type, *loader_type;
+extern PyObject *batch_type, *view_type, *column_type, *loader_type;
 
 /*
  * Raise what refrain._errors makes of an errno and a message; NULL, always.
@@ -104,38 +104,73 @@ PyObject *cannot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* -- view.c -- */
 
-struct field;
+struct array;
 
-const struct field *field_find(const char *name);
-const struct field *field_data(void);
+/*
+ * An array in the memory of a batch. Without a column it is one of the batch's
+ * own. With a column it is one of the column's, or its values if `array` is
+ * NULL. The column belongs to the batch, too.
+ */
+struct place {
+	const struct array *array;
+	const struct refrain_column *column;
+};
+
+struct view {
+	PyObject ob_base;
+	struct batch *batch;
+	struct place place;
+};
+
+/* The array of the batch of this name; `array` is NULL if there is none. */
+struct place place_find(const char *name);
+struct place place_data(void);
+struct place place_values(const struct refrain_column *column);
+/* The offsets or the lengths of a column. */
+struct place place_offsets(const struct refrain_column *column);
+struct place place_lengths(const struct refrain_column *column);
+
 /* A memory that lives as long as the batch: the buffer protocol and DLPack. */
-PyObject *view_new(struct batch *batch, const struct field *field);
+PyObject *view_new(struct batch *batch, struct place place);
 extern PyType_Spec view_spec;
 int batch_buffer(PyObject *batch, Py_buffer *out, int flags);
 void batch_buffer_done(PyObject *batch, Py_buffer *buffer);
 
-/* The description of a field for the buffer protocol and DLPack. */
+/* Of all objects that are a struct view. */
+PyObject *view_of_type(PyObject *type, struct batch *batch, struct place place);
+void view_dealloc(PyObject *self);
+int view_buffer(PyObject *self, Py_buffer *out, int flags);
+void view_buffer_done(PyObject *self, Py_buffer *buffer);
+PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *view_lent(PyObject *self, PyObject *unused);
+
+/* The description of an array for the buffer protocol and DLPack. */
 struct layout {
 	void *data;
 	Py_ssize_t bytes, item;
 	const char *format; /* of module struct */
 	int code; /* of DLPack: 0 signed, 1 unsigned, 2 float, -1: none */
 	int ndim;
-	Py_ssize_t shape[4], strides[4];
+	Py_ssize_t shape[6], strides[6];
 	bool readonly;
 };
 
 /* -1 with an exception: it was released. */
-int field_layout(
-	struct batch *batch, const struct field *field, struct layout *out);
+int place_layout(struct batch *batch, struct place place, struct layout *out);
+
+/* -- column.c -- */
+
+/* A Column, or NULL with an exception. */
+PyObject *column_new(struct batch *batch, const struct refrain_column *column);
+extern PyType_Spec column_spec;
 
 /* -- dlpack.c -- */
 
 /* A capsule; keywords as in the array API standard. */
-PyObject *dlpack_export(struct batch *batch, const struct field *field,
-	PyObject *args, PyObject *kwargs);
+PyObject *dlpack_export(struct batch *batch, struct place place, PyObject *args,
+	PyObject *kwargs);
 /* A capsule of version 0 of the memory itself, even if that is read-only. */
-PyObject *dlpack_lent(struct batch *batch, const struct field *field);
+PyObject *dlpack_lent(struct batch *batch, struct place place);
 PyObject *dlpack_device(PyObject *self, PyObject *unused);
 
 /* -- loader.c -- */

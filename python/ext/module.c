@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-PyObject *batch_type, *view_type, *loader_type;
+PyObject *batch_type, *view_type, *column_type, *loader_type;
 
 static PyObject *error_factory; /* of refrain._errors */
 static PyObject *numpy_asarray; /* NULL until an array is asked for */
@@ -186,7 +186,9 @@ PyMODINIT_FUNC PyInit__refrain(void)
 		(add_type(module, "Loader", &loader_spec, &loader_type) < 0 ||
 			add_type(module, "Batch", &batch_spec, &batch_type) <
 				0 ||
-			add_type(module, "View", &view_spec, &view_type) < 0))
+			add_type(module, "View", &view_spec, &view_type) < 0 ||
+			add_type(module, "Column", &column_spec, &column_type) <
+				0))
 		Py_CLEAR(module);
 	return module;
 }

@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <string.h>
 
-struct field {
+struct array {
 	const char *name, *format;
 	size_t offset; /* of the pointer in struct refrain_batch */
 	int item, code;
 	bool writable;
 };
 
-#define FIELD(n, format, item, code, writable)                                 \
+#define ARRAY(n, format, item, code, writable)                                 \
 	{                                                                      \
 #n, format, offsetof(struct refrain_batch, n), item, code,     \
 			writable                                               \
@@ -28,37 +28,54 @@ struct field {
 	"I:image_width:I:image_height:I:flip:I:reserved:}"
 
 /* The type of data is that of the batch. */
-static const struct field fields[] = {
-	FIELD(data, NULL, 0, 0, true),
-	FIELD(labels, "q", 8, 0, true),
-	FIELD(indices, "Q", 8, 1, false),
-	FIELD(substitutes, "Q", 8, 1, false),
-	FIELD(echoes, "I", 4, 1, false),
-	FIELD(seeds, "Q", 8, 1, false),
-	FIELD(status, "i", 4, 0, false),
-	FIELD(crops, CROP_FORMAT, sizeof(struct refrain_crop), -1, false),
+static const struct array arrays[] = {
+	ARRAY(data, NULL, 0, 0, true),
+	ARRAY(labels, "q", 8, 0, true),
+	ARRAY(indices, "Q", 8, 1, false),
+	ARRAY(substitutes, "Q", 8, 1, false),
+	ARRAY(echoes, "I", 4, 1, false),
+	ARRAY(seeds, "Q", 8, 1, false),
+	ARRAY(status, "i", 4, 0, false),
+	ARRAY(crops, CROP_FORMAT, sizeof(struct refrain_crop), -1, false),
 };
 
-struct view {
-	PyObject ob_base;
-	struct batch *batch;
-	const struct field *field;
-};
+/* Those of a column, besides its values. */
+static const struct array offsets_array = {.format = "Q", .item = 8, .code = 1};
+static const struct array lengths_array = {.format = "I", .item = 4, .code = 1};
 
-const struct field *field_find(const char *name)
+struct place place_find(const char *name)
 {
-	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
-		if (strcmp(fields[i].name, name) == 0)
-			return &fields[i];
-	return NULL;
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(*arrays); i++)
+		if (strcmp(arrays[i].name, name) == 0)
+			return (struct place){.array = &arrays[i]};
+	return (struct place){.array = NULL};
 }
 
-const struct field *field_data(void)
+struct place place_data(void)
 {
-	return &fields[0];
+	return (struct place){.array = &arrays[0]};
 }
 
-static void data_layout(const struct refrain_batch *b, struct layout *out)
+struct place place_values(const struct refrain_column *column)
+{
+	return (struct place){.column = column};
+}
+
+struct place place_offsets(const struct refrain_column *column)
+{
+	return (struct place){&offsets_array, column};
+}
+
+struct place place_lengths(const struct refrain_column *column)
+{
+	return (struct place){&lengths_array, column};
+}
+
+/* -- Layouts --------------------------------------------------------------- */
+
+/* The layout of memory with this type and shape. NumPy has no bfloat16. */
+static void shaped_layout(
+	int32_t type, uint32_t ndim, const uint64_t *shape, struct layout *out)
 {
 	static const struct {
 		const char *format;
@@ -67,19 +84,66 @@ static void data_layout(const struct refrain_batch *b, struct layout *out)
 		[REFRAIN_U8] = {"B", 1, 1},
 		[REFRAIN_F16] = {"e", 2, 2},
 		[REFRAIN_F32] = {"f", 4, 2},
+		[REFRAIN_U16] = {"H", 2, 1},
+		[REFRAIN_I16] = {"h", 2, 0},
+		[REFRAIN_I32] = {"i", 4, 0},
+		[REFRAIN_I64] = {"q", 8, 0},
+		[REFRAIN_F64] = {"d", 8, 2},
 	};
-	int type = b->ndim == 4 ? b->type : REFRAIN_U8; /* records are bytes */
 
 	out->format = types[type].format;
 	out->item = types[type].item;
 	out->code = types[type].code;
-	out->ndim = (int)b->ndim;
+	out->ndim = (int)ndim;
 	for (int i = 0; i < out->ndim; i++)
-		out->shape[i] = (Py_ssize_t)b->shape[i];
+		out->shape[i] = (Py_ssize_t)shape[i];
 }
 
-int field_layout(
-	struct batch *batch, const struct field *field, struct layout *out)
+static void batch_layout(const struct refrain_batch *b,
+	const struct array *array, struct layout *out)
+{
+	out->readonly = !array->writable;
+	memcpy(&out->data, (const char *)b + array->offset, sizeof(out->data));
+	if (array->format)
+		return;
+	/* Records are bytes. */
+	shaped_layout(
+		b->ndim == 4 ? b->type : REFRAIN_U8, b->ndim, b->shape, out);
+}
+
+static void column_layout(const struct refrain_column *c,
+	const struct array *array, struct layout *out)
+{
+	const void *data = c->data;
+
+	if (array == &offsets_array) {
+		data = c->offsets;
+		out->shape[0]++;
+	} else if (array == &lengths_array) {
+		data = c->lengths;
+	} else {
+		shaped_layout(c->type, c->ndim, c->shape, out);
+	}
+	out->readonly = array != NULL;
+	out->data = (void *)(uintptr_t)data;
+}
+
+/* The crops of a newer library may be longer. */
+static void set_strides(const struct refrain_batch *b, struct layout *out)
+{
+	Py_ssize_t stride = out->item;
+
+	out->bytes = out->item;
+	if (out->code < 0)
+		stride = (Py_ssize_t)b->crop_bytes;
+	for (int i = out->ndim - 1; i >= 0; i--) {
+		out->strides[i] = stride;
+		stride *= out->shape[i];
+		out->bytes *= out->shape[i];
+	}
+}
+
+int place_layout(struct batch *batch, struct place place, struct layout *out)
 {
 	const struct refrain_batch *b = batch->b;
 
@@ -88,21 +152,18 @@ int field_layout(
 		return -1;
 	}
 	*out = (struct layout){
-		.format = field->format,
-		.item = field->item,
-		.code = field->code,
+		.format = place.array ? place.array->format : NULL,
+		.item = place.array ? place.array->item : 0,
+		.code = place.array ? place.array->code : 0,
 		.ndim = 1,
 		.shape = {(Py_ssize_t)b->count},
-		.readonly = batch->core->shares || !field->writable,
 	};
-	memcpy(&out->data, (const char *)b + field->offset, sizeof(out->data));
-	if (!field->format)
-		data_layout(b, out);
-	out->bytes = out->item;
-	for (int i = out->ndim - 1; i >= 0; i--) {
-		out->strides[i] = out->bytes;
-		out->bytes *= out->shape[i];
-	}
+	if (place.column)
+		column_layout(place.column, place.array, out);
+	else
+		batch_layout(b, place.array, out);
+	out->readonly = out->readonly || batch->core->shares;
+	set_strides(b, out);
 	return 0;
 }
 
@@ -128,23 +189,36 @@ static void fill_buffer(struct layout *at, Py_buffer *out, int flags)
 	out->internal = at;
 }
 
-static int view_fill(struct batch *batch, const struct field *field,
-	PyObject *owner, Py_buffer *out, int flags)
+/* A consumer that takes no strides cannot have rows that are apart. */
+static const char *misfit(const struct layout *at, int flags)
+{
+	if (at->readonly && (flags & PyBUF_WRITABLE))
+		return "the memory is read only";
+	if (at->ndim == 1 && at->strides[0] != at->item &&
+		(flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+		return "the memory is not contiguous";
+	return NULL;
+}
+
+static int view_fill(struct batch *batch, struct place place, PyObject *owner,
+	Py_buffer *out, int flags)
 {
 	struct layout *at = PyMem_Malloc(sizeof(*at));
+	const char *why;
 
 	out->obj = NULL;
 	if (!at) {
 		(void)PyErr_NoMemory();
 		return -1;
 	}
-	if (field_layout(batch, field, at) < 0) {
+	if (place_layout(batch, place, at) < 0) {
 		PyMem_Free(at);
 		return -1;
 	}
-	if (at->readonly && (flags & PyBUF_WRITABLE)) {
+	why = misfit(at, flags);
+	if (why) {
 		PyMem_Free(at);
-		PyErr_SetString(PyExc_BufferError, "the memory is read only");
+		PyErr_SetString(PyExc_BufferError, why);
 		return -1;
 	}
 	fill_buffer(at, out, flags);
@@ -156,7 +230,7 @@ static int view_fill(struct batch *batch, const struct field *field,
 
 int batch_buffer(PyObject *self, Py_buffer *out, int flags)
 {
-	return view_fill((struct batch *)self, field_data(), self, out, flags);
+	return view_fill((struct batch *)self, place_data(), self, out, flags);
 }
 
 void batch_buffer_done(PyObject *self, Py_buffer *buffer)
@@ -165,14 +239,14 @@ void batch_buffer_done(PyObject *self, Py_buffer *buffer)
 	PyMem_Free(buffer->internal);
 }
 
-static int view_buffer(PyObject *self, Py_buffer *out, int flags)
+int view_buffer(PyObject *self, Py_buffer *out, int flags)
 {
 	struct view *view = (struct view *)self;
 
-	return view_fill(view->batch, view->field, self, out, flags);
+	return view_fill(view->batch, view->place, self, out, flags);
 }
 
-static void view_buffer_done(PyObject *self, Py_buffer *buffer)
+void view_buffer_done(PyObject *self, Py_buffer *buffer)
 {
 	struct view *view = (struct view *)self;
 
@@ -181,20 +255,24 @@ static void view_buffer_done(PyObject *self, Py_buffer *buffer)
 
 /* -- The type -------------------------------------------------------------- */
 
-PyObject *view_new(struct batch *batch, const struct field *field)
+PyObject *view_of_type(PyObject *type, struct batch *batch, struct place place)
 {
-	struct view *view =
-		PyObject_New(struct view, (PyTypeObject *)view_type);
+	struct view *view = PyObject_New(struct view, (PyTypeObject *)type);
 
 	if (!view)
 		return NULL;
 	view->batch = batch;
-	view->field = field;
+	view->place = place;
 	Py_INCREF((PyObject *)batch);
 	return (PyObject *)view;
 }
 
-static void view_dealloc(PyObject *self)
+PyObject *view_new(struct batch *batch, struct place place)
+{
+	return view_of_type(view_type, batch, place);
+}
+
+void view_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
 	struct view *view = (struct view *)self;
@@ -204,19 +282,19 @@ static void view_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-static PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
+PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	struct view *view = (struct view *)self;
 
-	return dlpack_export(view->batch, view->field, args, kwargs);
+	return dlpack_export(view->batch, view->place, args, kwargs);
 }
 
-static PyObject *view_lent(PyObject *self, PyObject *unused)
+PyObject *view_lent(PyObject *self, PyObject *unused)
 {
 	struct view *view = (struct view *)self;
 
 	(void)unused;
-	return dlpack_lent(view->batch, view->field);
+	return dlpack_lent(view->batch, view->place);
 }
 
 static PyMethodDef view_methods[] = {

@@ -23,7 +23,7 @@ from . import _errors
 from ._errors import (ClosedError, ConfigError, Error, NotFoundError,
                       StateError, TimeoutError)
 from ._loader import Loader, members
-from ._refrain import Batch, View
+from ._refrain import Batch, Column, View
 
 _refrain._set_error_factory(_errors.make)
 
@@ -37,6 +37,7 @@ def version():
 
 
 __version__ = version()
-__all__ = ['Batch', 'ClosedError', 'ConfigError', 'ECHO_AUTO', 'Error',
-           'Loader', 'NotFoundError', 'Plan', 'PlannedSampler', 'StateError',
-           'TimeoutError', 'View', 'find_mount', 'members', 'version']
+__all__ = ['Batch', 'ClosedError', 'Column', 'ConfigError', 'ECHO_AUTO',
+           'Error', 'Loader', 'NotFoundError', 'Plan', 'PlannedSampler',
+           'StateError', 'TimeoutError', 'View', 'find_mount', 'members',
+           'version']

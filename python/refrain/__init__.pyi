@@ -5,6 +5,7 @@ from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping,
                     Type)
 
 from ._refrain import Batch as Batch
+from ._refrain import Column as Column
 from ._refrain import View as View
 from ._refrain import Loader as _Core
 from .plan import Plan as Plan

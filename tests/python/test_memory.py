@@ -56,7 +56,10 @@ class LibraryBatch(ctypes.Structure):
         ('fresh', ctypes.c_uint32), ('ends_epoch', ctypes.c_uint32)] + [
             (name, ctypes.c_void_p) for name in (
                 'labels', 'indices', 'substitutes', 'echoes', 'seeds',
-                'status', 'crops')] + [('ended_epoch', ctypes.c_uint64)]
+                'status', 'crops')] + [
+                    ('ended_epoch', ctypes.c_uint64),
+                    ('columns', ctypes.c_void_p),
+                    ('strides', ctypes.c_uint32 * 4)]
 
 
 def lent_by_library(batch):
@@ -145,6 +148,48 @@ def test_crops_lie_in_the_library_s_memory(data, options):
         with pytest.raises(BufferError, match='structs'):
             np.from_dlpack(batch.view('crops'))
         assert len(np.from_dlpack(batch.crops['x'].copy())) == 8
+
+
+def test_columns_are_the_fields_of_a_batch(data, options):
+    with refrain.Loader(data, type='f32', **options) as loader:
+        batch = next(iter(loader))
+        assert batch.keys() == ('image', 'class')
+        for name, attribute in (('image', 'data'), ('class', 'labels')):
+            column, array = batch[name], getattr(batch, attribute)
+            assert (column.name, column.kind) == (name, name)
+            assert column.offsets is None and column.lengths is None
+            views = (column.values, np.asarray(column), np.from_dlpack(column),
+                     np.asarray(batch.view(name)))
+            for view in views:
+                assert view.ctypes.data == array.ctypes.data
+                assert view.shape == array.shape and view.dtype == array.dtype
+            assert column.values.flags.writeable
+        for wrong in ('boxes', 'labels', 0):
+            with pytest.raises(KeyError, match='image'):
+                batch[wrong]
+        assert dict(batch)['class'].values.tolist() == batch.labels.tolist()
+        assert repr(column).startswith("<refrain.Column 'class' of 16 ")
+        with pytest.raises(TypeError):
+            iter(batch)
+        del array, view, views
+        batch.release()
+        for call in (lambda: column.values, lambda: column.name, batch.keys,
+                     lambda: batch['image'], lambda: memoryview(column)):
+            with pytest.raises(ValueError, match='released'):
+                call()
+
+
+def test_samples_that_are_not_images_are_an_array(data, options):
+    def decode(encoded, path, index):
+        return bytes([index % 256]) * 16
+
+    with refrain.Loader(data, decode=decode, sample_bytes=16,
+                        decoded_max_bytes=16, **options) as loader:
+        batch = next(iter(loader))
+        assert batch.keys() == ('array', 'class')
+        assert batch['array'].kind == 'array'
+        assert (batch['array'].values == batch.data).all()
+        assert batch['array'].values.shape == (16, 16)
 
 
 def test_a_batch_goes_back_with_its_last_view(data, options):
@@ -282,7 +327,7 @@ def test_opening_and_closing_leaves_nothing(data, options):
 
 
 def test_only_a_loader_makes_batches_and_views():
-    for kind in (refrain.Batch, refrain.View):
+    for kind in (refrain.Batch, refrain.Column, refrain.View):
         with pytest.raises(TypeError, match='comes from a Loader'):
             kind()
         with pytest.raises(TypeError):

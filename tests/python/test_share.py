@@ -15,7 +15,7 @@ import refrain
 from conftest import IMAGES
 
 NAMES = ('data', 'labels', 'indices', 'substitutes', 'echoes', 'seeds',
-         'status', 'crops')
+         'status', 'crops', 'image', 'class')
 
 JOB = '''
 import hashlib, json, sys, refrain
@@ -91,7 +91,7 @@ def test_arrays_of_a_share_are_read_only(data, shared):
     with refrain.Loader(data, **shared) as loader:
         batch = next(iter(loader))
         for name in NAMES:
-            array = getattr(batch, name)
+            array = np.asarray(batch.view(name))
             assert not array.flags.writeable
             with pytest.raises(ValueError, match='read-only'):
                 array[:1] = array[:1]

@@ -241,6 +241,32 @@ static inline const uint8_t *simple_sample(
 	return r->sample;
 }
 
+/* The columns are the samples and the labels under other names. */
+static inline void expect_columns(const struct refrain_batch *b)
+{
+	const struct refrain_column *samples = refrain_column_at(b, 0);
+	const struct refrain_column *classes = refrain_column_find(b, "class");
+
+	ck_assert_uint_eq(b->column_count, 2);
+	ck_assert_ptr_null(refrain_column_at(b, 2));
+	ck_assert_ptr_null(refrain_column_find(b, "boxes"));
+	ck_assert_str_eq(samples->name, b->ndim == 4 ? "image" : "array");
+	ck_assert_int_eq(samples->kind,
+		b->ndim == 4 ? REFRAIN_KIND_IMAGE : REFRAIN_KIND_ARRAY);
+	ck_assert_int_eq(samples->type, b->ndim == 4 ? b->type : REFRAIN_U8);
+	ck_assert_uint_eq(samples->ndim, b->ndim);
+	ck_assert_mem_eq(samples->shape, b->shape, b->ndim * sizeof(*b->shape));
+	ck_assert_ptr_eq(samples->data, b->data);
+	ck_assert_uint_eq(samples->data_bytes, b->data_bytes);
+	ck_assert_uint_eq(samples->row_bytes, b->sample_bytes);
+	ck_assert_int_eq(classes->kind, REFRAIN_KIND_CLASS);
+	ck_assert_int_eq(classes->type, REFRAIN_I64);
+	ck_assert(classes->ndim == 1 && classes->shape[0] == b->count);
+	ck_assert_ptr_eq(classes->data, b->labels);
+	ck_assert_uint_eq(classes->data_bytes, b->count * 8);
+	ck_assert(!classes->offsets && !classes->lengths);
+}
+
 /* The next batch of the simple loader is `b`; its size, 0 at the end. */
 static inline uint32_t simple_next(
 	struct simple *r, const struct refrain_batch *b)
@@ -252,6 +278,7 @@ static inline uint32_t simple_next(
 	ck_assert_uint_eq(b->count, n);
 	ck_assert_uint_eq(b->step, r->step++);
 	ck_assert_uint_eq(b->sample_bytes, r->s.sample_bytes);
+	expect_columns(b);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct schedule_slot *slot = &r->slots[i];
 		struct example ex;

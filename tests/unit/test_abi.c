@@ -31,17 +31,24 @@ struct row {
 
 /* The offsets on machines with pointers of 64 bits. */
 static const struct row layout[] = {
-	SIZE(refrain_encoded, 32),
-	MEMBER(refrain_encoded, data, 0, 8),
-	MEMBER(refrain_encoded, bytes, 8, 8),
-	MEMBER(refrain_encoded, path, 16, 8),
-	MEMBER(refrain_encoded, index, 24, 8),
-	SIZE(refrain_decoded, 32),
-	MEMBER(refrain_decoded, data, 0, 8),
-	MEMBER(refrain_decoded, bytes, 8, 8),
-	MEMBER(refrain_decoded, width, 16, 4),
-	MEMBER(refrain_decoded, height, 20, 4),
-	MEMBER(refrain_decoded, channels, 24, 4),
+	SIZE(refrain_encoded, 48),
+	MEMBER(refrain_encoded, size, 0, 8),
+	MEMBER(refrain_encoded, data, 8, 8),
+	MEMBER(refrain_encoded, bytes, 16, 8),
+	MEMBER(refrain_encoded, path, 24, 8),
+	MEMBER(refrain_encoded, index, 32, 8),
+	MEMBER(refrain_encoded, field, 40, 8),
+	SIZE(refrain_decoded, 96),
+	MEMBER(refrain_decoded, size, 0, 8),
+	MEMBER(refrain_decoded, data, 8, 8),
+	MEMBER(refrain_decoded, bytes, 16, 8),
+	MEMBER(refrain_decoded, width, 24, 4),
+	MEMBER(refrain_decoded, height, 28, 4),
+	MEMBER(refrain_decoded, channels, 32, 4),
+	MEMBER(refrain_decoded, type, 36, 4),
+	MEMBER(refrain_decoded, ndim, 40, 4),
+	MEMBER(refrain_decoded, reserved, 44, 4),
+	MEMBER(refrain_decoded, shape, 48, 48),
 	SIZE(refrain_config, 368),
 	MEMBER(refrain_config, size, 0, 8),
 	MEMBER(refrain_config, dataset, 8, 8),
@@ -113,7 +120,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_member, fallback, 40, 8),
 	MEMBER(refrain_member, min, 48, 8),
 	MEMBER(refrain_member, max, 56, 8),
-	SIZE(refrain_batch, 168),
+	SIZE(refrain_batch, 192),
 	MEMBER(refrain_batch, size, 0, 8),
 	MEMBER(refrain_batch, data, 8, 8),
 	MEMBER(refrain_batch, data_bytes, 16, 8),
@@ -135,6 +142,23 @@ static const struct row layout[] = {
 	MEMBER(refrain_batch, status, 144, 8),
 	MEMBER(refrain_batch, crops, 152, 8),
 	MEMBER(refrain_batch, ended_epoch, 160, 8),
+	MEMBER(refrain_batch, columns, 168, 8),
+	MEMBER(refrain_batch, column_count, 176, 4),
+	MEMBER(refrain_batch, column_bytes, 180, 4),
+	MEMBER(refrain_batch, crop_bytes, 184, 4),
+	MEMBER(refrain_batch, reserved, 188, 4),
+	SIZE(refrain_column, 112),
+	MEMBER(refrain_column, name, 0, 8),
+	MEMBER(refrain_column, kind, 8, 4),
+	MEMBER(refrain_column, type, 12, 4),
+	MEMBER(refrain_column, ndim, 16, 4),
+	MEMBER(refrain_column, flags, 20, 4),
+	MEMBER(refrain_column, shape, 24, 48),
+	MEMBER(refrain_column, data, 72, 8),
+	MEMBER(refrain_column, data_bytes, 80, 8),
+	MEMBER(refrain_column, row_bytes, 88, 8),
+	MEMBER(refrain_column, offsets, 96, 8),
+	MEMBER(refrain_column, lengths, 104, 8),
 	SIZE(refrain_crop, 48),
 	MEMBER(refrain_crop, x, 0, 8),
 	MEMBER(refrain_crop, y, 8, 8),
@@ -229,6 +253,24 @@ static const struct row values[] = {
 	VALUE(REFRAIN_U8, 0),
 	VALUE(REFRAIN_F16, 1),
 	VALUE(REFRAIN_F32, 2),
+	VALUE(REFRAIN_U16, 3),
+	VALUE(REFRAIN_I16, 4),
+	VALUE(REFRAIN_I32, 5),
+	VALUE(REFRAIN_I64, 6),
+	VALUE(REFRAIN_F64, 7),
+	VALUE(REFRAIN_BF16, 8),
+	VALUE(REFRAIN_KIND_IMAGE, 1),
+	VALUE(REFRAIN_KIND_CLASS, 2),
+	VALUE(REFRAIN_KIND_CLASSES, 3),
+	VALUE(REFRAIN_KIND_BOXES, 4),
+	VALUE(REFRAIN_KIND_POINTS, 5),
+	VALUE(REFRAIN_KIND_MASK, 6),
+	VALUE(REFRAIN_KIND_AUDIO, 7),
+	VALUE(REFRAIN_KIND_TOKENS, 8),
+	VALUE(REFRAIN_KIND_ARRAY, 9),
+	VALUE(REFRAIN_KIND_BYTES, 10),
+	VALUE(REFRAIN_FLIP_HORIZONTAL, 1),
+	VALUE(REFRAIN_FLIP_VERTICAL, 2),
 	VALUE(REFRAIN_NHWC, 0),
 	VALUE(REFRAIN_NCHW, 1),
 	VALUE(REFRAIN_SUBSTITUTE, 0),
@@ -298,6 +340,37 @@ START_TEST(test_a_new_config_is_zero_but_for_its_size)
 }
 END_TEST
 
+/* As of a newer library, whose structs are longer. */
+START_TEST(test_crops_and_columns_are_found_by_their_strides)
+{
+	struct {
+		struct refrain_crop crop;
+		char newer[24];
+	} crops[3] = {{.newer = "a"}};
+	struct {
+		struct refrain_column column;
+		char newer[40];
+	} columns[3] = {{{.name = "image"}, "a"}, {{.name = "class"}, "b"},
+		{{.name = "boxes"}, "c"}};
+	struct refrain_batch b = {.size = sizeof(b),
+		.crops = &crops[0].crop,
+		.crop_bytes = sizeof(*crops),
+		.columns = &columns[0].column,
+		.column_count = 3,
+		.column_bytes = sizeof(*columns)};
+
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_ptr_eq(refrain_crop_at(&b, i), &crops[i].crop);
+		ck_assert_ptr_eq(refrain_column_at(&b, i), &columns[i].column);
+		ck_assert_ptr_eq(
+			refrain_column_find(&b, columns[i].column.name),
+			&columns[i].column);
+	}
+	ck_assert_ptr_null(refrain_column_at(&b, 3));
+	ck_assert_ptr_null(refrain_column_find(&b, ""));
+}
+END_TEST
+
 START_TEST(test_the_library_is_as_old_as_its_header)
 {
 	ck_assert_int_eq(refrain_version(), REFRAIN_VERSION);
@@ -312,6 +385,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_structs_are_laid_out_as_they_were);
 	tcase_add_test(t, test_constants_are_what_they_were);
 	tcase_add_test(t, test_a_new_config_is_zero_but_for_its_size);
+	tcase_add_test(t, test_crops_and_columns_are_found_by_their_strides);
 	tcase_add_test(t, test_the_library_is_as_old_as_its_header);
 	return s;
 }

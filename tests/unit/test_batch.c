@@ -57,7 +57,7 @@ START_TEST(test_slabs_lie_in_the_memory_that_is_given)
 		ck_assert(is_within(
 			&place, b->labels, s.c.batch * sizeof(*b->labels)));
 		ck_assert(is_within(
-			&place, b->crops, s.c.batch * sizeof(*b->crops)));
+			&place, b->crops, s.c.batch * b->crop_bytes));
 		ck_assert(is_within(
 			&place, b->status, s.c.batch * sizeof(*b->status)));
 	}

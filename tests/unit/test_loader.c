@@ -268,6 +268,9 @@ static int decode_colour(void *ctx, const struct refrain_encoded *in,
 	const uint8_t *bytes = in->data;
 
 	(void)ctx;
+	ck_assert(in->size == sizeof(*in) && out->size == sizeof(*out));
+	ck_assert_str_eq(in->field, "image");
+	ck_assert(!out->type && !out->ndim);
 	out->width = 40;
 	out->height = 36;
 	out->channels = 3;
@@ -307,12 +310,40 @@ START_TEST(test_loader_augments_what_a_callback_decodes)
 }
 END_TEST
 
+/* What this version cannot take. */
+static int decode_floats(void *ctx, const struct refrain_encoded *in,
+	struct refrain_decoded *out)
+{
+	int rc = decode_colour(ctx, in, out);
+
+	out->type = REFRAIN_F32;
+	return rc;
+}
+
+START_TEST(test_loader_refuses_values_that_are_not_bytes)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+
+	c.decode = decode_floats;
+	c.decoded_max_bytes = 40 * 36 * 3;
+	c.policy = REFRAIN_FAIL;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), -EBADMSG);
+	ck_assert_ptr_nonnull(
+		strstr(refrain_message(l), "decode() returned type 2"));
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 /* The seed and the first byte. */
 static int take_seed(void *ctx, const struct refrain_decoded *in, uint64_t seed,
 	void *out, size_t sample_bytes)
 {
 	(void)ctx;
 	ck_assert_uint_eq(sample_bytes, 16);
+	ck_assert_uint_eq(in->size, sizeof(*in));
 	memset(out, 0, 16);
 	memcpy(out, &seed, sizeof(seed));
 	memcpy((char *)out + 8, in->data, 1);
@@ -331,6 +362,7 @@ START_TEST(test_loader_lets_a_callback_augment)
 	l = open_loader(&c);
 	while (refrain_next(l, &b, WAIT_MS) == 1) {
 		ck_assert_uint_eq(b->ndim, 2);
+		expect_columns(b);
 		for (uint32_t i = 0; i < b->count; i++)
 			ck_assert(memcmp((const char *)b->data + i * 16,
 					  &b->seeds[i], 8) == 0);
@@ -458,6 +490,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, test_loader_copies_raw_records, 0, 3);
 	tcase_add_loop_test(
 		tc, test_loader_augments_what_a_callback_decodes, 0, 3);
+	tcase_add_test(tc, test_loader_refuses_values_that_are_not_bytes);
 	tcase_add_test(tc, test_loader_lets_a_callback_augment);
 	return s;
 }

@@ -236,7 +236,8 @@ START_TEST(test_dataset_without_a_whole_image_is_zero_filled_if_asked)
 	while (refrain_next(l, &b, WAIT_MS) == 1) {
 		for (uint32_t i = 0; i < b->count; i++, n++) {
 			ck_assert_int_eq(b->status[i], -EMEDIUMTYPE);
-			ck_assert_uint_eq(b->crops[i].image_width, 0);
+			ck_assert_uint_eq(
+				refrain_crop_at(b, i)->image_width, 0);
 		}
 		refrain_release(b);
 	}

@@ -115,7 +115,7 @@ END_TEST
 static void check_crop(const struct refrain_loader *l, const struct settings *s,
 	const struct refrain_batch *b, uint32_t i)
 {
-	const struct refrain_crop *said = &b->crops[i];
+	const struct refrain_crop *said = refrain_crop_at(b, i);
 	struct crop crop;
 
 	(void)l;
@@ -357,7 +357,7 @@ static void check_alone(struct sampler *p, const struct settings *s,
 		"%s", err.msg);
 	ck_assert_mem_eq(out, (const uint8_t *)b->data + i * b->sample_bytes,
 		s->sample_bytes);
-	ck_assert_mem_eq(&crop, &b->crops[i], sizeof(crop));
+	ck_assert_mem_eq(&crop, refrain_crop_at(b, i), sizeof(crop));
 	free(bytes);
 	free(out);
 }

@@ -475,6 +475,11 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	return rc;
 }
 
+const char *settings_samples(const struct settings *s)
+{
+	return s->image_sample ? "image" : "array";
+}
+
 static enum schedule_share share_of(const struct refrain_config *c)
 {
 	if (c->flags & REFRAIN_FLAG_EQUAL_RANKS)

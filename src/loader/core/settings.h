@@ -48,6 +48,9 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out);
 
+/* The name of the column that has the samples. */
+const char *settings_samples(const struct settings *s);
+
 /* The message of the calling thread for calls without a handle. */
 struct error *settings_error(void);
 

@@ -148,6 +148,7 @@ static void slab_init(struct slab *slab, const struct settings *s)
 		.seeds = slab->seeds,
 		.status = slab->status,
 		.crops = slab->crops,
+		.crop_bytes = sizeof(struct refrain_crop),
 	};
 }
 
@@ -164,6 +165,7 @@ void slab_describe(
 		.type = s->c.type,
 		.layout = s->c.layout,
 		.crops = (const void *)crops,
+		.crop_bytes = sizeof(struct refrain_crop),
 	};
 	out->seeds = (const void *)(out->crops + n);
 	out->indices = out->seeds + n;
@@ -173,7 +175,7 @@ void slab_describe(
 	out->status = (const void *)(out->echoes + n);
 }
 
-void slab_shape(const struct settings *s, struct refrain_batch *b)
+static void shape_samples(const struct settings *s, struct refrain_batch *b)
 {
 	uint64_t nhwc[] = {b->count, s->c.height, s->c.width, 3};
 	uint64_t nchw[] = {b->count, 3, s->c.height, s->c.width};
@@ -187,6 +189,50 @@ void slab_shape(const struct settings *s, struct refrain_batch *b)
 	b->ndim = 4;
 	memcpy(b->shape, s->c.layout == REFRAIN_NHWC ? nhwc : nchw,
 		sizeof(b->shape));
+}
+
+static void describe_samples(const struct settings *s,
+	const struct refrain_batch *b, struct refrain_column *out)
+{
+	*out = (struct refrain_column){
+		.name = settings_samples(s),
+		.kind = s->image_sample ? REFRAIN_KIND_IMAGE
+					: REFRAIN_KIND_ARRAY,
+		.type = s->image_sample ? b->type : REFRAIN_U8,
+		.ndim = b->ndim,
+		.data = b->data,
+		.data_bytes = b->data_bytes,
+		.row_bytes = b->sample_bytes,
+	};
+	memcpy(out->shape, b->shape, b->ndim * sizeof(*b->shape));
+}
+
+static void describe_classes(
+	const struct refrain_batch *b, struct refrain_column *out)
+{
+	*out = (struct refrain_column){
+		.name = "class",
+		.kind = REFRAIN_KIND_CLASS,
+		.type = REFRAIN_I64,
+		.ndim = 1,
+		.shape = {b->count},
+		.data = b->labels,
+		.data_bytes = b->count * sizeof(*b->labels),
+		.row_bytes = sizeof(*b->labels),
+	};
+}
+
+void slab_shape(const struct settings *s, struct lent_batch *lent)
+{
+	struct refrain_batch *b = &lent->batch;
+
+	b->data_bytes = b->count * b->sample_bytes;
+	shape_samples(s, b);
+	describe_samples(s, b, &lent->columns[0]);
+	describe_classes(b, &lent->columns[1]);
+	b->columns = lent->columns;
+	b->column_count = BATCH_COLUMNS;
+	b->column_bytes = sizeof(*lent->columns);
 }
 
 static void lender_free(struct lender *lender)

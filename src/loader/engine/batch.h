@@ -19,6 +19,9 @@
 #include "common/base/magic.h"
 #include "loader/core/settings.h"
 
+/* The columns of a batch: the samples and their classes. */
+#define BATCH_COLUMNS 2
+
 /*
  * A lent batch, in the memory of its lender. batch_release() gives it back:
  * from any thread, also after its source has been closed.
@@ -26,6 +29,7 @@
 struct lent_batch {
 	uint32_t magic;
 	struct refrain_batch batch;
+	struct refrain_column columns[BATCH_COLUMNS];
 	void (*release)(struct lent_batch *b);
 };
 
@@ -131,8 +135,8 @@ struct slab {
 void slab_describe(
 	const struct settings *s, const void *at, struct refrain_batch *out);
 
-/* Set the shape of a batch whose `count` is set. */
-void slab_shape(const struct settings *s, struct refrain_batch *b);
+/* Set the shape and the columns of a batch whose `count` is set. */
+void slab_shape(const struct settings *s, struct lent_batch *b);
 
 /* The bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);

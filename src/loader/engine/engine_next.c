@@ -179,13 +179,12 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	struct refrain_batch *b = &lent->batch;
 
 	b->count = st->count;
-	b->data_bytes = st->count * engine->s.sample_bytes;
 	b->step = st->number;
 	b->epoch = st->epoch;
 	b->fresh = st->fresh;
 	b->ends_epoch = st->epochs_ended > 0;
 	b->ended_epoch = st->epochs_ended ? st->ended_epoch : UINT64_MAX;
-	slab_shape(&engine->s, b);
+	slab_shape(&engine->s, lent);
 	slab_lend(st->slab);
 	st->slab = NULL;
 	count_returned(engine, st, called_ns);

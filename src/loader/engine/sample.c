@@ -194,22 +194,28 @@ void sample_take_shape(struct decoded *out)
 	};
 }
 
-static int decode_other(const struct refrain_config *c,
+static int decode_other(const struct refrain_config *c, const char *column,
 	const struct encoded *encoded, struct decoded *out, struct error *err)
 {
 	struct refrain_encoded in = {
+		.size = sizeof(in),
 		.data = encoded->data + encoded->skip,
 		.bytes = encoded->bytes,
 		.path = encoded->name,
 		.index = encoded->index,
+		.field = column,
 	};
-	struct refrain_decoded d = {.data = out->data};
+	struct refrain_decoded d = {.size = sizeof(d), .data = out->data};
 	int rc = c->decode(c->ctx, &in, &d);
 
 	if (rc > 0)
 		return REFRAIN_DECLINE;
 	if (rc < 0)
 		return error_set(err, rc, "decode() failed: %m");
+	if (d.type != REFRAIN_U8 || d.ndim)
+		return error_set(err, -EBADMSG,
+			"decode() returned type %d and ndim %u: both must be 0",
+			d.type, d.ndim);
 	if (d.bytes > c->decoded_max_bytes)
 		return error_set(err, -EBADMSG,
 			"decode() returned %zu bytes: more than "
@@ -263,7 +269,7 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 	if (sample_is_jpeg(s, pic))
 		rc = decode_jpeg(p, pic, in, layout, out, err);
 	else
-		rc = decode_other(&s->c, in, out, err);
+		rc = decode_other(&s->c, settings_samples(s), in, out, err);
 	return rc ? rc : check_decoded(s, out, err);
 }
 
@@ -287,6 +293,7 @@ int sample_augment(struct sampler *p, const struct picture *pic,
 
 	if (s->c.augment_fn) {
 		struct refrain_decoded d = {
+			.size = sizeof(d),
 			.data = in->data,
 			.bytes = in->bytes,
 			.width = in->width,
@@ -322,6 +329,6 @@ void sample_crop(const struct settings *s, const struct picture *pic,
 		.height = crop.height,
 		.image_width = jpeg ? pic->info.width : in->width,
 		.image_height = jpeg ? pic->info.height : in->height,
-		.flip = crop.flip,
+		.flip = crop.flip ? REFRAIN_FLIP_HORIZONTAL : 0,
 	};
 }

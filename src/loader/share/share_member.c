@@ -90,9 +90,8 @@ static int fill_slice(
 		return shared_fail(sh, -EBADMSG,
 			"the host sent a batch that does not belong to this "
 			"job's stream");
-	b->data_bytes = b->count * b->sample_bytes;
 	b->step = sh->lending.next;
-	slab_shape(&sh->run.own_s, b);
+	slab_shape(&sh->run.own_s, &p->lent_batch);
 	describe_slice(sh, b);
 	return 0;
 }
