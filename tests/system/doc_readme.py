@@ -113,6 +113,7 @@ WAYS = [
         ('autoreconf ', shell),
         ('refrain mount ', shell),
         ('sudo apt install python3-dev', shell),
+        ('podman build ', not_run, 'package-image.sh does that'),
         ('refrain mount ', shell),
         ('from refrain import PlannedSampler', python, SAMPLER_BEGIN,
          SAMPLER_END, NEEDS_TORCH),
