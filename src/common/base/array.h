@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array that grows at its end, of elements of any one type, or of texts.
- * Zero it to begin, and array_release() it at the end. No lock: the caller's.
+ * An array that grows at its end. Its elements are of any one type, or texts.
+ * Zero it to begin, and call array_release() at the end. The caller does the
+ * locking.
  */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
@@ -32,7 +33,7 @@ static inline size_t array_count(const struct array *a, size_t element_bytes)
 	return a->bytes / element_bytes;
 }
 
-/* Its memory, with what is not used of it. */
+/* The bytes that are allocated, used or not. */
 static inline size_t array_room_bytes(const struct array *a)
 {
 	return a->room;
@@ -45,14 +46,15 @@ static inline struct array array_of(void *data, size_t bytes)
 	return (struct array){data, bytes, bytes};
 }
 
-/* Free it. It is empty then. */
+/* Free the memory. The array is empty then. */
 static inline void array_release(struct array *a)
 {
 	free(a->data);
 	*a = array_of(NULL, 0);
 }
 
-/* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
+/* Make room for `bytes` more bytes at the end. Returns a pointer to them, or
+ * NULL if memory is short. */
 void *array_grow(struct array *a, size_t bytes);
 
 /* Remove the last element, of `bytes` bytes. Returns a pointer to it, valid
@@ -62,14 +64,14 @@ void *array_pop(struct array *a, size_t bytes);
 /* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */
 int64_t array_text(struct array *a, const char *text, size_t bytes);
 
-/* Give back the room that is not used. */
+/* Free the memory that no element uses. */
 void array_trim(struct array *a);
 
 /*
- * For arrays with a type and a count of their own, which begin as NULL with a
- * room of 0: make room for element n and those before it. The array may move.
- * Returns 0; on -ENOMEM the array stays as it was. The pointer is an lvalue,
- * `room` a size_t *.
+ * For arrays that have a type and a count of their own, and begin as NULL with
+ * a `room` of 0: make room for element n and those before it. The array may
+ * move. Returns 0; on -ENOMEM the array stays as it was. `pointer` is an
+ * lvalue, `room` a size_t *.
  */
 #define ARRAY_ROOM(pointer, n, room)                                           \
 	array_room(&(pointer), n, room, sizeof(*(pointer)))

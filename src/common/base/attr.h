@@ -31,7 +31,8 @@ struct file_attr {
 	uint32_t uid, gid;
 };
 
-/* One directory entry. Strings are any bytes but NUL; '/' never in a name. */
+/* One directory entry. Strings hold any bytes but NUL; a name never contains
+ * '/'. */
 struct file_entry {
 	const char *name;
 	const char *target; /* target of a symbolic link, else NULL */

@@ -65,7 +65,8 @@ static int open_by_parts(int dir_fd, const char *path, int flags)
 		if (fd < 0)
 			return -errno;
 		if (owned >= 0)
-			(void)close(owned); /* O_PATH: nothing to fail */
+			/* closing an O_PATH descriptor cannot fail */
+			(void)close(owned);
 		at = owned = fd;
 	}
 }
@@ -89,7 +90,8 @@ int beneath_open(int dir_fd, const char *path, int flags)
 	fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return open_by_parts(dir_fd, path, (int)how.flags);
-	/* Directories on the way were renamed; the kernel asks to try again. */
+	/* A directory on the way was renamed meanwhile; the kernel asks to try
+	 * again. */
 	if (fd < 0 && errno == EAGAIN)
 		return open_by_parts(dir_fd, path, (int)how.flags);
 	return fd < 0 ? -errno : (int)fd;

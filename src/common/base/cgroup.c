@@ -22,7 +22,7 @@
 /* Limits of one kind, such as those of memory. */
 struct controller {
 	const char *name;
-	/* The limit of one group, by its directory, in version 2 or 1. */
+	/* Reads the limit of one group by its directory, for version 2 or 1. */
 	uint64_t (*limit)(const char *root, const char *dir, bool v2);
 };
 
@@ -56,7 +56,8 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Returns false if something else is mounted. */
+/* Fill the hierarchy from a mount. Returns false if the mount is not one of the
+ * controller's. */
 static bool to_hierarchy(const struct mountinfo_entry *e,
 	const struct controller *c, struct hierarchy *h)
 {
@@ -84,7 +85,7 @@ static char *parse_group(char *line, const struct controller *c, bool v2)
 	return has_word(controllers, c->name) ? group : NULL;
 }
 
-/* The group of this process in a hierarchy, to be freed, or NULL. */
+/* The group of this process in a hierarchy, or NULL. The caller frees it. */
 static char *group_of_process(
 	const char *root, const struct controller *c, bool v2)
 {
@@ -98,7 +99,7 @@ static char *group_of_process(
 	while (!group && getline(&line, &cap, f) > 0)
 		group = parse_group(line, c, v2);
 	group = group ? strdup(group) : NULL;
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* it was only read */
 	return group;
 }
 
@@ -142,7 +143,7 @@ static uint64_t read_limit(
 		if (strncmp(line, key, n) == 0 &&
 			sscanf(line + n, "%" SCNu64, &limit) == 1)
 			break;
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* it was only read */
 	return limit < LIMIT_MAX ? limit : CGROUP_NO_LIMIT;
 }
 
@@ -158,13 +159,15 @@ static uint64_t memory_of_group(const char *root, const char *dir, bool v2)
 	if (v2)
 		return read_limit(root, dir, "memory.max", "");
 	limit = read_limit(root, dir, "memory.limit_in_bytes", "");
-	/* The second value also covers parents that are not mounted here. */
+	/* The hierarchy's total limit also covers parents that are not mounted
+	 * here. */
 	return lesser(limit,
 		read_limit(root, dir, "memory.stat",
 			"hierarchical_memory_limit "));
 }
 
-/* Two times, quota and period, in one file or in two. */
+/* The limit of a group is a quota of CPU time in each period. Version 2 has
+ * both in one file, version 1 in two. */
 static uint64_t processors_of_group(const char *root, const char *dir, bool v2)
 {
 	uint64_t quota = CGROUP_NO_LIMIT, period = 0;
@@ -177,7 +180,7 @@ static uint64_t processors_of_group(const char *root, const char *dir, bool v2)
 		/* "max" in place of a quota is not a number. */
 		if (fscanf(f, "%" SCNu64 " %" SCNu64, &quota, &period) != 2)
 			period = 0;
-		(void)fclose(f); /* was only read */
+		(void)fclose(f); /* it was only read */
 	}
 	return quota < LIMIT_MAX / 1000 && period > 0 && period < LIMIT_MAX
 		? quota * 1000 / period

@@ -17,7 +17,8 @@
  */
 uint64_t cgroup_memory_limit(const char *root);
 
-/* The same of the processors that it may use, in thousandths of one. */
+/* The smallest limit of processors, found in the same way, in thousandths of a
+ * processor. */
 uint64_t cgroup_processor_limit(const char *root);
 
 #endif

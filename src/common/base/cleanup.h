@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scope cleanup: what is declared with one of these is released when the
- * variable goes out of scope. `steal_fd` and `steal_ptr` hand ownership on.
+ * Scope cleanup: a variable declared with one of these is released when it goes
+ * out of scope. `steal_fd` and `steal_ptr` hand its value on instead.
  */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
@@ -24,7 +24,7 @@ static inline void cleanup_closep(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
-		(void)close(*fd); /* nothing to do about a failing close */
+		(void)close(*fd); /* a failed close cannot be mended */
 	errno = saved;
 }
 

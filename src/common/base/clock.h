@@ -12,9 +12,9 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 /*
- * The limits on how long a close waits are longer by this factor in builds for
- * valgrind and with sanitizers. Otherwise reads and threads that are only slow
- * there would be left behind like ones that hang.
+ * Limits on how long a close waits are multiplied by this factor in builds for
+ * valgrind and with sanitizers. Reads and threads that are only slow there
+ * would otherwise be treated as hung.
  */
 #ifndef TIME_LIMIT_FACTOR
 #define TIME_LIMIT_FACTOR 1

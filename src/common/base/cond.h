@@ -11,7 +11,8 @@
 
 #include "common/base/clock.h"
 
-/* For cond_wait_until(). None of these calls can fail on Linux. */
+/* Initialise a condition for cond_wait_until(). None of these calls can fail on
+ * Linux. */
 static inline void cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;

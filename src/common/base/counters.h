@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of one mount. Any thread adds with relaxed order: they are
- * statistics, nothing is decided by them.
+ * The counters of one mount. Any thread adds with relaxed order, because the
+ * counters are only statistics: no decision depends on them.
  */
 #ifndef BASE_COUNTERS_H
 #define BASE_COUNTERS_H

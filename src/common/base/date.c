@@ -33,7 +33,7 @@ static int64_t make_ns(int year, int month, int day, int hour, int min, int s)
 	return t * (int64_t)NS_PER_S;
 }
 
-/* The number that `n` digits make. */
+/* The number that the first `n` characters, all digits, stand for. */
 static int digits_of(const char *text, int n)
 {
 	int value = 0;
@@ -43,7 +43,7 @@ static int digits_of(const char *text, int n)
 	return value;
 }
 
-/* Is the text as `form` says: 'd' any digit, 'm' a letter of a month? */
+/* Does the text match `form`? 'd' stands for any digit, 'm' for any letter. */
 static bool has_form(const char *text, const char *form)
 {
 	for (; *form; form++, text++)
@@ -54,7 +54,8 @@ static bool has_form(const char *text, const char *form)
 	return true;
 }
 
-/* Parsed by hand: listings have millions of times, and sscanf() is slow. */
+/* The date is parsed by hand: listings have millions of them, and sscanf() is
+ * slow. */
 int64_t date_parse_iso(const char *text)
 {
 	if (!has_form(text, "dddd-dd-ddTdd:dd:dd"))
@@ -78,7 +79,7 @@ int64_t date_parse_http(const char *text)
 	char name[4] = "";
 	int day, year, hour, min, s;
 
-	/* The form that every server of today writes, in each answer. */
+	/* All current servers write this form. */
 	if (comma && has_form(comma, ", dd mmm dddd dd:dd:dd")) {
 		memcpy(name, comma + 5, 3);
 		return make_ns(digits_of(comma + 9, 4), month_of(name),

@@ -15,7 +15,7 @@ static void format_escaped(char *to, size_t size, const char *fmt, va_list ap)
 {
 	char raw[sizeof(((struct error *)0)->msg)];
 
-	(void)vsnprintf(raw, sizeof(raw), fmt, ap); /* cut is fine */
+	(void)vsnprintf(raw, sizeof(raw), fmt, ap); /* a cut message is fine */
 	(void)escape_text(to, size, raw);
 }
 

@@ -39,7 +39,8 @@ static void add_text(struct line *l, const char *text)
 	l->buf[l->used] = '\0';
 }
 
-/* The end of a path tells more than its beginning. */
+/* Append a name. A long one loses its beginning, because the end of a path
+ * tells more. */
 static void events_add_name(struct line *l, const char *name)
 {
 	char shown[NAME_SHOWN_MAX + 1];
@@ -59,7 +60,7 @@ static void add_field(struct line *l, char letter, const struct event *e)
 	struct error why;
 
 	switch (letter) {
-	case 'p': /* the root's own path is empty */
+	case 'p': /* the path of the root is empty */
 		events_add_name(l, e->path && !*e->path ? "/" : e->path);
 		return;
 	case 'd':

@@ -39,7 +39,8 @@ extern const struct event_info event_table[EVENT_KINDS];
 /* "error", "warning", "notice", "info". */
 const char *event_level_name(enum event_level level);
 
-/* Strings are any bytes, lent for the call; NULL and 0 where not needed. */
+/* One event. Strings hold any bytes and stay the caller's; a member that the
+ * kind does not use is NULL or 0. */
 struct event {
 	enum event_kind kind;
 	const char *path; /* %p */
@@ -47,10 +48,11 @@ struct event {
 	const char *text; /* %s */
 	int status;	  /* %e: -errno */
 	uint64_t n;	  /* %n */
-	/* A text from a small set, or NULL. The operator hears of each event
-	 * that differs in kind, status, dir or cause. */
+	/* A text from a small set, or NULL. The rate limit treats events that
+	 * differ in kind, status, dir or cause as different. */
 	const char *cause;
-	bool turn; /* a state has changed: limited apart from repetitions */
+	/* a change of state: has a rate limit apart from that of repetitions */
+	bool turn;
 };
 
 /*

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The only file that includes xxHash. Pure functions, callable from any thread.
- * Where the library can choose its vector width at run time, it does: the
- * values are the same, and verifying an entry costs half (bench/bench-store).
+ * The vector width is chosen at run time where the library can do that. The
+ * values are the same, and verifying an entry takes half the time
+ * (bench/bench-store).
  */
 #include "common/base/hash.h"
 

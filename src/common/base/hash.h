@@ -25,7 +25,7 @@ char *hash128_put(char *at, struct hash128 h);
 /* XXH3-64 without seed over bytes added one piece after the other. */
 struct hash_stream;
 
-/* NULL: no memory. */
+/* Returns NULL if memory is short. */
 struct hash_stream *hash_stream_new(void);
 void hash_stream_free(struct hash_stream *h); /* NULL is allowed */
 void hash_stream_add(struct hash_stream *h, const void *data, size_t bytes);

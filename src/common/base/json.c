@@ -79,7 +79,7 @@ bool json_take_number(struct json_scan *s, uint64_t *value)
 
 /* -- Strings --------------------------------------------------------------- */
 
-/* Bytes that do not fit are only counted. */
+/* Takes the bytes of a string. Bytes that do not fit are only counted. */
 struct json_out {
 	char *text;
 	size_t room, used;
@@ -112,7 +112,8 @@ static void put_utf8(struct json_out *o, uint32_t c)
 	put_char(o, 0x80 | (c & 63));
 }
 
-/* Four digits; -1 if there are none. */
+/* Take four hexadecimal digits. Returns their value, or -1 if there are none.
+ */
 static int take_hex(struct json_scan *s)
 {
 	int value = 0;
@@ -129,7 +130,8 @@ static int take_hex(struct json_scan *s)
 	return value;
 }
 
-/* After "\u": one character, two escapes for those beyond 16 bits. */
+/* Take the rest of an escape "\u": one character, which takes two escapes if
+ * its number exceeds 16 bits. */
 static bool take_unicode(struct json_scan *s, struct json_out *o)
 {
 	int high = take_hex(s), low;
@@ -235,7 +237,7 @@ static char next_char(struct json_scan *s)
 	return s->at < s->end ? *s->at : '\0';
 }
 
-/* A string, a number, true, false or null, as text. */
+/* Take a string, a number, true, false or null, as text. */
 static bool take_scalar(struct json_scan *s, char *text, size_t room)
 {
 	const char *from;
@@ -287,7 +289,7 @@ bool json_skip(struct json_scan *s)
 struct json_walk {
 	json_value_fn *fn;
 	void *arg;
-	unsigned objects; /* around the next value */
+	unsigned objects; /* that surround the next value */
 	char text[WALK_TEXT_MAX];
 };
 
@@ -339,7 +341,8 @@ struct json_wanted {
 	const char *key;
 	char *out;
 	size_t size;
-	unsigned depth; /* of what was found; 0: nothing yet */
+	/* number of objects around the value found; 0: none was found */
+	unsigned depth;
 };
 
 static void find_value(

@@ -14,7 +14,7 @@ struct list {
 	struct list *next, *prev;
 };
 
-/* clang-format is off: it takes the minus for a sign. */
+/* clang-format would take the minus for a sign. */
 /* clang-format off */
 #define CONTAINER_OF(ptr, type, member)                                        \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))

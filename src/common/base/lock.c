@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANK_ALONE = 90 }; /* above all but the log's */
+enum { RANK_ALONE = 90 }; /* above all ranks but that of the log's locks */
 
 static const struct {
 	const char *name;
@@ -31,7 +31,8 @@ static const struct {
 #undef LOCK
 };
 
-/* More than a chain of ranks has; a longer list would be a lock not left. */
+/* No chain of ranks is this long: a thread with a longer list forgot to unlock.
+ */
 enum { HELD_MAX = 16 };
 
 static _Thread_local struct {

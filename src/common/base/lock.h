@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks are those of POSIX, with two additions that builds with --enable-debug
- * or a sanitizer check and that are nothing in other builds.
+ * POSIX locks, with two additions that builds with --enable-debug or a
+ * sanitizer check, and that other builds leave out.
  *
  * Ranks: lock_init() gives a lock its row of lock_ranks.def. A checked build
  * replaces the calls that lock and unlock in every file that includes this

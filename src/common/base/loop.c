@@ -54,11 +54,12 @@ int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data)
 
 void loop_unwatch(struct loop *l, int fd)
 {
-	/* Fails if the descriptor was closed: epoll has dropped it then. */
+	/* This fails if the descriptor was closed: epoll has dropped it then.
+	 */
 	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* Rounded up, so that the time has come after the wait. */
+/* The time left, rounded up, so that it is over after the wait. */
 static int wait_ms(uint64_t until_ns)
 {
 	uint64_t now_ns = clock_now_ns(), ms;
@@ -79,7 +80,7 @@ void loop_wait(struct loop *l, uint64_t until_ns, loop_ready_fn *ready)
 
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u64 == DATA_WAKE)
-			(void)eventfd_read(l->wake_fd, &wakes); /* reset */
+			(void)eventfd_read(l->wake_fd, &wakes); /* back to 0 */
 		else
 			ready(l, events[i].data.u64, events[i].events);
 }
@@ -118,7 +119,7 @@ void loop_unpost(struct loop *l, struct post *p)
 
 /* -- Any thread ------------------------------------------------------------ */
 
-/* Lock held. Returns whether it was not queued before. */
+/* Requires the lock. Returns true if the post was not queued yet. */
 static bool queue_post(struct loop *l, struct post *p)
 {
 	if (p->queued)
@@ -141,7 +142,8 @@ bool loop_put(struct loop *l, struct post *p)
 
 void loop_wake(struct loop *l)
 {
-	/* A counter that is full wakes the loop as well. */
+	/* This fails only if the counter is full, and then the loop wakes as
+	 * well. */
 	(void)eventfd_write(l->wake_fd, 1);
 }
 
@@ -154,7 +156,8 @@ void loop_post(struct loop *l, struct post *p)
 void loop_post_quietly(struct loop *l, struct post *p)
 {
 	LOCK_SCOPE(&l->lock);
-	(void)queue_post(l, p); /* it runs once */
+	/* the post runs once, even if it was queued before */
+	(void)queue_post(l, p);
 }
 
 unsigned loop_posted(const struct loop *l)

@@ -9,7 +9,8 @@
  *		loop_wait(l, until_ns, ready);
  *	}
  *
- * Functions are for that thread alone unless they are marked "any thread".
+ * Only the loop's thread calls these functions, except those marked "any
+ * thread".
  */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
@@ -28,7 +29,7 @@ struct post {
 	/* All private. */
 	void (*run)(struct post *p); /* set once */
 	struct list node;	     /* lock of the loop */
-	bool queued;		     /* the same */
+	bool queued;		     /* lock of the loop */
 };
 
 /* Embedded in its owner. All private. */
@@ -39,17 +40,17 @@ struct loop {
 	struct list posts;
 	bool awake; /* the loop will look at its posts by itself */
 	bool stopping;
-	_Atomic unsigned posted; /* relaxed: length of `posts` */
+	_Atomic unsigned posted; /* length of `posts`; relaxed */
 };
 
 /* Called when a descriptor has one of the events that it is watched for:
  * EPOLLIN and so on. `data` is the argument of loop_watch(). */
 typedef void loop_ready_fn(struct loop *l, uint64_t data, uint32_t events);
 
-/* No time to wait until. */
+/* The value of `until_ns` that sets no time. */
 #define LOOP_NEVER UINT64_MAX
 
-/* -errno. Needs loop_release() in any case. */
+/* Returns 0 or -errno. Call loop_release() in either case. */
 int loop_init(struct loop *l);
 
 /* Release a loop whose thread has ended or was never started. Watched
@@ -59,10 +60,10 @@ void loop_release(struct loop *l);
 /* -- The thread ------------------------------------------------------------ */
 
 /*
- * Watch a descriptor for these events from now on, in place of those that it
- * was watched for before. Closing a descriptor ends this, unless another
- * process has a copy of it. `data` may have any value but UINT64_MAX. On -errno
- * nothing has changed.
+ * Watch a descriptor for these events from now on; they replace those of an
+ * earlier call. Closing the descriptor ends the watch, unless another process
+ * has a copy of it. `data` may have any value but UINT64_MAX. On -errno nothing
+ * has changed.
  */
 int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data);
 void loop_unwatch(struct loop *l, int fd);
@@ -71,7 +72,7 @@ void loop_unwatch(struct loop *l, int fd);
  * descriptor that has events. */
 void loop_wait(struct loop *l, uint64_t until_ns, loop_ready_fn *ready);
 
-/* Run the posts, oldest first. False after loop_stop(). */
+/* Run the posts, oldest first. Returns false after loop_stop(). */
 bool loop_run_posts(struct loop *l);
 
 /* Take the post back; it will not run. */
@@ -88,12 +89,12 @@ static inline void post_init(struct post *p, void (*run)(struct post *p))
 /* Run the post soon, once, even if it was posted several times meanwhile. */
 void loop_post(struct loop *l, struct post *p);
 
-/* The same in two steps, for callers with locks: if loop_put() returns true,
- * loop_wake() must follow without them. */
+/* loop_post() in two steps, for callers that hold locks: if loop_put() returns
+ * true, loop_wake() must follow once the locks are released. */
 bool loop_put(struct loop *l, struct post *p);
 void loop_wake(struct loop *l);
 
-/* Run the post after the next wait, which does not end for it. */
+/* Run the post after the next wait, without ending that wait. */
 void loop_post_quietly(struct loop *l, struct post *p);
 
 /* The number of posts that wait. */

@@ -26,7 +26,7 @@ enum magic_number {
 /* Prints which object was expected and which was found, and aborts. */
 _Noreturn void magic_fail(const void *object, uint32_t found, uint32_t want);
 
-/* `at` is the offset of the magic number. Returns the object. */
+/* Check the magic number at offset `at`. Returns the object. */
 static inline void *magic_check(void *object, size_t at, uint32_t want)
 {
 	uint32_t found = object ? *(const uint32_t *)((const char *)object + at)
@@ -37,7 +37,8 @@ static inline void *magic_check(void *object, size_t at, uint32_t want)
 	return object;
 }
 
-/* The pointer as one to a struct `name`, which it must be. */
+/* The pointer as a pointer to struct `name`; aborts if the object is not one.
+ */
 #define OBJECT(name, pointer)                                                  \
 	((struct name *)magic_check(                                           \
 		(pointer), offsetof(struct name, magic), MAGIC_##name))

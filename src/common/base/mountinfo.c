@@ -32,7 +32,7 @@ int mountinfo_open(struct mountinfo *m, pid_t pid)
 void mountinfo_close(struct mountinfo *m)
 {
 	if (m->file)
-		(void)fclose(m->file); /* was only read */
+		(void)fclose(m->file); /* it was only read */
 	free(m->line);
 	*m = (struct mountinfo){.file = NULL};
 }
@@ -60,7 +60,7 @@ static void undo_octal(char *text)
 	*to = '\0';
 }
 
-/* Is one of the other words of a line, the options and the tags, "master:N"? */
+/* Do the words of a line after the optional ones have the tag "master:N"? */
 static bool has_master(char **words)
 {
 	const char *word;
@@ -127,7 +127,7 @@ int mountinfo_find(const char *path, struct mountinfo_device *out)
 			continue;
 		*out = (struct mountinfo_device){e.major, e.minor,
 			strcmp(e.type, MOUNTINFO_REFRAIN) == 0};
-		rc = 0; /* the last one is on top */
+		rc = 0; /* later mounts lie on top, so the last one counts */
 	}
 	mountinfo_close(&m);
 	return rc;
@@ -135,11 +135,12 @@ int mountinfo_find(const char *path, struct mountinfo_device *out)
 
 /* -- Places ---------------------------------------------------------------- */
 
-/* Where a path is, whatever mounts show it. */
+/* The place of a path in its file system, whichever mount shows it. */
 struct mountinfo_place {
 	unsigned major, minor;
-	char source[PATH_MAX]; /* some file systems have the same root twice */
-	char path[2 * PATH_MAX]; /* in the file system */
+	/* some file systems report the same root for two sources */
+	char source[PATH_MAX];
+	char path[2 * PATH_MAX]; /* the path from the root of the file system */
 };
 
 static void place_set(struct mountinfo_place *p,
@@ -156,7 +157,7 @@ static void place_set(struct mountinfo_place *p,
 		strcpy(p->path, "/");
 }
 
-/* The mount of the longest mountpoint has the path. */
+/* Find the place of a path. The mount with the longest mountpoint has it. */
 static int place_find(const char *path, struct mountinfo_place *p)
 {
 	struct mountinfo_entry e;
@@ -206,11 +207,12 @@ static int mount_id_of(int fd, unsigned *id)
 	while (rc < 0 && getline(&line, &room, f) > 0)
 		if (sscanf(line, "mnt_id: %u", id) == 1)
 			rc = 0;
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* it was only read */
 	return rc;
 }
 
-/* The owner as the kernel knows it, which the daemon cannot choose. */
+/* The owner according to the kernel's options, which the daemon cannot choose.
+ */
 static int owner_of(const char *options, uid_t *owner)
 {
 	static const char key[] = "user_id=";

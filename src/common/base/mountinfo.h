@@ -2,7 +2,7 @@
 /*
  * The kernel's list of mounts from /proc/PID/mountinfo, and whether a directory
  * is the root of a refrain mount. No function here accesses a mounted file
- * system, so none waits for a daemon that hangs. State is the caller's.
+ * system, so none waits for a daemon that hangs. The caller owns all state.
  */
 #ifndef BASE_MOUNTINFO_H
 #define BASE_MOUNTINFO_H
@@ -22,16 +22,18 @@ struct mountinfo {
 /* One mount. The strings are valid until the next entry is read. */
 struct mountinfo_entry {
 	unsigned id, parent, major, minor;
-	bool follows;	  /* mounts and unmounts reach it from outside of its
-			     namespace */
-	const char *root; /* directory of the file system that is mounted */
+	/* mounts and unmounts outside of its namespace reach it */
+	bool follows;
+	/* the directory of the file system that is mounted there */
+	const char *root;
 	const char *path; /* mountpoint */
 	const char *type;
-	const char *source;  /* blanks and the like as octal escapes */
+	const char *source;  /* special characters are octal escapes */
 	const char *options; /* of the file system, not of the mountpoint */
 };
 
-/* Open the list of this process (`pid` 0) or of another one. -errno. */
+/* Open the list of this process (`pid` 0) or of another one. Returns 0 or
+ * -errno. */
 int mountinfo_open(struct mountinfo *m, pid_t pid);
 
 /* Read the next mount; false at the end. Later mounts lie on top of earlier
@@ -45,8 +47,8 @@ struct mountinfo_device {
 	bool refrain; /* a refrain mount */
 };
 
-/* Find what is mounted at a path as the kernel knows it: -ENOENT if nothing is,
- * or -errno. */
+/* Find the kernel's mount at a path. Returns -ENOENT if nothing is mounted
+ * there, or -errno. */
 int mountinfo_find(const char *path, struct mountinfo_device *out);
 
 /*
@@ -58,9 +60,9 @@ bool mountinfo_is_inside(const char *path, const char *top);
 
 /*
  * Find the owner and the canonical path (may be NULL) of the refrain mount
- * whose root this open directory is; O_PATH is enough. Anybody can set any
- * extended attribute on his own directory, so call this before trusting the
- * attribute. Returns -ENODATA if the directory is not the root of a refrain
+ * whose root this open directory is; O_PATH is enough. Any user can set any
+ * extended attribute on a directory of his own, so call this before trusting
+ * the attribute. Returns -ENODATA if the directory is not the root of a refrain
  * mount, or -errno.
  */
 int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The bound on names; see its header. No state. */
+/* The limit on the memory of names; see names_memory.h. No state. */
 #include "common/base/names_memory.h"
 
 #include <unistd.h>
 
 #include "common/base/cgroup.h"
 
-/* The names of a dataset that is larger than most. */
+/* The memory of 20 million names, more than most datasets have. */
 #define USUAL_BYTES (UINT64_C(20000000) * NAME_MEMORY_BYTES)
-/* The greatest record of changes, and what a mount needs beside names. */
+/* The largest record of changes, and what a mount needs besides names. */
 #define REST_BYTES (UINT64_C(5) << 28)
 
 static uint64_t lesser_of(uint64_t a, uint64_t b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The distance of names: Damerau's, as optimal string alignment. No state. */
+/* The distance between names: Damerau's, as optimal string alignment. No state.
+ */
 #include "common/base/near.h"
 
 #include <stdbool.h>
@@ -18,7 +19,7 @@ static unsigned near_min(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Both names have at most NAME_MAX_BYTES bytes. */
+/* The distance of two names of at most NAME_MAX_BYTES bytes each. */
 static unsigned near_distance(
 	const char *a, size_t na, const char *b, size_t nb)
 {

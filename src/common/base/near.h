@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the known name that a mistyped one is nearest to. Pure; any thread. */
+/* Finds the known name nearest to a mistyped one. Pure functions; any thread.
+ */
 #ifndef BASE_NEAR_H
 #define BASE_NEAR_H
 
@@ -15,9 +16,9 @@ struct near {
 
 /*
  * Compare a known name with the given one. The name becomes `best` if fewer of
- * its letters are wrong, missing, added or swapped with the next one than of
- * any name before. At most a third of the letters typed may be wrong, or 2 if
- * that is more, but only 1 of up to 3 letters. '_' and '-' are the same.
+ * its letters are wrong, missing, added or swapped with the next one than in
+ * any earlier name. The limit is a third of the letters typed, or 2 if that is
+ * more, but only 1 for up to 3 letters. '_' and '-' count as equal.
  */
 void near_try(struct near *near, const char *name);
 

@@ -76,7 +76,7 @@ static int wrong_option(
 	char what[160];
 
 	(void)snprintf(what, sizeof(what), "option '%.*s'",
-		(int)(len < 120 ? len : 120), given); /* cut is fine */
+		(int)(len < 120 ? len : 120), given); /* a cut text is fine */
 	return wrong(p, what, why);
 }
 
@@ -141,7 +141,7 @@ static uint64_t required_bit(
 	return option->required ? bit : 0;
 }
 
-/* Handle option `o`, written as `given` (len bytes, with dashes). */
+/* Handle option `o`, written as `given` (`len` bytes with the dashes). */
 static int option_take(struct parse *p, const struct option_def *o,
 	const char *given, size_t len, const char *value)
 {
@@ -164,7 +164,7 @@ static int option_take(struct parse *p, const struct option_def *o,
 	return 0;
 }
 
-/* An option that the table does not have; `word` begins with two dashes. */
+/* Report an option that is not in the table. `word` begins with two dashes. */
 static int unknown_long(const struct parse *p, const char *word, size_t len)
 {
 	struct near near = {.given = word + 2, .len = len - 2};
@@ -193,7 +193,7 @@ static int take_long(struct parse *p, const char *word)
 	return option_take(p, o, word, len + 2, value);
 }
 
-/* -v, -vs (both flags), -oVALUE, -o VALUE */
+/* Parse the forms -v, -vs (both flags), -oVALUE and -o VALUE. */
 static int take_short(struct parse *p, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {

@@ -27,12 +27,14 @@ enum option_kind {
 struct option_def {
 	const char *name; /* without the dashes */
 	char letter;	  /* of the short form, or 0 */
-	const char *arg;  /* what --help calls the argument; NULL: none */
+	/* what --help calls the argument; NULL: it takes none */
+	const char *arg;
 	/* One sentence. NULL: the option is for tests, and shown nowhere. */
 	const char *help;
 	enum option_kind kind;
 	size_t offset; /* offset of the field in the command's struct */
-	/* OPTION_CALL: `out` is the command's struct; -errno with err set. */
+	/* For OPTION_CALL: set the command's struct `out`. Returns 0, or -errno
+	 * with err set. */
 	int (*call)(void *out, const char *value, struct error *err);
 	bool required;
 };
@@ -46,10 +48,10 @@ struct option_usage {
 	const char *operands;		  /* "SOURCE MOUNTPOINT" */
 	const char *summary;		  /* one sentence */
 	const struct option_def *options; /* ends with name NULL; or NULL */
-	/* Builds the table, in place of `options`; or NULL. */
+	/* Builds the table, if `options` is NULL. */
 	const struct option_def *(*build)(void);
-	/* OPTION_SET: `out` is the command's struct, `value` NULL without an
-	 * argument; -errno with err set. */
+	/* For OPTION_SET: set the command's struct `out`. `value` is NULL if
+	 * the option has no argument. Returns 0, or -errno with err set. */
 	int (*set)(void *out, const struct option_def *option,
 		const char *value, struct error *err);
 	unsigned min_operands, max_operands;
@@ -74,18 +76,19 @@ static inline const struct option_def *option_table(
 	return usage->build ? usage->build() : usage->options;
 }
 
-/* Find the entry for a name of `len` bytes ('_' stands for '-'), or NULL. */
+/* Find the entry for a name of `len` bytes, in which '_' stands for '-', or
+ * NULL. */
 const struct option_def *option_find(
 	const struct option_usage *usage, const char *name, size_t len);
 
 /* Print the help text. */
 void option_print_help(const struct option_usage *usage, FILE *to);
 
-/* The entries of the manual page's OPTIONS section, in man(7). */
+/* Print the entries of the manual page's OPTIONS section, in man(7). */
 void option_print_man(const struct option_usage *usage, FILE *to);
 
-/* For completion: print one line per option, "--name", with " ARG" if it takes
- * one. */
+/* Print one line per option for shell completion: "--name", with " ARG" if it
+ * takes an argument. */
 void option_print_words(const struct option_usage *usage, FILE *to);
 
 #endif

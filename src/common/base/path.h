@@ -6,17 +6,19 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The path by which an open file was found. -ENAMETOOLONG, -errno. */
+/* Get the path by which an open file was found. Returns 0, -ENAMETOOLONG or
+ * another -errno. */
 int path_of_fd(int fd, char path[PATH_MAX]);
 
 /*
- * The path of a mountpoint whose mount may be dead: realpath() of the last
- * component would fail, so only its directory is resolved. To be freed; NULL:
- * errno says why.
+ * The canonical path of a mountpoint whose mount may be dead: realpath() of the
+ * last component would fail, so only its directory is resolved. The caller
+ * frees it. Returns NULL with errno set on failure.
  */
 char *path_of_mountpoint(const char *path);
 
-/* Is it that directory, or below it? Both without links and "..". */
+/* Is `path` the directory `top`, or below it? Both have no links and no "..".
+ */
 bool path_is_inside(const char *path, const char *top);
 
 #endif

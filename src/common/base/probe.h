@@ -16,9 +16,9 @@ struct probe {
 };
 
 /*
- * Start a child that calls run(arg, to) and ends; what it writes to the pipe
- * `to` can be read from probe->fd. The child may call only functions that are
- * safe after fork(). -errno.
+ * Start a child process that calls run(arg, to) and ends. What it writes to the
+ * pipe `to` can be read from probe->fd. The child may call only functions that
+ * are safe after fork(). Returns 0 or -errno.
  */
 int probe_start(struct probe *probe, void (*run)(void *arg, int to), void *arg);
 
@@ -26,8 +26,8 @@ int probe_start(struct probe *probe, void (*run)(void *arg, int to), void *arg);
  * limit. */
 bool probe_wait(const struct probe *probe, int timeout_ms);
 
-/* Kill the child if it still runs, and close the pipe. One that hangs in the
- * kernel is left to end when it can. */
+/* Kill the child if it still runs, and close the pipe. A child that hangs in
+ * the kernel is left behind, and ends when the kernel lets it. */
 void probe_end(struct probe *probe);
 
 #endif

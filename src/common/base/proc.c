@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 
-/* The beginning of a file of the process. */
+/* Read the beginning of a file of the process. */
 static bool read_about(pid_t pid, const char *file, char *text, size_t room)
 {
 	char path[64];
@@ -27,14 +27,15 @@ static bool read_about(pid_t pid, const char *file, char *text, size_t room)
 	return true;
 }
 
-/* The text after the name: "STATE PPID ..."; NULL: no such process. */
+/* The text after the name: "STATE PPID ..."; NULL: there is no such process. */
 static const char *read_stat(pid_t pid, char *text, size_t room)
 {
 	const char *end;
 
 	if (!read_about(pid, "stat", text, room))
 		return NULL;
-	/* "PID (NAME) STATE ...": the name may hold anything. */
+	/* The line is "PID (NAME) STATE ...". NAME may contain anything, also
+	 * ')'. */
 	end = strrchr(text, ')');
 	return end && end[1] == ' ' ? end + 2 : NULL;
 }
@@ -52,7 +53,7 @@ uint64_t proc_born(pid_t pid)
 	char text[1024];
 	const char *at = read_stat(pid, text, sizeof(text));
 
-	/* The state is field 3, the start is field 22. */
+	/* The state is field 3, the start time field 22. */
 	for (int field = 3; at && field < 22; field++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;

@@ -6,15 +6,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The state as a letter of proc(5): 'T' is stopped, 'Z' dead; 0: unknown. */
+/* The state as a letter of proc(5): 'T' is stopped, 'Z' a zombie; 0: unknown.
+ */
 char proc_state(pid_t pid);
 
-/* When the process began, in clock ticks since boot; 0: unknown. The pid and
- * this number together identify a process for as long as the machine is up. */
+/* The start time of the process, in clock ticks since boot; 0: unknown. The pid
+ * and this number together identify a process until the machine reboots. */
 uint64_t proc_born(pid_t pid);
 
-/* The minor number of the device of a FUSE mount, if the descriptor is its
- * connection; 0: it is none, or the kernel does not say so (before 6.16). */
+/* The minor number of the device of the FUSE mount that the descriptor is the
+ * connection of. 0 if it is not one, or the kernel does not say so (before
+ * 6.16). */
 unsigned proc_fuse_device(pid_t pid, int fd);
 
 /* The process that a thread belongs to; 0: unknown. */

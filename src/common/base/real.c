@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Enter the locale "C" on this thread; returns what real_leave() takes. For
- * "C", newlocale() needs no memory, so it does not fail. */
+/* Switch this thread to the locale "C". Returns the locale for real_leave().
+ * For "C", newlocale() needs no memory, so it does not fail. */
 static locale_t real_enter(locale_t *before)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -12,8 +12,8 @@
 /* Room for any number that real_text() writes. */
 #define REAL_TEXT_MAX 16
 
-/* Like strtod(): returns the number at the beginning of `text`, and points *end
- * behind it, or to `text` if there is none. */
+/* Like strtod(): returns the number at the beginning of `text`, and sets *end
+ * to the character after it, or to `text` if there is no number. */
 double real_parse(const char *text, char **end);
 
 /* Write `v` as %g does, with up to 6 significant digits. Returns buf. */

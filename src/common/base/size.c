@@ -84,7 +84,7 @@ static int suffix_shift(const char *suffix)
 	return 10 * (int)(at - letters + 1);
 }
 
-/* The suffix that 1GB, 1GiB or 1g would have here, or 0. */
+/* The valid suffix that 1GB, 1GiB or 1g stands for, or 0. */
 static char suffix_meant(const char *suffix)
 {
 	char letter = (char)toupper((unsigned char)suffix[0]);
@@ -103,10 +103,10 @@ static int scale_suffix(const struct number *n, int shift, uint64_t *bytes)
 	uint64_t part = (n->millionths << shift) / ONE;
 
 	if (shift == 0 && n->millionths)
-		return -EINVAL; /* half a byte */
+		return -EINVAL; /* not a whole number of bytes */
 	if (n->whole > UINT64_MAX >> shift)
 		return -ERANGE;
-	*bytes = (n->whole << shift) + part; /* part is below 1 << shift */
+	*bytes = (n->whole << shift) + part; /* `part` is below 1 << shift */
 	return 0;
 }
 
@@ -169,7 +169,7 @@ const char *size_format(uint64_t bytes, char buf[SIZE_TEXT_MAX])
 		(void)snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64 " B", bytes);
 		return buf;
 	}
-	/* 1023.95 would print as 1024.0, so use the next unit from there. */
+	/* 1023.95 would print as 1024.0, so the next unit begins there. */
 	for (v /= 1024; v >= 1023.95; v /= 1024)
 		i++;
 	(void)snprintf(buf, SIZE_TEXT_MAX, "%.1f %s", v, units[i]);

@@ -18,7 +18,7 @@ int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 
 #define SIZE_TEXT_MAX 32
 
-/* "1.5 GiB" into buf; returns buf. */
+/* Write a size such as "1.5 GiB" into buf; returns buf. */
 const char *size_format(uint64_t bytes, char buf[SIZE_TEXT_MAX]);
 
 #endif

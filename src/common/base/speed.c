@@ -47,7 +47,7 @@ void speed_note(struct speed *s, const struct speed_answer *a)
 		return;
 	if (s->left > 0 && --s->left == 0)
 		measured(s, a->now_ns);
-	/* Requests that were dropped will not be answered. */
+	/* Dropped requests will not be answered. */
 	if (s->left > a->more)
 		speed_stop(s);
 	if (s->left > 0)

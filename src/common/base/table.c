@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of numbers, with linear probing; see table.h. Removal moves
- * numbers back, so that a search need not pass slots that were left.
+ * A hash table of numbers, with linear probing; see table.h. Removing a number
+ * moves later ones back, so that a search need not pass freed slots.
  */
 #include "common/base/table.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define TABLE_FIRST_SLOTS 64u
-/* Slots that are on their way from memory while earlier ones are filled. */
+/* The number of slots that are prefetched while earlier ones are filled. */
 #define TABLE_AHEAD 16u
 
 static void table_put(struct table *t, uint32_t n, uint32_t hash)
@@ -24,8 +24,8 @@ static uint32_t table_room(uint32_t slots)
 	return slots / 3 * 2;
 }
 
-static int table_grow(struct table *t, uint32_t slots, table_hash_fn *hash,
-	const void *arg)
+static int table_grow(
+	struct table *t, uint32_t slots, table_hash_fn *hash, const void *arg)
 {
 	struct table grown = *t;
 
@@ -41,7 +41,7 @@ static int table_grow(struct table *t, uint32_t slots, table_hash_fn *hash,
 	return 0;
 }
 
-/* Make room for so many numbers in all. */
+/* Make room for `used` numbers in all. */
 static int table_reserve(
 	struct table *t, uint32_t used, table_hash_fn *hash, const void *arg)
 {

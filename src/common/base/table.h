@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table of numbers above 0, each of which stands for an element of the
- * caller. The caller has the keys, compares them, and returns the hash of
- * an element. Open addressing, 6 to 12 bytes an element. Zero it to begin, and
- * table_release() it at the end. No lock: the caller's.
+ * caller. The caller has the keys, compares them, and returns the hash of an
+ * element. Open addressing, 6 to 12 bytes an element. Zero it to begin, and
+ * call table_release() at the end. The caller does the locking.
  */
 #ifndef BASE_TABLE_H
 #define BASE_TABLE_H
@@ -17,7 +17,7 @@ struct table {
 	uint32_t slots, used; /* slots: 0, or a power of two */
 };
 
-/* Free it. It is empty then. */
+/* Free the memory. The table is empty then. */
 static inline void table_release(struct table *t)
 {
 	free(t->slot);
@@ -26,7 +26,8 @@ static inline void table_release(struct table *t)
 
 typedef uint32_t table_hash_fn(const void *arg, uint32_t n);
 
-/* The numbers that may have the hash, and others; the table must not change. */
+/* All numbers that have the hash, and some that do not. The table must not
+ * change meanwhile. */
 #define TABLE_FOREACH(n, table, hash)                                          \
 	for (uint32_t n, n##_at = (hash); (n = table_next(table, &n##_at));)
 
@@ -35,11 +36,12 @@ static inline uint32_t table_next(const struct table *t, uint32_t *at)
 	return t->slots ? t->slot[(*at)++ & (t->slots - 1)] : 0;
 }
 
-/* Add a number that is not in the table. 0 or -ENOMEM. */
+/* Add a number that is not in the table. Returns 0 or -ENOMEM. */
 int table_add(
 	struct table *t, uint32_t n, table_hash_fn *hash, const void *arg);
 
-/* Add many that are not in it: several times as fast in a large table. */
+/* Add many numbers that are not in the table: several times as fast in a large
+ * table as one by one. */
 int table_add_all(struct table *t, const uint32_t *n, uint32_t count,
 	table_hash_fn *hash, const void *arg);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool of threads: one lock, one queue. Any thread submits; jobs run on the
- * pool's threads with no lock held. A thread keeps the first job that its own
- * job submits, as it is about to be free: this saves a wake-up when one call
- * follows another.
+ * pool's threads with no lock held. If a job submits another one, its thread
+ * keeps that as its next job, because the thread is about to be free. This
+ * saves a wake-up when one call follows another.
  */
 #include "common/base/thread_pool.h"
 
@@ -21,20 +21,20 @@
 struct thread_pool {
 	uint32_t magic;
 	pthread_mutex_t lock; /* rank: a leaf */
-	pthread_cond_t ended; /* `running` has fallen */
+	pthread_cond_t ended; /* `running` was decremented */
 	struct list queue;    /* lock: of struct thread_job */
-	struct list idle;     /* lock: of workers, the latest first */
+	struct list idle;     /* lock: idle workers, the most recent first */
 	unsigned running;     /* lock: threads that have not ended */
 	unsigned n, max;      /* lock; max set once */
 	bool stop;	      /* lock */
-	pthread_key_t self;   /* set once: of struct thread_pool_worker */
-	pthread_t threads[];  /* lock: the first n were started */
+	pthread_key_t self;   /* set once: key of struct thread_pool_worker */
+	pthread_t threads[];  /* lock: the first n are set */
 };
 
 /*
- * A thread of the pool. An idle thread is handed its job and woken after the
- * lock has been released. So it need not take the lock, and the waker need not
- * touch the pool again, which may be gone by then.
+ * A thread of the pool. Another thread gives an idle one its job, and wakes it
+ * after releasing the lock. So the idle thread need not take the lock, and the
+ * waker need not touch the pool again, which may be freed by then.
  */
 struct thread_pool_worker {
 	struct list node; /* lock: in `idle` */
@@ -54,8 +54,8 @@ static void run_jobs(struct thread_pool_worker *w, struct thread_job *job)
 	}
 }
 
-/* Called with the lock held, which it releases while waiting. NULL: the pool
- * may have stopped. */
+/* Requires the lock, which is released while waiting. NULL: look whether the
+ * pool has stopped. */
 static struct thread_job *wait_for_job(
 	struct thread_pool *p, struct thread_pool_worker *w)
 {
@@ -90,20 +90,20 @@ static void thread_pool_serve(
 }
 
 /*
- * Jobs here are not urgent to a reader. A woken thread should not preempt the
- * running thread, which may hold a lock (a hint).
+ * Other threads hardly ever wait for these jobs. A woken thread should not
+ * preempt the running thread, which may hold a lock (the policy is a hint).
  */
 static void *thread_pool_main(void *arg)
 {
 	struct thread_pool *p = OBJECT(thread_pool, arg);
 	struct thread_pool_worker w = {.next = NULL};
 
-	(void)sem_init(&w.wake, 0, 0); /* cannot fail for 0 */
+	(void)sem_init(&w.wake, 0, 0); /* cannot fail for the value 0 */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 	/* On failure all jobs go through the queue. */
 	(void)pthread_setspecific(p->self, &w);
 	thread_pool_serve(p, &w);
-	(void)sem_destroy(&w.wake); /* nobody waits */
+	(void)sem_destroy(&w.wake); /* no thread waits for it */
 	return NULL;
 }
 
@@ -150,7 +150,8 @@ int thread_pool_new(struct thread_pool **out, unsigned max_threads)
 	return 0;
 }
 
-/* Give the job to an idle thread; NULL: none is idle, and the job is queued. */
+/* Give the job to an idle thread, which is returned. NULL: no thread is idle,
+ * and the job is queued. */
 static struct thread_pool_worker *give(
 	struct thread_pool *p, struct thread_job *job)
 {
@@ -181,7 +182,8 @@ void thread_pool_submit(struct thread_pool *p, struct thread_job *job)
 	}
 	w = give(p, job);
 	if (w)
-		(void)sem_post(&w->wake); /* one post a wait: no overflow */
+		/* one post for each wait, so it cannot overflow */
+		(void)sem_post(&w->wake);
 }
 
 uint64_t thread_pool_cpu_ns(struct thread_pool *p)
@@ -194,7 +196,7 @@ uint64_t thread_pool_cpu_ns(struct thread_pool *p)
 	return ns;
 }
 
-/* True when all threads have ended. */
+/* Returns true when all threads have ended. */
 static bool stop_threads(struct thread_pool *p, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
@@ -206,7 +208,7 @@ static bool stop_threads(struct thread_pool *p, uint64_t wait_ns)
 			LIST_FIRST(&p->idle, struct thread_pool_worker, node);
 
 		list_del(&w->node);
-		(void)sem_post(&w->wake); /* as above */
+		(void)sem_post(&w->wake); /* as in thread_pool_submit() */
 	}
 	while (p->running > 0)
 		if (!cond_wait_until(&p->ended, &p->lock, until_ns))
@@ -227,7 +229,7 @@ bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns)
 		pthread_join(p->threads[i], NULL);
 	pthread_cond_destroy(&p->ended);
 	pthread_mutex_destroy(&p->lock);
-	(void)pthread_key_delete(p->self); /* its threads have gone */
+	(void)pthread_key_delete(p->self); /* its threads have ended */
 	MAGIC_END(p);
 	free(p);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool of threads for calls that can block. A thread is started when a job
- * finds none idle, up to a limit, so a few hung jobs do not delay the others.
+ * A pool of threads for calls that can block. A job that finds no idle thread
+ * starts one, up to a limit, so a few hung jobs do not delay the others.
  */
 #ifndef BASE_THREAD_POOL_H
 #define BASE_THREAD_POOL_H
@@ -29,7 +29,7 @@ static inline void thread_job_init(
 	job->run = run;
 }
 
-/* Start the first thread; -errno. */
+/* Create a pool and start its first thread. Returns 0 or -errno. */
 int thread_pool_new(struct thread_pool **out, unsigned max_threads);
 
 /*
@@ -45,7 +45,7 @@ uint64_t thread_pool_cpu_ns(struct thread_pool *p);
 /*
  * Run the queued jobs, stop the threads and free the pool. If a thread does not
  * end within wait_ns, returns false and leaves the pool as it is; then
- * everything its jobs touch must stay, too. NULL is allowed.
+ * everything that its jobs touch must stay as well. NULL is allowed.
  */
 bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns);
 

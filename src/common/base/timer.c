@@ -2,8 +2,8 @@
 /*
  * Timers: a pairing heap under one lock and one thread that sleeps until the
  * earliest is due. Callbacks run on that thread with the lock released. The
- * heap is linked through the timers, so that setting one needs no memory, and
- * moving or cancelling one no search.
+ * links of the heap are members of the timers, so setting a timer needs no
+ * memory, and moving or cancelling one needs no search.
  */
 #include "common/base/magic.h"
 #include "common/base/timer.h"
@@ -45,8 +45,8 @@ static struct timer *meld(struct timer *a, struct timer *b)
 	return first;
 }
 
-/* The earliest of siblings. Melding in pairs, and then the pairs from the last
- * to the first, keeps removal at log n on average. */
+/* Merge siblings; returns the earliest. Melding in pairs, and then the pairs
+ * from the last to the first, keeps removal at log n on average. */
 static struct timer *meld_siblings(struct timer *t)
 {
 	struct timer *pairs = NULL, *first = NULL, *next;
@@ -91,8 +91,8 @@ static void heap_remove(struct timers *ts, struct timer *t)
 	set_first(ts, meld(ts->first, meld_siblings(t->child)));
 }
 
-/* Called with the lock held. Waking early or late is harmless, as the caller
- * looks again. */
+/* Requires the lock. Waking early or late is harmless, because the caller
+ * checks the time again. */
 static void wait_for_first(struct timers *ts)
 {
 	ASSERT_HELD(&ts->lock);
@@ -168,8 +168,8 @@ void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 		heap_remove(ts, t);
 	t->at_ns = at_ns;
 	heap_add(ts, t);
-	/* Otherwise the thread wakes in time anyway, for this timer or a
-	 * cancelled one. */
+	/* Otherwise the thread wakes in time for another timer, or one that was
+	 * cancelled. */
 	if (at_ns < ts->until_ns) {
 		ts->until_ns = at_ns;
 		pthread_cond_signal(&ts->wake);

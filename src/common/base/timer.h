@@ -19,26 +19,28 @@ struct timer {
 	void (*fire)(struct timer *t); /* set once */
 	/* Guarded by the lock of the timers. */
 	uint64_t at_ns;
-	struct timer *child; /* the first of those it is earlier than */
+	/* the first of its children, which are all later */
+	struct timer *child;
 	struct timer *next;  /* its sibling */
-	struct timer **link; /* the pointer to it; NULL: not set */
+	struct timer **link; /* the pointer that points here; NULL: not set */
 };
 
-/* A timer that is all 0 can be cancelled, too. */
+/* Initialise a timer. One that is all zero may be cancelled, too. */
 static inline void timer_init(struct timer *t, void (*fire)(struct timer *t))
 {
 	*t = (struct timer){.magic = MAGIC_timer, .fire = fire};
 }
 
-/* Start the thread. -errno. */
+/* Create timers and start their thread. Returns 0 or -errno. */
 int timers_new(struct timers **out);
 
 /* Stop the thread; timers still set never fire. NULL is allowed. */
 void timers_free(struct timers *ts);
 
 /*
- * Fire once at clock_now_ns() >= at_ns, on the timer thread, no lock held.
- * Setting a set timer moves it. The callback must not block.
+ * Call fire() once at clock_now_ns() >= at_ns, on the timer thread, with no
+ * lock held. If the timer is set already, the time changes. The callback must
+ * not block.
  */
 void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns);
 

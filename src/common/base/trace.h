@@ -17,7 +17,7 @@
 #include <sys/sdt.h>
 #define TRACE(name, ...) STAP_PROBEV(refrain, name, __VA_ARGS__)
 #else
-int trace_nothing(int first, ...); /* there is no such function */
+int trace_nothing(int first, ...); /* not defined: it is never called */
 #define TRACE(name, ...) ((void)sizeof(trace_nothing(0, __VA_ARGS__)))
 #endif
 

@@ -44,7 +44,8 @@ static int fusermount(const char *path, bool lazy, struct error *err)
 	char said[512] = "";
 	ssize_t n;
 
-	/* Its few lines fit the pipe, so it never waits for us to read. */
+	/* The few lines of output fit the pipe, so fusermount3 never waits for
+	 * a reader. */
 	if (!copy || pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot make a pipe: %m");
 	rc = spawn_fusermount(copy, lazy, pipe_fds[1], &status);
@@ -69,7 +70,7 @@ int unmount(const char *path, bool lazy, struct error *err)
 {
 	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
 		return 0;
-	/* Ordinary users need the setuid helper. */
+	/* Users other than root need the setuid helper. */
 	if (errno == EPERM)
 		return fusermount(path, lazy, err);
 	return error_set(err, -errno, "cannot unmount '%s': %m", path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Unmounts a file system, with the setuid helper fusermount3 where this process
- * may not. */
+/* Unmounts a file system; uses the setuid helper fusermount3 if this process
+ * lacks the right. */
 #ifndef BASE_UNMOUNT_H
 #define BASE_UNMOUNT_H
 

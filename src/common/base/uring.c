@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous file operations. Any thread may start them; the ring of
- * uring_ring.c runs them or, where there is none, a thread pool, one job each.
+ * Asynchronous file operations. Any thread may start them. The ring of
+ * uring_ring.c runs them or, where there is none, a thread pool with one job
+ * for each operation.
  */
 #include "common/base/magic.h"
 #include "common/base/uring_impl.h"
@@ -32,7 +33,8 @@ static int open_plainly(const struct uring_op *op)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Blocks. Returns the result that a ring would give. */
+/* Run the operation as a blocking call. Returns the result that a ring would
+ * give. */
 static int run_plainly(struct uring_op *op)
 {
 	ssize_t n;

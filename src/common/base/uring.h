@@ -35,13 +35,13 @@ enum uring_kind {
  */
 struct uring_op {
 	uint32_t magic;
-	void (*done)(struct uring_op *op, int res); /* res: as the call's,
-						       or -errno */
-	bool blocking; /* set by the starter: a read of a file that the kernel
-			  may read in the ring's thread, however long that takes
-			*/
+	/* res: the result of the system call, or -errno */
+	void (*done)(struct uring_op *op, int res);
+	/* set by the starter: a read of a file that the kernel may read in the
+	 * ring's thread, even if that takes long */
+	bool blocking;
 	/* All private. */
-	enum uring_kind kind; /* with its arguments: set by the starter */
+	enum uring_kind kind; /* set by the starter, as are its arguments */
 	int fd, flags;
 	const char *path;
 	void *buf;
@@ -51,7 +51,7 @@ struct uring_op {
 	struct list node;	/* ring lock: queue */
 	struct list cancel;	/* ring lock: to be cancelled */
 	bool in_flight;		/* ring lock: the kernel has it */
-	_Atomic bool cancelled; /* relaxed: only makes things faster */
+	_Atomic bool cancelled; /* relaxed: only saves work */
 	struct thread_job job;
 	struct open_how how;
 };
@@ -69,20 +69,21 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads);
  */
 int uring_new_threads(struct uring **out, unsigned threads);
 
-/* The thread pool that takes the ring's place, for jobs that belong to an
- * operation; NULL if there is a ring. */
+/* The thread pool that takes the ring's place, for other jobs that an operation
+ * needs; NULL if there is a ring. */
 struct thread_pool *uring_pool(struct uring *u);
 
-/* `res` in done() is a descriptor. With O_NOFOLLOW this works like
- * beneath_open(), but does not check the path. Without O_NOFOLLOW it works like
- * openat() and follows symbolic links anywhere. */
+/* Open a file; `res` in done() is its descriptor. With O_NOFOLLOW this works
+ * like beneath_open(), but does not check the path. Without O_NOFOLLOW it works
+ * like openat() and follows symbolic links anywhere. */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags);
 
 void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
 	size_t len, uint64_t off);
 
-/* Get type, size and mtime of an open file, from the server if there is one. */
+/* Get type, size and mtime of an open file. If a server has the file, it is
+ * asked. */
 void uring_statx(
 	struct uring *u, struct uring_op *op, int fd, struct statx *stx);
 
@@ -103,13 +104,12 @@ void uring_cancel(struct uring *u, struct uring_op *op);
  */
 uint64_t uring_cpu_ns(struct uring *u);
 
-/* For measuring. */
+/* The lock, for benchmarks that measure its use. */
 const pthread_mutex_t *uring_lock(const struct uring *u);
 
 /*
  * End all operations and free the ring. If the kernel still holds operations
- * after wait_ns, returns false and leaves them and the ring as they are, for
- * ever.
+ * after wait_ns, returns false, and never frees them and the ring.
  */
 bool uring_free(struct uring *u, uint64_t wait_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by uring.c and uring_ring.c. */
+/* The struct that uring.c and uring_ring.c share. */
 #ifndef BASE_URING_IMPL_H
 #define BASE_URING_IMPL_H
 
@@ -39,16 +39,17 @@ struct uring {
 
 /* -- uring_ring.c: the ring and its thread --------------------------------- */
 
-/* -errno if there is no ring here. */
+/* Returns -errno if io_uring is not available. */
 int ring_start(struct uring *u);
-/* False: the thread has not seen the last completion within `wait_ns`, and is
- * left behind. */
+/* Returns false if the thread has not seen the last completion within
+ * `wait_ns`. The thread is left behind then. */
 bool ring_stop(struct uring *u, uint64_t wait_ns);
 
-/* Lock held: something is queued. Returns whether the caller must call
- * ring_wake() without the lock. */
+/* Requires the lock; an operation or a cancel was queued. Returns true if the
+ * caller must call ring_wake() after releasing the lock. */
 bool ring_must_wake(struct uring *u);
-/* The last access of a thread that must wake. */
+/* Wake the ring's thread. The ring may be freed from then on, so the caller
+ * must not use it afterwards. */
 void ring_wake(struct uring *u);
 
 #endif

@@ -30,13 +30,15 @@
 
 /* -- Operations ------------------------------------------------------------ */
 
-/* A free entry of the submission queue, or NULL: try later. */
+/* A free entry of the submission queue. NULL: there is none now; try again
+ * later. */
 static struct io_uring_sqe *get_sqe(struct uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
 	if (!sqe) {
-		(void)io_uring_submit(&u->ring); /* only room counts here */
+		/* a failure shows in the next line */
+		(void)io_uring_submit(&u->ring);
 		sqe = io_uring_get_sqe(&u->ring);
 	}
 	return sqe;
@@ -72,7 +74,7 @@ static void ring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 	io_uring_sqe_set_data(sqe, op);
 }
 
-/* Completions of cancels and of the wake-up carry no op. */
+/* Completions of cancels and of the wake-up have no op. */
 static void arm_wake(struct uring *u)
 {
 	struct io_uring_sqe *sqe;
@@ -105,8 +107,8 @@ static void submit_cancels(struct uring *u)
 }
 
 /*
- * Move ops from the queue to the kernel; cancelled ones to `dropped`. True
- * when the ring has come to its end. Called before every wait, so a start
+ * Move ops from the queue to the kernel, and cancelled ones to `dropped`.
+ * Returns true when the ring has to end. Called before every wait, so a start
  * from within done() needs no wake-up.
  */
 static bool take_queued(struct uring *u, struct list *dropped)
@@ -142,8 +144,7 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		list_empty(dropped);
 }
 
-/* Returns true if the op is queued once more, to be opened by a kernel thread.
- */
+/* Returns true if the op was queued again, to be opened by a kernel thread. */
 static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
 {
 	if (op->kind != URING_OPEN || res != -EXDEV ||
@@ -190,12 +191,13 @@ static void ring_reap(struct uring *u)
 	}
 }
 
-/* The op does not reach the kernel; a descriptor is closed all the same. */
+/* Complete an op that does not reach the kernel. A descriptor is closed even
+ * so. */
 static void drop_op(struct uring_op *op)
 {
 	list_del(&op->node);
 	if (op->kind == URING_CLOSE)
-		(void)close(op->fd); /* was only read */
+		(void)close(op->fd); /* it was only read */
 	op->done(op, -ECANCELED);
 }
 
@@ -273,7 +275,7 @@ static int ring_init(struct uring *u)
 		io_uring_queue_exit(&u->ring);
 		return -ENOSYS;
 	}
-	/* Older kernels keep their default. */
+	/* Older kernels cannot set the limit and keep their default. */
 	(void)io_uring_register_iowq_max_workers(&u->ring, workers);
 	u->wake_fd = eventfd(0, EFD_CLOEXEC);
 	if (u->wake_fd < 0) {
@@ -291,7 +293,7 @@ int ring_start(struct uring *u)
 		return rc;
 	rc = -pthread_create(&u->thread, NULL, ring_thread, u);
 	if (rc) {
-		(void)close(u->wake_fd); /* nothing was written */
+		(void)close(u->wake_fd); /* an eventfd has nothing to lose */
 		io_uring_queue_exit(&u->ring);
 	}
 	return rc;
@@ -328,6 +330,6 @@ bool ring_stop(struct uring *u, uint64_t wait_ns)
 	pthread_join(u->thread, NULL);
 	await_wakers(u);
 	io_uring_queue_exit(&u->ring);
-	(void)close(u->wake_fd); /* as above */
+	(void)close(u->wake_fd); /* an eventfd has nothing to lose */
 	return true;
 }

@@ -21,13 +21,13 @@ enum word_kind {
 #define WORD_TEXT_BYTES 256u
 
 struct word_def {
-	const char *name; /* NULL: the table's end */
+	const char *name; /* NULL ends the table */
 	enum word_kind kind;
-	size_t offset; /* of its field in *out */
+	size_t offset; /* offset of the field in *out */
 };
 
-/* Set the fields of the words that the text contains. Returns -EINVAL, -ERANGE
- * or -ENOMEM with the message in err. */
+/* Set the fields of the words in the text. Returns -EINVAL, -ERANGE or -ENOMEM
+ * with the message in err. */
 int words_parse(void *out, const struct word_def *table, const char *text,
 	struct error *err);
 
