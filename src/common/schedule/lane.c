@@ -190,7 +190,8 @@ static uint64_t unit_of_rank(
 	const struct schedule_segment *seg, bool extra, uint64_t rank)
 {
 	uint64_t q = seg->q, per = extra ? seg->part : q - seg->part;
-	/* Whole periods of q units, then the place in one period. */
+	/* `rank` passes so many units in whole periods of q, and `rest` in one
+	 * more. */
 	uint64_t whole = rank / per * q, rest = rank % per;
 
 	return whole +
@@ -257,8 +258,8 @@ uint64_t ticks_end(const struct schedule *s)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];
 
-	/* A segment before the last is through by now: it ended a spread ago
-	 * or earlier (schedule_change()). */
+	/* The units of a segment before the last have had all servings by now:
+	 * the segment ended at least one spread ago (schedule_change()). */
 	return s->units + (last->lanes > 1 ? s->spread : 0);
 }
 

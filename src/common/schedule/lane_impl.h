@@ -43,7 +43,7 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	struct schedule_echo echo, uint64_t base, uint64_t step_base,
 	struct error *err);
 
-/* Fill in what follows from start, slot and factor. */
+/* Set the members that follow from start, slot and factor. */
 void segment_init(const struct schedule *s, struct schedule_segment *seg,
 	uint64_t start, uint64_t slot, struct schedule_echo echo);
 
@@ -51,27 +51,28 @@ void segment_init(const struct schedule *s, struct schedule_segment *seg,
 uint64_t segment_delay(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k);
 
-/* Ticks between two lanes, at least. */
+/* The minimum number of ticks between two lanes. */
 uint64_t segment_gap(
 	const struct schedule *s, const struct schedule_segment *seg);
 
-/* Units with one serving more, among the first v. */
+/* The number of units with one more serving than others, among the first v. */
 uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v);
 
-/* Servings of unit v. */
+/* The number of servings of unit v. */
 uint32_t segment_servings(const struct schedule_segment *seg, uint64_t v);
 
-/* Slots of the first `ticks` ticks of a segment of n units. */
+/* The number of slots in the first `ticks` ticks of a segment of n units. */
 uint64_t segment_slots(const struct schedule *s,
 	const struct schedule_segment *seg, uint64_t n, uint64_t ticks);
 
-/* Units of segment i. */
+/* The number of units in segment i. */
 uint64_t segment_units(const struct schedule *s, uint32_t i);
 
-/* The segment of unit u, and the segment whose lane 0 serves at tick u. */
+/* The index of the segment of unit u, whose lane 0 serves at tick u. */
 uint32_t segment_at(const struct schedule *s, uint64_t u);
 
-/* Which unit (from the segment's start) lane k serves at its place v. */
+/* The unit, counted from the segment's start, that lane k serves at its place
+ * v. */
 uint64_t lane_unit(const struct schedule *s, const struct schedule_segment *seg,
 	uint32_t k, uint64_t v);
 
@@ -79,26 +80,27 @@ uint64_t lane_unit(const struct schedule *s, const struct schedule_segment *seg,
 uint64_t lane_place(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k, uint64_t v);
 
-/* The slots of tick u, in order; returns how many. */
+/* Write the slots of tick u in order. Returns their number. */
 uint32_t tick_slots(const struct schedule *s, uint64_t u,
 	struct lane_slot slots[TICK_SLOTS_MAX]);
 
 /* The first tick after the run. */
 uint64_t ticks_end(const struct schedule *s);
 
-/* Can tick u be answered, or is it forgotten? */
+/* Are the slots of tick u known? False if its segment is no longer kept. */
 bool tick_known(const struct schedule *s, uint64_t u);
 
-/* Slots before tick u, which must be known. */
+/* The number of slots before tick u, which must be known. */
 uint64_t slots_before(const struct schedule *s, uint64_t u);
 
 /* Find the tick that has slot x, and the index of the slot in that tick. The
- * slot after the last one gives the end of the run. -ERANGE for later slots,
- * and for slots of forgotten segments. */
+ * slot after the last one gives the end of the run. Returns -ERANGE for later
+ * slots, and for slots of segments that are no longer kept. */
 int slot_find(
 	const struct schedule *s, uint64_t x, uint64_t *tick, uint32_t *offset);
 
-/* Units decoded before slot x of a tick: with the tick's own, if served. */
+/* The number of units that have been decoded before slot `offset` of a tick,
+ * with the tick's own unit if `offset` is after its slot. */
 uint64_t units_before(const struct schedule *s, uint64_t tick, uint32_t offset);
 
 #endif

@@ -21,10 +21,10 @@ struct permute {
 /* Requires 1 <= n <= PERMUTE_MAX. Cheap enough to call for each look-up. */
 void permute_init(struct permute *p, uint64_t n, uint64_t key);
 
-/* The value that i < n maps to. */
+/* The value to which i < n maps. */
 uint64_t permute_at(const struct permute *p, uint64_t i);
 
-/* The i that maps to value < n. */
+/* The i that maps to `value` < n. */
 uint64_t permute_find(const struct permute *p, uint64_t value);
 
 #endif

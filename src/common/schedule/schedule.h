@@ -25,13 +25,13 @@
 #include "common/base/err.h"
 
 #define SCHEDULE_ECHO_MAX 64	      /* the highest echo factor */
-#define SCHEDULE_DENOMINATOR_MAX 1000 /* of an echo factor */
+#define SCHEDULE_DENOMINATOR_MAX 1000 /* maximum q of an echo factor */
 #define SCHEDULE_BATCH_MAX (1U << 24)
 #define SCHEDULE_LAG_MAX (1U << 12)
 #define SCHEDULE_WINDOW_MAX ((uint64_t)UINT32_MAX)
 #define SCHEDULE_GLOBAL_MAX ((uint64_t)1 << 56) /* examples x epochs */
-#define SCHEDULE_SEGMENTS 8			/* of the log, that are kept */
-#define SCHEDULE_STATE_BYTES 144		/* a saved position, at most */
+#define SCHEDULE_SEGMENTS 8	 /* segments of the log that are kept */
+#define SCHEDULE_STATE_BYTES 144 /* maximum size of a saved position */
 
 /* The echo factor p / q >= 1, in lowest terms. */
 struct schedule_echo {
@@ -62,16 +62,16 @@ struct schedule_config {
 	uint64_t examples; /* of the dataset, >= 1 */
 	uint64_t epochs;   /* 0: without end */
 	uint64_t seed;
-	uint32_t batch;		   /* examples a step, >= 1 */
-	uint32_t rank, world;	   /* world 0: 1 */
-	uint32_t lag;		   /* least steps between servings; 0: 1 */
-	uint64_t window;	   /* examples; 0: schedule_default_window() */
-	struct schedule_echo echo; /* {0, 0}: 1 */
-	struct schedule_echo echo_max; /* for changes; {0, 0}: as echo */
+	uint32_t batch;	      /* examples in a step, >= 1 */
+	uint32_t rank, world; /* world 0 stands for 1 */
+	uint32_t lag;	 /* minimum steps between servings; 0 stands for 1 */
+	uint64_t window; /* examples; 0: schedule_default_window() */
+	struct schedule_echo echo;     /* {0, 0} stands for 1 */
+	struct schedule_echo echo_max; /* limit for changes; {0, 0}: echo */
 	enum schedule_point point;
 	enum schedule_order order;
 	enum schedule_share share;
-	uint64_t nearby;	 /* SCHEDULE_NEARBY: examples of a block */
+	uint64_t nearby;	 /* SCHEDULE_NEARBY: examples in a block */
 	bool drop_last;		 /* a short last batch is not delivered */
 	bool allow_small_window; /* duplicates may occur: count them */
 };
@@ -86,18 +86,19 @@ struct schedule_segment {
 	uint32_t lanes;	      /* p / q rounded up */
 };
 
-/* Private, but for copying. */
+/* Private. Callers may only copy it. */
 struct schedule {
 	struct schedule_config c; /* with the defaults filled in */
 	uint64_t total;		  /* global numbers of the run end here */
-	uint64_t base;		  /* ... and began here for this world */
-	uint64_t step_base;	  /* the step where that was */
+	uint64_t base;		  /* global number at which this world began */
+	uint64_t step_base;	  /* step at which this world began */
 	uint64_t fresh;		  /* examples of this rank */
-	uint64_t units;		  /* of this rank */
-	uint64_t units_common;	  /* the first so many every rank has, whole */
-	uint64_t spread; /* ticks from a unit's first to last serving */
-	bool forgotten;	 /* segments before these: positions before
-			  * segment[1] cannot be answered */
+	uint64_t units;		  /* units of this rank */
+	uint64_t units_common; /* the first ones, which every rank has whole */
+	uint64_t spread;       /* ticks from a unit's first to last serving */
+	/* older segments were dropped: positions before segment[1] are unknown
+	 */
+	bool forgotten;
 	uint32_t unit_examples, slots_a_step;
 	uint32_t segments;
 	struct schedule_segment segment[SCHEDULE_SEGMENTS];
@@ -106,19 +107,21 @@ struct schedule {
 /* A place in a batch. */
 struct schedule_slot {
 	uint64_t index; /* in the dataset */
-	uint64_t fresh; /* f: names the pool entry */
+	uint64_t fresh; /* f, the key of the entry in the pool */
 	uint64_t epoch; /* of the decoded example, not of the step */
 	uint64_t augment_seed;
 	uint32_t echo;	   /* k */
-	uint32_t servings; /* of this f in all */
-	bool last;	   /* k == servings - 1: the pool entry is done with */
-	bool padded;	   /* past the run: a repetition that evens ranks out */
+	uint32_t servings; /* number of servings of this f */
+	bool last; /* k == servings - 1: the pool entry is needed no more */
+	/* a repetition past the run, which makes ranks equally long */
+	bool padded;
 };
 
-/* The nearest p / q with q <= 64: 2.333 is 7/3. */
+/* The nearest p / q with q <= 64: 2.333 gives 7/3. */
 struct schedule_echo schedule_echo_nearest(double echo);
 
-/* Parse "2", "2.5" or "5/2" to the nearest such factor. -EINVAL. */
+/* Parse "2", "2.5" or "5/2", and round to the nearest factor with q <= 64.
+ * Returns 0 or -EINVAL. */
 int schedule_echo_parse(
 	const char *text, struct schedule_echo *echo, struct error *err);
 
@@ -133,13 +136,13 @@ const char *schedule_echo_text(struct schedule_echo echo, char buf[ECHO_TEXT]);
 uint64_t schedule_min_window(uint32_t batch, struct schedule_echo echo,
 	uint32_t lag, enum schedule_point point);
 
-/* max(16 batch, 1024, the smallest). */
+/* The default window: max(16 batch, 1024, schedule_min_window()). */
 uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 	uint32_t lag, enum schedule_point point);
 
 /*
- * Returns -EINVAL for an invalid configuration or a window below the smallest;
- * the message then has the required size.
+ * Returns 0, or -EINVAL for an invalid configuration or a window that is too
+ * small. The message then gives the required window.
  */
 int schedule_init(struct schedule *s, const struct schedule_config *config,
 	struct error *err);
@@ -148,26 +151,28 @@ int schedule_init(struct schedule *s, const struct schedule_config *config,
 const struct schedule_config *schedule_settings(const struct schedule *s);
 /* The number of fresh examples of this rank. */
 uint64_t schedule_fresh_count(const struct schedule *s);
-/* Fresh examples from the first to the last serving of one. */
+/* The number of fresh examples from the first to the last serving of an
+ * example. */
 uint64_t schedule_spread(const struct schedule *s);
 
 /* --- the stream --- */
 
-/* A reader of the stream. One thread uses it. It stays valid when an echo
+/* A position in the stream. One thread uses it. It stays valid when an echo
  * change is appended at its step or later. */
 struct schedule_cursor {
 	uint64_t step, tick;
-	uint32_t offset; /* slots of the tick that are done */
+	uint32_t offset; /* slots of the tick that were returned */
 };
 
-/* Move the cursor to before batch `step`; O(log). -ERANGE if that is before
- * what is kept (see schedule_change()) or more than one past the last step. */
+/* Move the cursor to the position before batch `step`; O(log). Returns -ERANGE
+ * if that position is no longer kept (see schedule_change()) or more than one
+ * past the last step. */
 int schedule_seek(const struct schedule *s, struct schedule_cursor *cursor,
 	uint64_t step);
 
 /*
- * The next batch: fills `slots` (room for config.batch) and returns how many
- * there are: 0 at the end of the run, fewer than a batch only just before it.
+ * Get the next batch. Writes `slots` (room for config.batch) and returns their
+ * number: 0 at the end of the run, less than a batch only in the last batch.
  */
 uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 	struct schedule_slot *slots);
@@ -183,14 +188,16 @@ uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 int schedule_fresh(const struct schedule *s, uint64_t f,
 	struct schedule_slot *slot, uint64_t *need_by);
 
-/* The least f that no batch before `step` has: where a plan begins. */
+/* The first fresh number that is in no batch before `step`. A plan begins
+ * there. */
 uint64_t schedule_fresh_before(const struct schedule *s, uint64_t step);
 
 /* The augmentation seed of serving k of the example in `slot`. */
 uint64_t schedule_augment_seed(
 	const struct schedule *s, const struct schedule_slot *slot, uint32_t k);
 
-/* The step that has serving k < servings of f; -ERANGE if none. */
+/* The step of serving k of f; k is below the number of servings. Returns
+ * -ERANGE if there is no such step. */
 int schedule_serving_step(
 	const struct schedule *s, uint64_t f, uint32_t k, uint64_t *step);
 
@@ -204,8 +211,8 @@ uint64_t schedule_steps(const struct schedule *s);
  */
 uint64_t schedule_epoch_end(const struct schedule *s, uint64_t epoch);
 
-/* The same for the rank that has the most examples of the epoch: with
- * SCHEDULE_PAD a number that all ranks agree on. */
+/* Like schedule_epoch_end(), for the rank that has the most examples of the
+ * epoch. With SCHEDULE_PAD all ranks agree on this number. */
 uint64_t schedule_epoch_end_all(const struct schedule *s, uint64_t epoch);
 
 /* --- the echo factor changes --- */
@@ -227,8 +234,8 @@ int schedule_change(
 	struct schedule *s, uint64_t step, struct schedule_echo echo);
 
 /* The first fresh number with the factor of the newest change; 0 if there was
- * no change. schedule_fresh() of it returns, as need_by, the step where the
- * change begins. */
+ * no change. For that number, schedule_fresh() sets need_by to the step where
+ * the change begins. */
 uint64_t schedule_change_begins(const struct schedule *s);
 
 /* The factor for units that are decoded in or after the batch of `step`. */
@@ -238,27 +245,28 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
 
 struct schedule_restored {
 	uint64_t step; /* the next batch */
-	/* Servings that the old ranks together still owed, if the schedule of
-	 * each was that of the state. A short last batch of SCHEDULE_BATCH
-	 * counts as a whole one. */
+	/* Servings that the old ranks together had not returned yet, if the
+	 * schedule of each was that of the state. A short last batch of
+	 * SCHEDULE_BATCH counts as a whole one. */
 	uint64_t echoes_dropped;
 };
 
 /*
- * Save the position before batch `step`: returns the size written to `out`,
- * the same bytes on every rank. Any rank's state restores all ranks, if all
- * made the same changes. 0 if `step` cannot be sought, or if more than two
- * changes begin after it.
+ * Save the position before batch `step`. Returns the size written to `out`, or
+ * 0 if `step` cannot be sought or more than two changes begin after it. All
+ * ranks write the same bytes. If all ranks made the same changes, the state of
+ * any rank restores every rank.
  */
 size_t schedule_save(const struct schedule *s, uint64_t step,
 	uint8_t out[SCHEDULE_STATE_BYTES]);
 
 /*
- * Like schedule_init(), at a saved position. With the same world the stream
- * continues unchanged. With another one (then batch, window and lag may differ,
- * too) every example of the run that no rank had fresh is fresh once, and
- * echoes still due are dropped. Returns -EBADMSG if it is not a saved state,
- * -EINVAL if it was saved with other options; the message names them.
+ * Like schedule_init(), but begins at a saved position. With the same world the
+ * stream continues unchanged. With another world (then batch, window and lag
+ * may differ, too) every example of the run that no rank has served fresh is
+ * fresh once, and echoes that are still due are dropped. Returns -EBADMSG for
+ * bytes that are not a saved state, -EINVAL for a state that was saved with
+ * other options; the message names them.
  */
 int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	const uint8_t *state, size_t size, struct schedule_restored *restored,
@@ -268,21 +276,24 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 
 /* Ramp, drain and pool are exact if there is one echo factor and the run has
  * more fresh units than lie between the servings of one unit. After changes
- * they are those of the newest factor. */
+ * they hold for the newest factor. */
 struct schedule_facts {
 	uint64_t window;	/* examples */
 	uint64_t fresh;		/* examples of this rank from here to the end */
-	uint64_t fresh_dropped; /* of this rank: never in a batch */
-	uint64_t slots_dropped; /* of a short last batch; of its servings */
-	uint64_t steps;		/* the run's end: one more than the last step */
-	uint64_t ramp_steps;	/* until each batch has its share of fresh */
-	uint64_t drain_steps;	/* after the last fresh example, without any */
-	uint64_t pool_max;	/* examples with servings owed, at most */
+	uint64_t fresh_dropped; /* examples of this rank that are in no batch */
+	/* slots of a short last batch that is not delivered */
+	uint64_t slots_dropped;
+	uint64_t steps; /* the number of steps of the run */
+	/* steps until each batch has its share of fresh examples */
+	uint64_t ramp_steps;
+	uint64_t drain_steps; /* steps after the last fresh example */
+	uint64_t pool_max; /* maximum number of examples with servings left */
 	/*
-	 * Servings of one example are at least `lag` steps apart, but for
-	 * pairs on both sides of (or in) exception_step: UINT64_MAX if there
-	 * are none. False for a small window that was allowed, and for a run
-	 * of fewer fresh examples than 2 batch x lag: nothing is promised.
+	 * The servings of one example are at least `lag` steps apart, except
+	 * those on both sides of exception_step, or in it; UINT64_MAX: no
+	 * exception. False if a small window was allowed, or if the run has
+	 * fewer fresh examples than 2 batch x lag: then no distance is
+	 * promised.
 	 */
 	bool apart;
 	uint64_t exception_step;

@@ -118,8 +118,8 @@ static void count_drain(const struct schedule *s, struct schedule_facts *f)
 	f->drain_steps = f->steps > last ? f->steps - last - 1 : 0;
 }
 
-/* Units outstanding at most: the classes of lanes K - 2 and K - 1, and those
- * of the batch that is being filled. */
+/* The maximum number of units with servings left: the classes of lanes K - 2
+ * and K - 1, and those of the batch that is being filled. */
 static uint64_t pool_units(
 	const struct schedule *s, const struct schedule_segment *seg)
 {
@@ -137,7 +137,7 @@ static uint64_t pool_units(
 	return min_u64(inner + outer + touched, s->spread + s->slots_a_step);
 }
 
-/* Where the promise of the lag ends: 4. of the construction. */
+/* Find the step at which the promise of the lag ends: see 4. in lane.c. */
 static void judge_promise(const struct schedule *s, struct schedule_facts *f)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];

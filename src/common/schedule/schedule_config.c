@@ -13,7 +13,8 @@
 #include "common/base/real.h"
 
 #define ECHO_Q_MAX 64
-/* More than a double has, so that one that was printed is read. */
+/* More digits than printing a double gives, so that every printed factor can be
+ * read. */
 #define DIGITS_MAX 20
 
 int echo_reduce(struct schedule_echo *echo)
@@ -60,7 +61,7 @@ struct schedule_echo schedule_echo_nearest(double echo)
 	return best;
 }
 
-/* Digits, added to *value; how many, or 0 for more than are sensible. */
+/* Read digits into *value. Returns their number, or 0 if there are too many. */
 static unsigned digits(const char **at, double *value)
 {
 	unsigned n = 0;
@@ -70,7 +71,8 @@ static unsigned digits(const char **at, double *value)
 	return n > DIGITS_MAX ? 0 : n;
 }
 
-/* "2" or "2.5". Not strtod(), whose point depends on the locale. */
+/* Read "2" or "2.5". strtod() is not used, as its decimal point depends on the
+ * locale. */
 static bool take_factor_part(const char **at, double *value)
 {
 	unsigned n;
@@ -135,7 +137,8 @@ uint64_t schedule_min_window(uint32_t batch, struct schedule_echo echo,
 	uint64_t slots = (lag ? lag : 1) * a_step;
 	uint64_t unit = point == SCHEDULE_BATCH ? batch : 1;
 
-	/* Two servings are never in one slot, so a lag of one slot is free. */
+	/* Two servings never share a slot, so a lag of one slot needs no room.
+	 */
 	if (lanes == 1 || slots == 1)
 		return batch;
 	return (2 * slots * (lanes - 1) + a_step) * unit;
@@ -250,7 +253,8 @@ static void set_shares(struct schedule *s)
 	s->units = s->fresh / s->unit_examples;
 	s->units_common = common / s->unit_examples;
 	if (s->unit_examples > 1 && c->drop_last)
-		s->units = s->units_common; /* whole batches that all have */
+		/* whole batches, which all ranks have */
+		s->units = s->units_common;
 	else if (s->unit_examples > 1)
 		s->units = div_up(s->fresh, s->unit_examples);
 }

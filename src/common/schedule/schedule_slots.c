@@ -11,7 +11,7 @@
 #include "common/base/hash.h"
 #include "common/schedule/permute.h"
 
-/* The purpose of a hash; no two purposes share values. */
+/* The purpose of a hash. It is hashed, too, so no two purposes share values. */
 enum purpose { EPOCH_ORDER, NEARBY_ORDER, AUGMENT };
 
 /* --- from global numbers to examples --- */
@@ -72,7 +72,7 @@ static void fill_slot(const struct schedule *s, struct schedule_slot *slot,
 		.servings = servings,
 		.last = echo + 1 == servings,
 		.padded = g >= s->total};
-	if (slot->padded) /* again what began the last epoch */
+	if (slot->padded) /* repeats the examples that began the last epoch */
 		at = s->total - n + (g - s->total) % n;
 	slot->epoch = at / n;
 	slot->index = example_index(s, slot->epoch, at % n);
@@ -189,7 +189,7 @@ int schedule_serving_step(
 		return -ERANGE;
 	(void)tick_slots(s, tick, slots);
 	while (slots[before].seg != seg || slots[before].echo != k)
-		before++; /* it is there: the lane has a slot in this tick */
+		before++; /* the lane has a slot in this tick */
 	*step = s->step_base +
 		(slots_before(s, tick) + before) / s->slots_a_step;
 	return 0;

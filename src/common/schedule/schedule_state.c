@@ -25,15 +25,15 @@ struct saved {
 	uint64_t anchor_slot; /* slots before the segment `anchor` */
 	uint32_t anchor;
 	uint32_t segments;
-	bool forgotten; /* there was one before the first saved */
+	bool forgotten; /* segments before the first saved one were dropped */
 	struct saved_segment segment[SEGMENTS_SAVED];
 };
 
-/* Reads or writes, so that there is one list of the fields. */
+/* Reads or writes the fields, so that one list of them serves both. */
 struct codec {
 	uint8_t *out;
 	const uint8_t *in;
-	size_t at, size; /* at > size: there were too few */
+	size_t at, size; /* at > size: bytes were missing */
 };
 
 static void field(struct codec *c, uint64_t *value, unsigned bytes)
@@ -64,7 +64,7 @@ static void echo_field(struct codec *c, struct schedule_echo *echo)
 	field32(c, &echo->q, 2);
 }
 
-/* The small ones, in one number. */
+/* Pack the small fields into one number. */
 static uint32_t pack(const struct saved *v)
 {
 	return (uint32_t)v->c.point | (uint32_t)v->c.order << 2 |
@@ -269,7 +269,8 @@ static int install(struct schedule *s, const struct saved *v)
 	return 0;
 }
 
-/* Another rank may have had a few steps more than this one has. */
+/* Find a saved step. It may be a few steps past the end of this rank's run, as
+ * the rank that saved it may have had more steps. */
 static int seek_saved(
 	const struct schedule *s, uint64_t step, struct schedule_cursor *cursor)
 {
@@ -280,7 +281,7 @@ static int seek_saved(
 	return schedule_seek(s, cursor, step);
 }
 
-/* The schedule that was saved, as one of its ranks had it. */
+/* Rebuild the saved schedule as rank `rank` had it. */
 static int revive(struct schedule *s, const struct saved *v, uint32_t rank,
 	struct schedule_cursor *cursor)
 {
@@ -297,7 +298,7 @@ static int revive(struct schedule *s, const struct saved *v, uint32_t rank,
 	return r < 0 ? -EBADMSG : 0;
 }
 
-/* Servings of decoded examples that are still to come. */
+/* The number of servings of decoded examples that are still to come. */
 static uint64_t owed(const struct schedule *s, const struct schedule_cursor *c)
 {
 	uint32_t now = segment_at(s, c->tick), i = now ? now - 1 : 0;
@@ -314,7 +315,7 @@ static uint64_t owed(const struct schedule *s, const struct schedule_cursor *c)
 	return (sum - c->offset) * s->unit_examples;
 }
 
-/* Global numbers below this were fresh on some rank before `step`. */
+/* All global numbers below the result were fresh on some rank before `step`. */
 static uint64_t consumed(
 	const struct schedule *s, const struct schedule_cursor *c)
 {
@@ -357,11 +358,11 @@ static int restore_elsewhere(struct schedule *s,
 /*
  * Compare the run with one of another number of epochs. Returns 1 if both runs
  * have served the same until the saved step. That holds before the last fresh
- * example of either run, if echoes are spread equally wide. Returns 0 if they
- * differ: the run then goes on after the fresh examples that were served, as
- * with another number of ranks. Returns -EINVAL if the new run would have ended
- * before. All ranks get the same result, because they do not differ before the
- * tick `units_common`, and rank 0 has the most examples.
+ * example of either run, if both spread echoes over the same number of ticks.
+ * Returns 0 if they differ: the run then continues after the fresh examples
+ * that were served, as with another number of ranks. Returns -EINVAL if the new
+ * run would have ended before. All ranks get the same result, because they do
+ * not differ before the tick `units_common`, and rank 0 has the most examples.
  */
 static int same_so_far(
 	const struct saved *v, uint64_t epochs, struct error *err)
