@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory and the name of the control socket. A socket appears under
- * its name only when it listens (it is renamed into place), so one that
- * refuses connections was left by a dead daemon and may be removed. No
- * state but the caller's; called at start and stop.
+ * The directory and the name of the control socket. A socket gets its final
+ * name by a rename after it listens. So a socket that refuses connections was
+ * left by a dead daemon and may be removed. No state but the caller's; called
+ * at start and stop.
  */
 #include "common/control/control_place.h"
 
@@ -25,7 +25,7 @@
 #define SAME_NAME_MAX 100
 #define DIRS_MAX 3
 
-/* Passable: others can reach entries inside by name, but not list them. */
+/* Other users can open entries by name, but not list the directory. */
 #define PASSABLE 0011
 
 /* Make or check the directory: no other user may write to it. */
@@ -48,7 +48,8 @@ static int prepare_dir(const char *dir, bool passable, struct error *err)
 	return 0;
 }
 
-/* Does anybody listen there? -ECONNREFUSED if not; 0, or another error. */
+/* Does a daemon listen there? Returns 0 if it does, -ECONNREFUSED if none does,
+ * or another error. */
 static int try_socket(const char *path)
 {
 	CLEANUP_FD int fd = socket_connect(path, SOCK_STREAM);
@@ -114,7 +115,7 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	if (n >= (int)sizeof(path))
 		return error_set(err, -ENAMETOOLONG,
 			"'%s' is too long for a socket", dir);
-	(void)unlink(path); /* of a dead process that had our number */
+	(void)unlink(path); /* left by a dead process that had our process ID */
 	fd = socket_listen(path, SOCK_STREAM, place->has_group ? 0660 : 0600,
 		place->has_group ? place->gid : (gid_t)-1);
 	if (fd < 0)
@@ -127,14 +128,15 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	else
 		rc = place_publish(place, dir, path, hash, err);
 	if (rc < 0) {
-		(void)unlink(path); /* may not be there */
+		(void)unlink(path); /* the file need not exist */
 		return rc;
 	}
 	place->fd = steal_fd(&fd);
 	return 0;
 }
 
-/* XDG_RUNTIME_DIR, if it is ours and, with a group, accessible to others. */
+/* XDG_RUNTIME_DIR, if this user owns it and, with a group, others can reach it.
+ */
 static const char *user_runtime_dir(bool passable)
 {
 	struct stat st;
@@ -142,7 +144,8 @@ static const char *user_runtime_dir(bool passable)
 
 	if (!dir)
 		return NULL;
-	/* A user who can write the directory could replace ours by another. */
+	/* A user who can write the directory could replace our directory by
+	 * another. */
 	if ((st.st_mode & 0022) && !(st.st_mode & S_ISVTX))
 		return NULL;
 	if (passable && (st.st_mode & PASSABLE) != PASSABLE)
@@ -196,7 +199,7 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	n = list_dirs(place->has_group, dirs);
 	for (size_t i = 0; i < n; i++) {
 		rc = open_in(place, dirs[i], mountpoint, group, err);
-		if (rc == -ENOENT) /* removed by a daemon that ended */
+		if (rc == -ENOENT) /* a daemon that ended has removed it */
 			rc = open_in(place, dirs[i], mountpoint, group, err);
 		if (rc == 0)
 			return 0;
@@ -204,7 +207,7 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	return error_wrap(err, rc, "cannot create the control socket");
 }
 
-/* Find a socket of that hash in the directory that somebody listens on. */
+/* Find a socket with that hash in the directory, on which a daemon listens. */
 static bool find_socket(
 	const char *dir, const char *hash, char path[SOCKET_PATH_MAX])
 {
@@ -237,7 +240,7 @@ void place_close(struct place *place)
 {
 	char *slash = strrchr(place->path, '/');
 
-	(void)unlink(place->path); /* a missing one is fine */
+	(void)unlink(place->path); /* it may be gone already */
 	if (slash) {
 		*slash = '\0';
 		(void)rmdir(place->path); /* fails if other sockets are there */

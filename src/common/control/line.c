@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers lines; one thread owns each buffer. */
+/* Receives and sends lines; one thread owns each buffer. */
 #include "common/control/line.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 
 #define READ_BYTES ((size_t)4096)
 
-/* Room for at least READ_BYTES more, the unread bytes moved to the front. */
+/* Move the unread bytes to the front and make room for at least READ_BYTES
+ * more. */
 static int line_make_room(struct lines *l)
 {
 	if (l->start > 0) {
@@ -30,7 +31,7 @@ static int line_make_room(struct lines *l)
 int lines_fill(struct lines *l, int fd)
 {
 	int rc = line_make_room(l);
-	size_t end = l->max_bytes + 1; /* the newline */
+	size_t end = l->max_bytes + 1; /* with the newline */
 	ssize_t n;
 
 	if (rc < 0)
@@ -51,7 +52,8 @@ bool lines_next(struct lines *l, char **line, size_t *len)
 	char *from, *end;
 
 	if (l->start == l->used)
-		return false; /* perhaps nothing was ever read */
+		/* all consumed, or none yet */
+		return false;
 	from = l->data + l->start;
 	end = memchr(from, '\n', l->used - l->start);
 	if (!end)
@@ -75,7 +77,7 @@ void lines_release(struct lines *l)
 	l->start = l->used = l->room = 0;
 }
 
-/* The socket took nothing: wait until it does. */
+/* The socket's buffer is full: wait until there is room. */
 static int wait_writable(int fd, int stop_fd, int timeout_ms)
 {
 	struct pollfd fds[2] = {

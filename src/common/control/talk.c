@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connecting, sending and waiting: the only client of the control socket, for
- * src/analysis/fleet and src/loader/mount_help. What the daemon sends is
- * bounded. No threads; nothing waits longer than it was told to.
+ * The only client of the control socket, for src/analysis/fleet and
+ * src/loader/mount_help: connects, sends and waits. The length of an answer is
+ * bounded. No threads; no call waits longer than the caller asks for.
  */
 #include "common/control/talk.h"
 
@@ -42,7 +42,8 @@ pid_t talk_pid(const struct talk *t)
 void talk_close(struct talk *t)
 {
 	if (t->fd >= 0)
-		(void)close(t->fd); /* all was sent that had to be */
+		/* the caller has sent its requests */
+		(void)close(t->fd);
 	lines_release(&t->in);
 	t->fd = -1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One conversation with the daemon of a mount, over its control socket: lines
- * go out, lines come back. The contents are up to the caller, so the loader
- * needs no JSON parser to talk. One thread at a time; shutting `fd` down from
- * elsewhere ends every wait.
+ * One conversation with the daemon of a mount over its control socket: requests
+ * and answers are lines. The caller forms and parses them, so the loader needs
+ * no JSON parser to talk. One thread uses it at a time; another thread ends a
+ * wait by shutting `fd` down.
  */
 #ifndef CONTROL_TALK_H
 #define CONTROL_TALK_H
@@ -22,31 +22,33 @@ struct talk {
 };
 
 /*
- * Connect to a socket; lines of answers are no longer than max_bytes. -errno;
- * -EAGAIN: the daemon does not accept just now.
+ * Connect to a socket. Lines of answers may have up to max_bytes. Returns
+ * -EAGAIN if the daemon does not accept connections just now, or another
+ * -errno.
  */
 int talk_open(struct talk *t, const char *path, size_t max_bytes);
 
 /* Returns -EPERM if the socket is served neither by that user nor by root. */
 int talk_check_owner(const struct talk *t, uid_t owner);
 
-/* The process at the other end; 0 if this one cannot see it. */
+/* The process at the other end; 0 if its namespace hides it from this process.
+ */
 pid_t talk_pid(const struct talk *t);
 
 /* Close the conversation. May be called twice. */
 void talk_close(struct talk *t);
 
 /*
- * Send a whole line, its newline included. -EPIPE: the daemon is gone or does
- * not read. After that, only an answer may still be received.
+ * Send a whole line, with its newline. Returns -EPIPE if the daemon is gone or
+ * does not read. After that, only an answer may still be received.
  */
 int talk_send(struct talk *t, const char *line, size_t bytes);
 
 /*
  * Wait for the next line. Its newline is replaced by NUL, and it is valid until
- * the next call. -ETIMEDOUT: none came within timeout_ms (-1: no limit); the
- * caller may wait again. -EPIPE: the daemon closed the connection. -EMSGSIZE:
- * the line is too long.
+ * the next call. Returns -ETIMEDOUT if no line came within timeout_ms (-1: no
+ * limit), and the caller may wait again; -EPIPE if the daemon closed the
+ * connection; -EMSGSIZE if the line is too long.
  */
 int talk_wait(struct talk *t, int timeout_ms, char **line, size_t *bytes);
 

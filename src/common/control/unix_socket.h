@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unix sockets at a path: the directory they may be in, both ends of a
- * connection, and who is at the other one. The control socket
- * (control_place.h) and the sockets of shares are such places, each with its
- * own policy. No state; any thread.
+ * Unix sockets at a path: their directory, both ends of a connection, and the
+ * process at the other end. The control socket (control_place.h) and the
+ * sockets of shares use these functions, each with its own policy. No state;
+ * any thread.
  */
 #ifndef CONTROL_UNIX_SOCKET_H
 #define CONTROL_UNIX_SOCKET_H
@@ -16,8 +16,8 @@
 
 #define SOCKET_PATH_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
 
-/* XDG_RUNTIME_DIR and its attributes if it is a directory of this user, else
- * NULL. */
+/* XDG_RUNTIME_DIR, if it is a directory that this user owns, else NULL. Sets
+ * *st. */
 const char *socket_runtime_dir(struct stat *st);
 
 /*
@@ -37,11 +37,11 @@ int socket_connect(const char *path, int type);
  * after a failure. */
 int socket_listen(const char *path, int type, mode_t mode, gid_t group);
 
-/* The process at the other end; false if it is not known. */
+/* Get the process at the other end. Returns false if it is unknown. */
 bool socket_peer(int fd, struct ucred *peer);
 
-/* -EPERM if the process at the other end runs neither as `owner` nor as root.
- */
+/* Returns -EPERM if the process at the other end runs neither as `owner` nor as
+ * root. */
 int socket_check_peer(int fd, uid_t owner);
 
 #endif

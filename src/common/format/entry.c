@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The format of an entry: names and trailers. No state; any thread.
- */
+/* The format of an entry: its name and its trailer. No state; any thread. */
 #include "common/format/entry.h"
 
 #include <endian.h>
@@ -44,8 +42,8 @@ static void put_decimal(char *at, uint64_t value)
 	}
 }
 
-/* A loader calls this for each image. printf() would take a hundredth of the
- * time of a small one. */
+/* A loader calls this for each image. With printf() this would take a hundredth
+ * of the time that a small image takes. */
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
 {

@@ -37,17 +37,17 @@ static inline size_t entry_trailer_bytes(uint64_t item_bytes)
 	return (size_t)entry_blocks(item_bytes) * 8 + ENTRY_FOOTER_BYTES;
 }
 
-/* The size of the file. */
+/* The size of the entry's file. */
 static inline size_t entry_bytes(uint64_t item_bytes)
 {
 	return (size_t)item_bytes + entry_trailer_bytes(item_bytes);
 }
 
-/* "ab/NAME" into buf, relative to the tier; returns buf. */
+/* Write "ab/NAME", relative to the tier, into buf; returns buf. */
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes);
 
-/* Parse a name; false if it is invalid or belongs to another `sub`. */
+/* Parse a name. Returns false if it is invalid or belongs in another `sub`. */
 bool entry_parse_name(const char *name, unsigned int sub, struct hash128 *key,
 	uint64_t *item_bytes);
 
@@ -56,16 +56,16 @@ void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
 	uint64_t item_bytes);
 
 /*
- * Return NULL if the trailer belongs to this entry, else a text that says what
+ * Returns NULL if the trailer belongs to this entry, else a text that says what
  * is wrong. Without `full` only magic, version, length and key are checked.
  */
 const char *entry_check_trailer(const void *trailer, struct hash128 key,
 	uint64_t item_bytes, bool full);
 
 /*
- * Verify whole blocks. `data` is the content from block `first` on, `len`
- * bytes, up to the end of a block or of the content. The trailer has been
- * checked.
+ * Verify whole blocks. `data` has `len` bytes of the content, from the start of
+ * block `first` to the end of a block or of the content. The trailer must have
+ * been checked before.
  */
 bool entry_check_blocks(const void *trailer, struct hash128 key,
 	const void *data, size_t len, uint64_t first);

@@ -18,9 +18,9 @@ struct hash128 key_digest(const char *text)
 
 /*
  * key = XXH3-128(digest(dataset) digest(path) size mtime offset length [tag]).
- * The fields have fixed widths, so no two inputs run together. A tag of 0 is
- * left out, so files without tags keep the keys they had before tags were
- * introduced.
+ * The fields have fixed widths, so two different inputs never give the same
+ * bytes. A tag of 0 is left out, so files without tags keep the keys they had
+ * before tags were introduced.
  */
 struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The key of an item: 128 bits that name (dataset, path, version, place of the
- * item in the file). A changed file simply has other keys. The derivation is
- * in doc/formats.md and never changes: entries on disk carry it, and the
- * loader library computes it to open hits directly.
+ * The key of an item: 128 bits that stand for the dataset, the path, the
+ * version, and the place of the item in the file. A changed file has other
+ * keys. doc/formats.md gives the derivation, which never changes: entries on
+ * disk carry it, and the loader library computes it to open hits directly.
  */
 #ifndef FORMAT_KEY_H
 #define FORMAT_KEY_H
