@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fault origin: delays, errors, stalls and a rate in front of another
- * origin, for tests and drills. Requests come from any thread; no thread
- * waits: a delayed request is a timer, a stalled one lies on a list. The
+ * The fault origin: delays, errors, stalls and a limited rate in front of
+ * another origin, for tests and drills. Requests come from any thread, and no
+ * thread waits: a delayed request has a timer, a stalled one is in a list. The
  * verdicts are drawn from (seed, number of the request).
  *
  *   drawn --at once, or delayed--> passed on ----> answered by the inner one
@@ -10,8 +10,8 @@
  *     |  |      '-- error, short read, abandoned -------'
  *     '-stalled-- abandoned ----------------------------'
  *
- * Nothing of the inner origin is called with the lock held, so a request lives
- * until its answer has been given and no such call has it any more.
+ * The inner origin is never called with the lock held, so a request must live
+ * until it is answered and no call of the inner origin uses it any more.
  */
 #include "origin/origin.h"
 
@@ -28,11 +28,11 @@
 #include "common/base/words.h"
 #include "origin/layer/layer_impl.h"
 
-/* origin.h documents the words. */
+/* The faults to inject. origin.h documents their words. */
 struct fault_spec {
 	uint64_t delay_ns, rate_bytes, piece_bytes, seed, meta;
 	double error, cut, stall, crash; /* shares, 0 to 1 */
-	char match[WORD_TEXT_BYTES];	 /* "": all */
+	char match[WORD_TEXT_BYTES];	 /* "" matches all paths */
 };
 
 static const struct word_def fault_words[] = {
@@ -50,9 +50,9 @@ static const struct word_def fault_words[] = {
 };
 
 struct fault {
-	struct layer layer;	/* its lock is the one named below */
+	struct layer layer;	/* its lock is called "lock" below */
 	struct timers *timers;	/* set once */
-	struct fault_spec spec; /* lock; so are the members below */
+	struct fault_spec spec; /* lock; so are the next members */
 	uint64_t drawn;		/* requests since the spec was set */
 	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
@@ -60,7 +60,7 @@ struct fault {
 
 enum verdict { PASS, FAIL, CUT, STALL };
 
-/* A request that waits or that the inner origin has. */
+/* A request that waits here, or that the inner origin has. */
 struct fault_request {
 	struct timer timer; /* while WAITING */
 	struct fault *o;
@@ -72,7 +72,8 @@ struct fault_request {
 	const char *path;	      /* set once: the outer request's */
 	struct list node;	      /* lock: while STALLED */
 	struct thread_job note;
-	size_t piece_bytes; /* lock, until PASSING; 0: pieces as they come */
+	/* lock until PASSING; 0: leave pieces as they come */
+	size_t piece_bytes;
 	union origin_any in;
 };
 
@@ -93,7 +94,7 @@ static int fault_spec_parse(
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* Lock held: abandon() no longer finds the request. */
+/* Requires the lock. fault_abandon() no longer finds the request. */
 static void fault_let_go(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -111,7 +112,7 @@ static void fault_put(struct fault_request *q)
 	layer_request_ended(&o->layer);
 }
 
-/* No lock held; q may end. */
+/* Answer the request, which may end q. Call it without the lock. */
 static void fault_tell(struct fault_request *q, int status)
 {
 	struct fault *o = q->o;
@@ -127,7 +128,7 @@ static void run_note(struct thread_job *job)
 	fault_tell(CONTAINER_OF(job, struct fault_request, note), -ECANCELED);
 }
 
-/* Lock held: answer -ECANCELED from another thread. */
+/* Requires the lock. Answer -ECANCELED from another thread. */
 static void cancel_later(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -184,7 +185,7 @@ static void inner_done(struct origin_request *in, int status)
 
 /* -- What happens to a request --------------------------------------------- */
 
-/* Lock held, but not during the call. */
+/* Requires the lock, and releases it during the call. */
 static void abandon_inner(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -214,8 +215,9 @@ static void make_inner(struct fault_request *q)
 	}
 }
 
-/* Hand q to the inner origin; q may end. Lock held, but not during the call. An
- * abandon during the call waits until the call has returned. */
+/* Pass q to the inner origin, which may end q. Requires the lock, and releases
+ * it during the call. An abandon during the call waits until the call has
+ * returned. */
 static void fault_pass(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -251,7 +253,7 @@ static void on_timer(struct timer *t)
 	fault_tell(q, status);
 }
 
-/* Lock held: a number from 0 to 1. */
+/* Requires the lock. Draw a number from 0 to 1. */
 static double fault_draw(struct fault *o)
 {
 	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
@@ -292,7 +294,7 @@ static enum verdict judge(struct fault_request *q)
 	return PASS;
 }
 
-/* Lock held: when the bytes of a read may be sent. */
+/* Requires the lock. The time at which the rate allows the bytes of a read. */
 static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
@@ -308,8 +310,8 @@ static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 	return o->free_ns;
 }
 
-/* Decide the fate of q and begin it; q may end. Lock held, but not while the
- * inner origin is called. */
+/* Decide the fate of q and begin it, which may end q. Requires the lock, and
+ * releases it while the inner origin is called. */
 static void fault_begin(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -370,8 +372,8 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 		list_del(&q->node);
 		cancel_later(q);
 	} else if (q) {
-		/* Needed if the request is being passed, or its timer is
-		 * firing. */
+		/* The flag counts if the request is being passed on, or if its
+		 * timer is firing. */
 		q->abandoned = true;
 		if (timer_cancel(o->timers, &q->timer))
 			cancel_later(q);

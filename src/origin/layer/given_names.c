@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names from --manifest: an index in a file or at a URL. Names kept in a tier
- * are used as for any source; the index is listed again only if its content has
- * changed at the start, or on a refresh. The root's version has the tag of the
- * content.
+ * Names from --manifest: an index in a file or at a URL. Names that a tier
+ * keeps are used as for any source. The index is listed again only on a
+ * refresh, or if its content has changed at the start. The tag of the root's
+ * version is that of the content.
  */
 #include "origin/layer/stack_impl.h"
 
@@ -51,8 +51,9 @@ static int given_read(int fd, char **text, size_t *bytes)
 		if (got < 0 && errno != EINTR)
 			return -errno;
 		if (got == 0)
-			break; /* the file was cut meanwhile; parsing its lines
-				  shows that */
+			/* the file was truncated meanwhile, as parsing will
+			 * show */
+			break;
 		n += got > 0 ? (size_t)got : 0;
 	}
 	to[n] = '\0';
@@ -133,7 +134,8 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 	return rc;
 }
 
-/* 1: nothing has to be asked or read again; 0: it has; or -errno. */
+/* Can the mount use the kept names? Returns 1 if it can, 0 if the index must be
+ * read again, or -errno. */
 static int given_is_kept(struct stack *s, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;

@@ -70,7 +70,8 @@ bool layer_release(struct layer *l)
 	pthread_mutex_lock(&l->lock);
 	ended = cond_wait_zero(&l->quiet, &l->lock, &l->requests);
 	pthread_mutex_unlock(&l->lock);
-	/* Otherwise the inner origin still has requests, which must stay. */
+	/* If not, the inner origin still has requests, which need this struct.
+	 */
 	if (!ended)
 		return false;
 	late_free(l->late);

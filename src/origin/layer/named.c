@@ -28,7 +28,7 @@
 #define NAMED_BATCH 256u
 #define NAMED_SAMPLES 3u
 #define NAMED_WAIT_NS (UINT64_C(60) * NS_PER_S)
-/* A wrong start is to end within 5 s. */
+/* A mount whose index is wrong is to fail within 5 s. */
 #define NAMED_LOOK_NS (9 * NS_PER_S / 2)
 
 struct named {
@@ -39,10 +39,10 @@ struct named {
 	uid_t uid;
 	gid_t gid;
 	/* The layer's lock. */
-	char *text; /* checked, for the first listing; or NULL */
+	char *text; /* the checked text for the first listing, or NULL */
 	size_t bytes;
 	uint64_t tag; /* of the text that was last listed or checked */
-	bool due;     /* the first listing is still to come */
+	bool due;     /* the first listing has not begun yet */
 	struct origin_request *parked;
 };
 
@@ -72,8 +72,6 @@ static struct file_attr named_attr(
 	};
 }
 
-/* -- One name -------------------------------------------------------------- */
-
 static void stat_answer(
 	struct origin_request *q, const struct file_attr *attr, int status)
 {
@@ -84,7 +82,7 @@ static void stat_answer(
 	origin_answer(q, status);
 }
 
-/* An index without tags or times matches any. */
+/* Compare versions. An index without tags or times matches any. */
 static void named_stat_done(struct origin_request *q, int status)
 {
 	struct named_job *j = CONTAINER_OF(q, struct named_job, in.req);
@@ -145,12 +143,13 @@ static void named_run_stat(struct thread_job *job)
 
 /* -- Listings -------------------------------------------------------------- */
 
-/* A batch that is being made; its names lie in `text`. */
+/* A batch under construction; its names lie in `text`. */
 struct named_batch {
 	const struct named *o;
 	struct origin_list *l;
 	size_t n, used;
-	bool any, is_file; /* something is below the path; it is a file */
+	/* any: something is below the path; is_file: the path is a file */
+	bool any, is_file;
 	struct file_entry entry[NAMED_BATCH];
 	char text[8 * PATH_MAX];
 	char last[NAME_MAX + 1]; /* last directory; names often repeat */
@@ -234,7 +233,7 @@ static int named_deliver(const struct named *o, struct origin_list *l,
 	return rc;
 }
 
-/* The checked text for the first listing; later the current index. */
+/* Get the checked text for the first listing, and the current index later. */
 static int named_text(
 	struct named *o, char **text, size_t *bytes, struct error *err)
 {
@@ -242,13 +241,14 @@ static int named_text(
 	*text = steal_ptr(&o->text);
 	*bytes = o->bytes;
 	pthread_mutex_unlock(&o->layer.lock);
-	/* -ENOENT and -ENOTDIR would speak of the path that is listed. */
+	/* The caller would take -ENOENT and -ENOTDIR for the path that is
+	 * listed. */
 	if (!*text && o->config.load(o->config.arg, text, bytes, err) < 0)
 		return -EIO;
 	return 0;
 }
 
-/* The listing has ended, and with it all that waited for it. */
+/* A listing has ended. Continue with all requests that waited for it. */
 static void named_listed(struct named *o, int status)
 {
 	struct origin_request *q, *next;
@@ -285,7 +285,8 @@ static void named_run_list(struct thread_job *job)
 		pthread_mutex_unlock(&o->layer.lock);
 	} else if (rc != -ENOENT && rc != -ENOTDIR) {
 		o->config.failed(o->config.arg, &err);
-		/* A wrong text stays wrong, so this counts as an answer. */
+		/* Trying again does not help with a wrong text, so this must
+		 * count as an answer. */
 		rc = rc == -EBADMSG ? -EINVAL : rc;
 	}
 	bytes = *l->path == '\0'; /* all names were listed */
@@ -347,7 +348,8 @@ int origin_named_new(struct origin **out, struct origin *inner,
 		rc = layer_init(&o->layer, &named_ops, inner, RANK_NAMED);
 	if (rc < 0) {
 		(void)thread_pool_free(
-			o->pool, NAMED_WAIT_NS); /* it has no jobs */
+			/* cannot fail: the pool has no jobs */
+			o->pool, NAMED_WAIT_NS);
 		return error_set(err, rc, "cannot start a thread: %m");
 	}
 	o->layer.base.traits.lists_recursively = true;
@@ -360,7 +362,8 @@ int origin_named_new(struct origin **out, struct origin *inner,
 
 /* -- The check ------------------------------------------------------------- */
 
-/* Parse all lines; with `until_ns`, ask for a few files until one is there. */
+/* Parse all lines. With `until_ns`, also ask for a few files until one is
+ * found. */
 static int named_lines(const struct named *o, const char *text, size_t bytes,
 	uint64_t *files, uint64_t until_ns, struct error *err)
 {

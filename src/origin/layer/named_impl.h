@@ -12,9 +12,9 @@
 /* A walk over the lines of an index. Zero it, then set `at` and `end`. */
 struct index_lines {
 	const char *at, *end;
-	uint64_t line; /* the last one's number, from 1 */
+	uint64_t line; /* number of the last line read, from 1 */
 	bool has_tags, crlf;
-	/* The last file. */
+	/* The last file read. */
 	char path[PATH_MAX];
 	struct file_version version;
 };

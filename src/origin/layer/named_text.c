@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the lines of an index. The text may come from a network: each field
- * is checked before it counts. Pure functions.
+ * Parses the lines of an index. The text may come from a network: each field is
+ * checked before it is used. Pure functions.
  */
 #include "origin/layer/named_impl.h"
 
@@ -28,7 +28,7 @@ static int refuse_line(
 		x->line, why);
 }
 
-/* Up to the next tab or the end of the line. */
+/* Take the text up to the next tab or the end of the line. */
 static bool take_field(struct field *line, struct field *out)
 {
 	const char *tab;
@@ -43,7 +43,7 @@ static bool take_field(struct field *line, struct field *out)
 	return true;
 }
 
-/* Decimal digits. */
+/* Parse decimal digits. */
 static bool take_digits(const struct field *f, uint64_t *out)
 {
 	*out = 0;
@@ -57,7 +57,7 @@ static bool take_digits(const struct field *f, uint64_t *out)
 	return true;
 }
 
-/* Seconds, perhaps with up to nine digits after a point; nothing is 0. */
+/* Parse seconds, maybe with up to nine digits after a point; "" gives 0. */
 static bool take_time(struct field f, int64_t *out)
 {
 	const char *point = memchr(f.at, '.', f.n);
@@ -87,7 +87,7 @@ static bool take_time(struct field f, int64_t *out)
 	return true;
 }
 
-/* Hexadecimal digits; nothing is 0. */
+/* Parse hexadecimal digits; "" gives 0. */
 static bool take_tag(const struct field *f, uint64_t *out)
 {
 	static const char digits[] = "0123456789abcdef";

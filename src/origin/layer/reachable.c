@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks whether a source answers at all. Accessing a path on a hung server
- * blocks in the kernel, so a probe accesses it first. Runs before there are
- * threads.
+ * blocks in the kernel, so a child process accesses it first. Runs before there
+ * are threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,19 +23,19 @@
 #include "common/base/probe.h"
 #include "origin/layer/stack_impl.h"
 
-/* The time after which the wait is announced. */
+/* After this time, a message says that the mount waits. */
 #define NOTICE_MS 3000
 
-/* The limit of links that the kernel follows. */
+/* The number of links that the kernel follows in a path. */
 #define LINKS_MAX 40
 
-/* A path of which the first part has been looked at. */
+/* A path, of which the first names have been resolved. */
 struct way {
 	char real[PATH_MAX]; /* without links; "" is the root */
 	char rest[PATH_MAX]; /* the part of the path that is left */
 };
 
-/* How far the child got, in memory that parent and child share. The child fills
+/* The child's progress, in memory that parent and child share. The child fills
  * in one of the two places while the parent may read the other. */
 struct reach_progress {
 	const char *typed;	/* the path; set once */
@@ -54,7 +54,7 @@ static bool reach_set_text(char text[PATH_MAX], const char *a, const char *b)
 	return true;
 }
 
-/* Look at one more name of the path. False: it ends here. */
+/* Resolve one more name of the path. Returns false at its end. */
 static bool step(struct way *w)
 {
 	char name[PATH_MAX], next[PATH_MAX], target[PATH_MAX];
@@ -85,7 +85,7 @@ static bool step(struct way *w)
 	return reach_set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
 }
 
-/* In the child: make all calls that opening the source will make. */
+/* Make all calls that opening the source will make. Runs in the child. */
 static void touch(void *arg, int to)
 {
 	struct reach_progress *g = arg;
@@ -113,7 +113,7 @@ static void touch(void *arg, int to)
 	(void)fstatfs(fd, &fs);
 }
 
-/* The path as far as it is known; NULL if the rest may lead elsewhere. */
+/* The path as far as it was resolved; NULL if the rest may lead elsewhere. */
 static char *resolved(struct reach_progress *g)
 {
 	const struct way *w = &g->place[atomic_load(&g->steps) % 2];
@@ -145,7 +145,8 @@ static void announce(const char *source, const char *what)
 	(void)fprintf(stderr, "' %s\n", what);
 }
 
-/* 0 or -ETIMEDOUT. If `path` is given and *path is known, wait no longer. */
+/* Wait for the child. Returns 0 or -ETIMEDOUT. If `path` is not NULL, the wait
+ * ends once *path is known. */
 static int wait_announced(const struct probe *probe, const char *source,
 	unsigned timeout_s, struct reach_progress *g, char **path)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The retry origin: attempts at another origin, until one answers, all tries
- * are spent or the time is. Requests come from any thread; attempts end on the
- * inner origin's threads; time-outs and pauses run on the timer thread.
+ * The retry origin: repeats attempts at another origin until it answers, or
+ * until the number of tries or the time is used up. Requests come from any
+ * thread; attempts end on the inner origin's threads; time-outs and pauses run
+ * on the timer thread.
  *
  * A request:
  *
@@ -12,11 +13,11 @@
  *     '--error--> pausing --backoff over-'                    |
  *                    '--- tries or time spent, or abandoned --'
  *
- * An attempt has its own inner request and its own memory: one that timed out
- * stays until the inner origin answers it, and the answer is ignored. The bytes
- * of the current attempt are passed up as they come; the next attempt asks for
- * the missing ones. References to the request: one for each attempt and one for
- * its timer.
+ * Each attempt has its own inner request and its own memory. An attempt that
+ * timed out stays until the inner origin answers it; that answer is ignored.
+ * The bytes of the current attempt are passed up as they come; the next attempt
+ * asks for the missing bytes. References to the request: one for each attempt
+ * and one for its timer.
  */
 #include "origin/layer/retry_impl.h"
 
@@ -43,7 +44,7 @@ static struct retry *retry_of(struct origin *o)
 static struct retry_request *request_new(
 	struct retry *o, struct origin_request *outer)
 {
-	/* A read has its file. */
+	/* A read names its file, not a path. */
 	const char *path = outer->op == ORIGIN_READ ? "" : any_path(outer);
 	size_t size = strlen(path) + 1;
 	struct retry_request *q = calloc(1, sizeof(*q) + size);
@@ -54,7 +55,7 @@ static struct retry_request *request_new(
 	q->o = o;
 	q->op = outer->op;
 	q->outer = outer;
-	q->refs = 1; /* the caller's */
+	q->refs = 1; /* the caller's reference */
 	q->until_ns = clock_now_ns() + o->config.total_ns;
 	memcpy(q->path, path, size);
 	return q;
@@ -97,7 +98,8 @@ static void retry_run_note(struct thread_job *job)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* While bytes are being passed up, the end of that submits the note. */
+/* While bytes are being passed up, the note waits: the end of that call submits
+ * it. */
 static void retry_abandon(struct origin *base, struct origin_read *r)
 {
 	struct retry *o = retry_of(base);
@@ -113,7 +115,7 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 		return;
 	}
 	a = q->last;
-	q->refs++; /* the note's */
+	q->refs++; /* the note's reference */
 	thread_job_init(&q->note, retry_run_note);
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);

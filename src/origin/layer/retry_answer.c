@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks of the inner origin to the attempts of the retry origin. Answers to
- * earlier attempts are ignored. Threads of the inner origin.
+ * Callbacks of the inner origin to the attempts of the retry origin, on threads
+ * of the inner origin. Answers to earlier attempts are ignored.
  */
 #include "origin/layer/retry_impl.h"
 
@@ -12,7 +12,7 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* An attempt's time is extended by at least one part in so many. */
+/* Extend the time of an attempt only by at least this fraction: one 16th. */
 #define EXTENDED_SHARE 16u
 
 static bool is_answer(int status)
@@ -25,18 +25,19 @@ static bool is_answer(int status)
 	case -ENOTDIR:
 	case -ELOOP:
 	case -EMLINK:
-	case -EFBIG:	       /* an index that is too long */
-	case -E2BIG:	       /* too many names */
-	case -EPROTONOSUPPORT: /* a listing that cannot be used */
+	case -EFBIG:	       /* the index is too long */
+	case -E2BIG:	       /* there are too many names */
+	case -EPROTONOSUPPORT: /* the listing cannot be used */
 	case -ENAMETOOLONG:
-	case -EINVAL: /* a name that escapes */
+	case -EINVAL: /* a name leads out of the source */
 		return true;
 	}
 	return status >= 0;
 }
 
-/* Does a reader get this answer as an error? Retrying is useless, but an
- * operator has to check the modes of the file, or the server. */
+/* Is the status an error that says that reading is not allowed? Retrying is
+ * useless, but an operator has to check the modes of the file, or the server.
+ */
 static bool is_refusal(enum origin_op op, int status)
 {
 	return op == ORIGIN_READ && status < 0 && status != -ESTALE &&
@@ -44,8 +45,8 @@ static bool is_refusal(enum origin_op op, int status)
 }
 
 /*
- * Lock held: the current attempt ends. Returns the caller's request if this
- * answers it; else NULL, unlocked.
+ * Requires the lock: the current attempt ends. Returns the caller's request if
+ * the attempt answers it. Otherwise returns NULL, with the lock released.
  */
 static struct origin_request *attempt_ended(struct attempt *a, int status)
 {
@@ -74,7 +75,7 @@ void retry_done(struct origin_request *in, int status)
 	struct retry *o = q->o;
 	struct origin_request *outer = NULL;
 
-	/* Counted before the caller can look. */
+	/* This counts before the caller can read the counters. */
 	if (in->op == ORIGIN_READ && !is_answer(status))
 		COUNT_ADD(
 			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
@@ -102,8 +103,6 @@ void retry_done(struct origin_request *in, int status)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* -- What comes before the end --------------------------------------------- */
-
 /* The current attempt has data to pass up. Returns the caller's request; NULL
  * if the attempt is not the current one. Until call_end() the timer does not
  * end the attempt, and an abandon gets no answer. */
@@ -122,9 +121,9 @@ static struct origin_request *call_begin(struct attempt *a)
 	return outer;
 }
 
-/* The attempt is alive: extend its time limit, but not beyond the request's.
- * Bytes come often, so the timer is set again only if that gives much more
- * time. */
+/* The inner origin sends data: extend the attempt's time limit, but not beyond
+ * the request's. Bytes come often, so the timer is set again only if that gives
+ * much more time. */
 static void attempt_extend(struct retry_request *q)
 {
 	uint64_t time_ns = q->o->config.attempt_ns;
@@ -152,7 +151,7 @@ void retry_read_data(
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
 
-	if (!outer) { /* it came too late, but the origin did send it */
+	if (!outer) { /* too late for the caller, but the origin is alive */
 		COUNT_ADD(o->counters, origin_retry_bytes, len);
 		return;
 	}
@@ -166,7 +165,7 @@ void retry_read_data(
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* A listing that delivers gets more time, however long it is. */
+/* A listing that sends batches gets more time, however long it is. */
 void retry_list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {

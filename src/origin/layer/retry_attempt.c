@@ -12,7 +12,7 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Delay before checking again an attempt that was due during a callback. */
+/* Delay before looking again at an attempt that timed out during a callback. */
 #define BUSY_NS (5 * NS_PER_MS)
 
 /* -- Life ------------------------------------------------------------------ */
@@ -29,7 +29,8 @@ void retry_put(struct retry_request *q)
 	layer_request_ended(&o->layer);
 }
 
-/* Lock held: the timer no longer counts, unless it is firing just now. */
+/* Requires the lock. Cancel the timer; one that is firing just now has no
+ * effect. */
 void retry_disarm(struct retry_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -50,8 +51,8 @@ void retry_arm(struct retry_request *q, uint64_t at_ns)
 /* -- Answers --------------------------------------------------------------- */
 
 /*
- * Lock held. Claim the caller's request, to answer it without the lock; NULL if
- * it has been answered.
+ * Requires the lock. Take the caller's request, to answer it without the lock.
+ * Returns NULL if it has been answered.
  */
 struct origin_request *retry_take_outer(struct retry_request *q)
 {
@@ -69,7 +70,8 @@ struct origin_request *retry_take_outer(struct retry_request *q)
 
 /* -- Attempts -------------------------------------------------------------- */
 
-/* Lock held, with `outer` set. Bytes passed up are not requested again. */
+/* Requires the lock, and `outer` set. Bytes passed up are not requested again.
+ */
 static struct attempt *attempt_new(struct retry_request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
@@ -160,7 +162,8 @@ int retry_try(struct retry_request *q)
 	return 0;
 }
 
-/* The pause doubles. Half of it is random, so that requests spread. */
+/* The next pause, which doubles each time. Half of it is random, so that
+ * requests spread in time. */
 static uint64_t pause_ns(struct retry_request *q)
 {
 	uint64_t turn =
@@ -173,8 +176,8 @@ static uint64_t pause_ns(struct retry_request *q)
 	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
 }
 
-/* Lock held: end the request with `status`; unlocks, and answers. `cause` is
- * the status of the last attempt. */
+/* Requires the lock. End the request with `status`, release the lock, and
+ * answer. `cause` is the status of the last attempt. */
 static void give_up(struct retry_request *q, int status, int cause)
 {
 	struct retry *o = q->o;
@@ -187,7 +190,8 @@ static void give_up(struct retry_request *q, int status, int cause)
 		origin_answer(outer, status);
 }
 
-/* Lock held: restart a listing. Unlocks for the callback, then locks again. */
+/* Requires the lock. Restart a listing. The lock is released for the callback.
+ */
 static void forget_batches(struct retry_request *q)
 {
 	struct origin_list *l;
@@ -202,7 +206,8 @@ static void forget_batches(struct retry_request *q)
 	pthread_mutex_lock(&q->o->layer.lock);
 }
 
-/* Lock held: an attempt failed with `status`. Unlocks. The caller has a ref. */
+/* Requires the lock, and releases it. An attempt failed with `status`. The
+ * caller has a reference. */
 void retry_failed(struct retry_request *q, int status)
 {
 	struct retry *o = q->o;
@@ -225,7 +230,7 @@ void retry_failed(struct retry_request *q, int status)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* Lock held: the attempt did not answer in time. Unlocks. */
+/* Requires the lock, and releases it. The attempt did not answer in time. */
 static void attempt_late(struct retry_request *q)
 {
 	struct retry *o = q->o;
@@ -235,7 +240,7 @@ static void attempt_late(struct retry_request *q)
 	COUNT(o->counters, origin_timeouts);
 	q->last = NULL;
 	retry_attempt_abandon(a);
-	if (!q->outer) { /* the caller has abandoned it meanwhile */
+	if (!q->outer) { /* the caller has abandoned the request meanwhile */
 		pthread_mutex_unlock(&o->layer.lock);
 		return;
 	}

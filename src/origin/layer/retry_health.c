@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether the source answers, as the retry origin sees it. The source
- * fails from the first request that was given up, or the third read in a row
- * that was refused, until it answers again. Single refused reads are not an
- * outage, because those files may have other modes than the rest. The caller
- * holds the origin's lock, except for origin_retry_health().
+ * Decides whether the source answers, from the results of the retry origin. The
+ * source counts as failing from the first request that was given up, or the
+ * third read in a row that was refused, until it answers again. Single refused
+ * reads are not an outage, because those files may have other modes than the
+ * rest. The caller holds the origin's lock, except for origin_retry_health().
  */
 #include "origin/layer/retry_impl.h"
 
@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* Refused reads in a row that are an outage. */
+/* So many refused reads in a row count as an outage. */
 #define REFUSED_OUTAGE 3u
 
 /* The path of a request, for messages. */
@@ -27,8 +27,9 @@ void retry_heard(struct retry *o)
 	o->heard_ns = clock_now_ns();
 }
 
-/* The answer to a request that began before the last failure proves nothing.
- * While reads fail, names and listings prove nothing either. */
+/* The source has answered. An answer to a request that began before the last
+ * failure proves nothing. While reads fail, names and listings prove nothing
+ * either. */
 void retry_answered(const struct retry_request *q)
 {
 	struct retry *o = q->o;

@@ -25,7 +25,8 @@
 
 struct scheme {
 	const char *prefix;
-	/* The source as tiers record it, to be freed. -errno, err set. */
+	/* Sets *out to the source as tiers record it; the caller frees it.
+	 * Returns 0, or -errno with err set. */
 	int (*resolve)(const char *source, char **out, struct error *err);
 	int (*open)(struct stack *s, struct origin **out, struct error *err);
 };
@@ -94,7 +95,7 @@ static const struct scheme schemes[] = {
 	{NULL, NULL, NULL},
 };
 
-/* NULL: a path. */
+/* The scheme of a source; NULL if the source is a path. */
 static const struct scheme *scheme_of(const char *source)
 {
 	for (const struct scheme *s = schemes; s->prefix; s++)
@@ -157,7 +158,8 @@ static int resolve_dataset(struct stack *s, struct error *err)
 	return s->dataset ? 0 : error_set(err, -ENOMEM, "%m");
 }
 
-/* Absolute, as the background process leaves the directory. */
+/* Make the path of the index absolute, because the daemon changes its
+ * directory. */
 static int resolve_index(struct stack *s, struct error *err)
 {
 	const char *typed = s->config.manifest;
@@ -172,7 +174,8 @@ static int resolve_index(struct stack *s, struct error *err)
 			"it, because '%s' is listed directly",
 			s->name);
 	if (strstr(typed, "://")) {
-		/* A URL with a secret ends here, and is not repeated. */
+		/* The message ends here: a URL with a secret must not be
+		 * repeated. */
 		rc = object_resolve(typed, &s->index, err);
 		return rc < 0 ? error_wrap(err, rc, "--manifest") : 0;
 	}
@@ -213,7 +216,7 @@ void stack_free(struct stack *s)
 {
 	if (!s)
 		return;
-	(void)pthread_mutex_destroy(&s->lock); /* nobody is left */
+	(void)pthread_mutex_destroy(&s->lock); /* no thread uses it any more */
 	free(s->faults);
 	free(s->index);
 	free(s->dataset);
@@ -263,7 +266,7 @@ static int open_bottom(struct stack *s, struct origin **out, struct error *err)
 			    : origin_posix_new(out, s->name, err);
 }
 
-/* Put an origin for faults above *o. */
+/* Put a fault origin above *o. */
 static int add_faults(struct stack *s, struct origin **o, struct timers *timers,
 	struct error *err)
 {
@@ -319,7 +322,7 @@ void stack_health(const struct stack *s, struct origin_health *health)
 	origin_retry_health(s->top, health);
 }
 
-/* If a tier has the store's names, nothing is asked at the start. */
+/* If a tier has the store's names, the store is not asked at the start. */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err)
 {

@@ -16,7 +16,7 @@
 #include "common/base/timer.h"
 #include "origin/origin.h"
 
-/* The caller owns the strings, and keeps them as long as the stack. */
+/* The caller owns the strings and keeps them until the stack is freed. */
 struct stack_config {
 	const char *name;   /* as typed; may be a relative path */
 	unsigned timeout_s; /* time limit of a request */
@@ -41,30 +41,31 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
  * stack_close(). */
 void stack_free(struct stack *s);
 
-/* The canonical name of the source, and its dataset as tiers record it, which
- * also names the store of an S3 bucket that is not in AWS. */
+/* The canonical name of the source; and the name of its dataset as tiers record
+ * it, which also names the store of an S3 bucket that is not in AWS. */
 const char *stack_name(const struct stack *s);
 const char *stack_dataset(const struct stack *s);
 /* Is the source a path that did not answer? */
 bool stack_unreached(const struct stack *s);
-/* Is the source a path, and is this path the same or below it, maybe by a bind
+/* Is the source a path, and is `path` the same or below it, maybe by a bind
  * mount? */
 bool stack_contains(const struct stack *s, const char *path);
-/* The reverse: is the source a path below this one? */
+/* Is the source a path below `path`? */
 bool stack_is_inside(const struct stack *s, const char *path);
 
-/* Open the origins; what is given outlives them. -errno with err set. */
+/* Open the origins. The arguments outlive them. Returns 0, or -errno with err
+ * set. */
 int stack_open(struct stack *s, struct timers *timers,
 	struct counters *counters, const struct event_sink *events,
 	struct error *err);
-/* False: a request hangs, and the origins cannot be freed. */
+/* Returns false if a request hangs, so that the origins cannot be freed. */
 bool stack_close(struct stack *s);
 /* The outermost origin. */
 struct origin *stack_origin(const struct stack *s);
 /* Does the source answer? Any thread. */
 void stack_health(const struct stack *s, struct origin_health *health);
 
-/* The names that the mount has, for questions that they can answer. */
+/* The names that the mount knows, so that origins need not ask for them. */
 struct stack_names {
 	/* The attributes of a path; false if it is unknown. */
 	bool (*known)(void *arg, const char *path, struct file_attr *attr);
@@ -77,20 +78,21 @@ struct stack_names {
 /*
  * Check at the start that a remote source can be read, which may take seconds,
  * or that its index can be read and matches it. Does nothing if the names are
- * known. -errno with err set.
+ * known. Returns 0, or -errno with err set.
  */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err);
 
-/* Do the mount's names come from another index? Call stack_listed() when
- * they have been listed again. One thread. */
+/* Were the mount's names read from another index? Call stack_listed() when they
+ * have been listed again. One thread. */
 bool stack_must_relist(const struct stack *s);
 void stack_listed(struct stack *s);
 
 /* Change the injected faults. -ENOENT: the stack has no fault origin; -EINVAL:
  * the spec is malformed. Sets err. */
 int stack_fault(struct stack *s, const char *spec, struct error *err);
-/* The current faults, to be freed; NULL if there is no fault origin. */
+/* The current faults, or NULL if there is no fault origin. The caller frees
+ * them. */
 char *stack_faults(struct stack *s);
 
 #endif

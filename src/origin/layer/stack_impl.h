@@ -16,22 +16,22 @@ struct stack {
 	char *name;		    /* set once */
 	char *dataset;		    /* set once */
 	bool unreached;		    /* set once */
-	bool kept;		    /* its names are in a tier; set once */
+	bool kept;		    /* a tier has its names; set once */
 	/* Set once, by stack_open(). */
 	struct counters *counters;
 	const struct event_sink *events;
 	struct origin *top;	  /* the outermost origin */
-	struct origin *fault;	  /* of drills, or NULL */
-	struct origin *remote;	  /* at the bottom, if it is far away */
-	struct origin *named;	  /* above it, with an index of names */
-	struct stack_names names; /* by stack_probe() */
+	struct origin *fault;	  /* the fault origin for drills, or NULL */
+	struct origin *remote;	  /* the bottom origin, if it is remote */
+	struct origin *named;	  /* the origin of an index's names */
+	struct stack_names names; /* set by stack_probe() */
 	pthread_mutex_t lock;
-	char *faults; /* those in force; lock */
-	/* The index of names: set before there are threads, then used by the
-	 * scan only. */
+	char *faults; /* lock: the current faults */
+	/* The index of names: set before there are threads, then used only by
+	 * the scan. */
 	char *index;	    /* its path or URL; absolute */
 	uint64_t index_tag; /* hash64() of its text; 0: not known */
-	bool relist;	    /* the mount's names are of another index */
+	bool relist;	    /* the mount's names are from another index */
 };
 
 #ifdef HAVE_REMOTE
@@ -42,17 +42,18 @@ void stack_remote_config(const struct stack *s, struct object_config *config);
 /*
  * given_names.c: names from an index. given_open() puts an origin with those
  * names above `o`. given_check() checks at the start that the names are known,
- * or that the index can be read and matches the source. -errno with err set.
+ * or that the index can be read and matches the source. Both return 0, or
+ * -errno with err set.
  */
 int given_open(struct stack *s, struct origin **o, struct error *err);
 int given_check(struct stack *s, struct error *err);
 
 /*
- * reachable.c: wait until a directory answers. -ETIMEDOUT after timeout_s
- * seconds; any answer counts, even a failure. Prints a message if it takes
- * long. With `kept` it waits at most 3 s, and sets *path, to be freed, to the
- * directory's path with links resolved as far as the storage answers; NULL if
- * unknown.
+ * reachable.c: wait until a directory answers; any answer counts, even a
+ * failure. Returns -ETIMEDOUT after timeout_s seconds. Prints a message if the
+ * wait is long. With `kept` it waits at most 3 s, and sets *path to the
+ * directory's path, with links resolved as far as the storage answers, or to
+ * NULL if that is unknown. The caller frees *path.
  */
 int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	char **path, struct error *err);
