@@ -14,10 +14,10 @@
 #include "common/base/lock.h"
 
 struct late {
-	struct thread_pool *pool;     /* set once */
-	struct thread_job job;	      /* queued: owned by the pool */
-	pthread_mutex_t lock;	      /* rank: above the pool's */
-	bool queued;		      /* lock: `job` is on its way */
+	struct thread_pool *pool; /* set once */
+	struct thread_job job;	  /* while queued, owned by the pool */
+	pthread_mutex_t lock;	  /* rank: above the pool's */
+	bool queued; /* lock: `job` was submitted and has not run */
 	struct origin_request *first; /* lock */
 };
 
@@ -29,7 +29,7 @@ static void answer_all(struct thread_job *job)
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
 	while ((q = l->first)) {
-		/* An abandon must not find it any more. */
+		/* Take it off first, so that an abandon no longer finds it. */
 		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
 		origin_answer(q, -ENOMEM);

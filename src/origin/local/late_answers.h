@@ -17,7 +17,7 @@ int late_new(struct late **out);
 /* Answer with -ENOMEM, later. Uses the request's priv. */
 void late_answer(struct late *l, struct origin_request *q);
 
-/* Whether late_answer() holds this request; for abandon(). */
+/* Does late_answer() hold this request? For the abandon of an origin. */
 bool late_has(struct late *l, const struct origin_request *q);
 
 /* Run the job on the thread. It must not block. */

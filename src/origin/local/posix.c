@@ -3,7 +3,7 @@
  * The posix origin: a directory of any mounted file system. This file creates
  * and frees it; posix_read.c reads, posix_meta.c handles names. Every path is
  * resolved beneath the descriptor that posix_root.c keeps, and links are never
- * followed, so nothing outside it can be named.
+ * followed, so no name leads out of the directory.
  */
 #include "origin/local/posix_impl.h"
 
@@ -18,18 +18,21 @@
 
 #define RING_DEPTH 512
 #define READ_THREADS 32
-/* For a file system where each thread may wait for a server. */
+/* The number of threads for a file system where each may wait for a server. */
 #define FAR_THREADS 256
 /*
- * Long enough to reach a disk's rate, and short enough that other readers wait
- * little behind it and a reader of a slow origin sees its first bytes early.
+ * The size of a request: enough to reach a disk's full rate, and so small that
+ * other readers wait little behind it and a reader of a slow origin sees its
+ * first bytes early.
  */
 #define REQUEST_BYTES ((size_t)256 << 10)
 #define REQUESTS 64
 #define CHUNK_BYTES ((uint64_t)256 << 10)
-/* Operations that take longer than this are left behind. */
+/* Operations that take longer than this when the origin ends are left behind.
+ */
 #define CLOSE_NS (NS_PER_S * TIME_LIMIT_FACTOR)
-/* Allows for some hung calls; the retry origin bounds their number. */
+/* Enough for some hung calls at a time; the retry origin bounds their number.
+ */
 #define META_THREADS 32
 
 static void release(struct posix *p)
@@ -49,7 +52,7 @@ static bool posix_free(struct origin *o)
 	bool ended;
 
 	/*
-	 * Free in this order: each part may have left work for the next, never
+	 * The order matters: each part may have left work for the next, never
 	 * the reverse. No timer is set, but one may be firing.
 	 */
 	timers_free(p->timers);
@@ -59,8 +62,8 @@ static bool posix_free(struct origin *o)
 	ended = uring_free(p->ring, CLOSE_NS);
 	late_free(p->late);
 	now_ns = clock_now_ns();
-	/* Operations that hang in the ring may submit a job to the pool later.
-	 */
+	/* An operation that hangs in the ring may submit a job to the pool
+	 * later. */
 	if (ended)
 		ended = thread_pool_free(
 			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);

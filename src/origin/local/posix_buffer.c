@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The buffers of the posix origin that reads read into. Their number bounds the
- * reads in progress; a read that finds none waits until another ends. Called by
- * any thread that starts or ends a read.
+ * The buffers for the reads of the posix origin. Their number bounds the reads
+ * in progress; a read that finds no buffer waits until another read ends.
+ * Called by any thread that starts or ends a read.
  */
 #include "origin/local/posix_read_impl.h"
 
@@ -14,7 +14,7 @@
 
 /* Maximum number of reads in progress, including hung and abandoned ones. */
 #define BUFFERS_MAX 512
-/* Unused buffers that are kept. */
+/* Maximum number of unused buffers that are kept. */
 #define SPARES_MAX 32
 
 static void posix_buffer_buffer_free(struct read_buffer *b)
@@ -22,11 +22,13 @@ static void posix_buffer_buffer_free(struct read_buffer *b)
 	if (!b)
 		return;
 	if (b->bytes)
-		(void)munmap(b->bytes, BUFFER_BYTES); /* ours: cannot fail */
+		/* our own mapping: cannot fail */
+		(void)munmap(b->bytes, BUFFER_BYTES);
 	free(b);
 }
 
-/* Mapped: aligned, and no page is used before a read needs it. */
+/* The memory is mapped, so it is aligned, and no page is used before a read
+ * needs it. */
 static struct read_buffer *posix_buffer_buffer_new(void)
 {
 	struct read_buffer *b = calloc(1, sizeof(*b));

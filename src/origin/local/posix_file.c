@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files of the posix origin: opened by their first read, closed when no
- * read uses them. Openings end on threads of the ring. Closings are jobs of
- * the pool, since they can take a while on network storage.
+ * read uses them. Openings end on threads of the ring. Closings are jobs of the
+ * pool, since they can take a while on network storage.
  *
  * A file, under the origin's lock:
  *
@@ -11,8 +11,8 @@
  *     |-- version differs, or no O_DIRECT after all-|
  *     '-- the source went away and came back -------'
  *
- * The descriptor has its own count, so that reads that still use one that was
- * given up go on undisturbed.
+ * A descriptor has its own count of users, so reads that still use an old
+ * descriptor of the file are not disturbed.
  */
 #include "origin/local/posix_read_impl.h"
 
@@ -31,14 +31,15 @@ static void close_now(struct thread_job *job)
 {
 	struct descriptor *d = CONTAINER_OF(job, struct descriptor, close_job);
 
-	/* Fetched bytes are cached by the tiers, not here (a hint). */
+	/* The tiers cache the bytes, so the page cache need not (a hint). */
 	if (!d->direct)
 		(void)posix_fadvise(d->fd, 0, 0, POSIX_FADV_DONTNEED);
-	(void)close(d->fd); /* read only: nothing was lost */
+	(void)close(d->fd); /* it was only read */
 	free(d);
 }
 
-/* Lock held. Closing can take a while on network storage. */
+/* Requires the lock. Drop a reference. The descriptor is closed by the pool, as
+ * that can take a while on network storage. */
 void posix_descriptor_put(struct posix *p, struct descriptor *d)
 {
 	ASSERT_HELD(&p->lock);
@@ -57,7 +58,7 @@ void posix_file_put(struct origin_file *f)
 	free(f);
 }
 
-/* Lock held: make the next read open the file anew. */
+/* Requires the lock. Make the next read open the file again. */
 void posix_file_forget(struct origin_file *f, struct descriptor *d)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -100,7 +101,7 @@ void posix_file_free(struct origin *o, struct origin_file *f)
  * happens to all files, no more of them are tried.
  */
 
-/* Since Linux 6.1; older headers lack it and its two words. */
+/* Linux has this since 6.1; older headers lack it and its two members. */
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x00002000U
 #endif
@@ -117,12 +118,12 @@ static bool try_direct(struct posix *p)
 }
 
 /*
- * Properties of an open file that are needed before it is read, as far as the
- * kernel knows them; does not block.
+ * Properties of an open file that matter before it is read, as far as the
+ * kernel knows them without blocking.
  */
 struct posix_facts {
-	bool direct; /* it can be read directly */
-	bool far;    /* on another file system than the root: any kind */
+	bool direct; /* direct I/O works on it */
+	bool far;    /* on another file system than the root, of any kind */
 };
 
 static struct posix_facts posix_file_look(struct posix *p, int fd)
@@ -150,7 +151,7 @@ static bool stop_direct(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* If that fails, its reads report EINVAL. */
+	/* If fcntl() fails, the file's reads report EINVAL. */
 	return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
@@ -194,7 +195,7 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	struct posix_facts l;
 
 	if (!d) {
-		(void)close(fd); /* nothing was read */
+		(void)close(fd); /* it was not used */
 		return NULL;
 	}
 	d->fd = fd;
@@ -206,9 +207,9 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	return d;
 }
 
-/* Lock held. Is the file needed although its opening was cancelled? The opening
- * was cancelled because no read waited for it, but now one does, or the cancel
- * was meant for an earlier opening. */
+/* Requires the lock. Is the file needed although its opening was cancelled? It
+ * was cancelled because no read waited for it, but a read may wait now, or the
+ * cancel was meant for an earlier opening. */
 static bool wanted_after_all(struct origin_file *f, int res)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -242,8 +243,8 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 		pr->d = d;
 		if (d)
 			d->refs++;
-		/* The node of the read's operation is free, because the read
-		 * has no operation in flight. */
+		/* The node of the read's operation is free: no operation is in
+		 * flight. */
 		list_add_tail(&ready, &pr->op.node);
 	}
 	posix_file_put(f);
@@ -281,14 +282,15 @@ static void posix_file_on_open(struct uring_op *op, int res)
 	opened(f, d, res);
 }
 
-/* Returns true when the file is open and the read has its descriptor. */
+/* Returns true if the file is open, and gives the read its descriptor. */
 static bool want_descriptor(struct posix_read *pr, bool *open_it)
 {
 	struct origin_file *f = pr->f;
 	LOCK_SCOPE(&pr->p->lock);
 
 	*open_it = false;
-	/* Do not use a descriptor of a source that went away and came back. */
+	/* Do not use a descriptor from before the source went away and came
+	 * back. */
 	if (f->state == FILE_OPEN && f->open->turn != pr->p->root_turn)
 		posix_file_forget(f, f->open);
 	if (f->state == FILE_OPEN) {
@@ -312,7 +314,8 @@ static bool want_descriptor(struct posix_read *pr, bool *open_it)
 
 bool posix_file_get(struct posix_read *pr)
 {
-	struct origin_file *f = pr->f; /* pr may be abandoned from here on */
+	/* pr may be abandoned from here on, so only f is used */
+	struct origin_file *f = pr->f;
 	bool open_it;
 
 	if (want_descriptor(pr, &open_it))

@@ -16,39 +16,41 @@
 struct stat;
 struct statx;
 
-/* The identity of a source, to recognise it when it comes back. */
+/* The identity of a source, by which it is recognised when it comes back. */
 struct posix_root {
 	dev_t dev;
 	ino_t ino;
-	long fs_type; /* as of statfs() */
+	long fs_type; /* from statfs() */
 };
 
 struct posix {
 	struct origin base;
 	uint32_t magic;
-	char *dir;	    /* set once: absolute */
-	int root_fd;	    /* set once, O_PATH; its target: see posix_root.c */
-	struct uring *ring; /* reads */
-	struct thread_pool *closer; /* lock: where files are closed */
-	struct thread_pool *pool;   /* stats, lists, looks at the root */
+	char *dir;   /* set once: absolute */
+	int root_fd; /* set once, O_PATH; posix_root.c may replace its target */
+	struct uring *ring;	    /* reads */
+	struct thread_pool *closer; /* lock: its jobs close files */
+	/* its jobs are stats, lists and checks of the root */
+	struct thread_pool *pool;
 	struct late *late;
-	struct timers *timers;	  /* reads that wait to begin */
-	bool direct;		  /* set once: try direct I/O at all */
-	_Atomic unsigned refused; /* relaxed, a hint: files in a row that
-				     refused direct I/O */
-	pthread_mutex_t lock;	  /* rank: above the ring's, pools', timers' */
-	struct posix_root root;	  /* lock: identity of root_fd */
-	unsigned root_turn;	  /* lock: how often it was replaced */
-	bool absent;		  /* lock: the root has never been seen */
-	struct list waiting;	  /* lock: reads that wait for a buffer */
-	struct list spare;	  /* lock: unused buffers, newest first */
-	unsigned buffers;	  /* lock: all that exist */
-	unsigned spares;	  /* lock */
+	struct timers *timers; /* reads that wait to begin */
+	bool direct;	       /* set once: try direct I/O at all */
+	/* relaxed, a hint: how many files in a row refused direct I/O */
+	_Atomic unsigned refused;
+	pthread_mutex_t lock;	/* rank: above the ring's, pools', timers' */
+	struct posix_root root; /* lock: identity of root_fd */
+	unsigned root_turn;	/* lock: how often the root was replaced */
+	bool absent;		/* lock: the root has never been seen */
+	struct list waiting;	/* lock: reads that wait for a buffer */
+	struct list spare;	/* lock: unused buffers, newest first */
+	unsigned buffers;	/* lock: number of all buffers */
+	unsigned spares;	/* lock: length of `spare` */
 };
 
 /* Returns -errno, with the reason in err. Call posix_root_close() even then. */
 int posix_root_open(struct posix *p, const char *dir, struct error *err);
-/* The same without accessing the directory; posix_judge() opens it. */
+/* Like posix_root_open(), without accessing the directory: posix_judge() opens
+ * it. */
 int posix_root_open_later(struct posix *p, const char *dir, struct error *err);
 void posix_root_close(struct posix *p);
 
@@ -63,8 +65,8 @@ unsigned posix_root_turn(struct posix *p);
 dev_t posix_root_dev(struct posix *p);
 
 /* Check an answer or failure that was obtained since `turn`. Returns `code` if
- * the source was there all the time, else -EIO: a source that went away has
- * deleted nothing, and one that came back must be asked again. Blocks. */
+ * the source was there all the time, else -EIO: a source that went away has not
+ * deleted its files, and one that came back must be asked again. Blocks. */
 int posix_judge(struct posix *p, unsigned turn, int code);
 
 struct origin_file *posix_file_new(struct origin *o, const char *path);
@@ -74,7 +76,7 @@ void posix_abandon(struct origin *o, struct origin_read *r);
 /* Handle a stat or a list. */
 void posix_look(struct posix *p, struct origin_request *q);
 
-/* Unmap the spare buffers; no read is left. */
+/* Unmap the spare buffers. No read may be in progress. */
 void posix_free_buffers(struct posix *p);
 
 #endif

@@ -37,7 +37,7 @@ struct batch {
 	char text[BATCH_ENTRIES * (NAME_MAX + 1) + PATH_MAX];
 };
 
-/* False for kinds that are not part of a dataset. */
+/* Returns false for kinds of files that are not part of a dataset. */
 static bool attr_of(const struct statx *stx, struct file_attr *attr)
 {
 	switch (stx->stx_mode & S_IFMT) {
@@ -66,7 +66,7 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 
 /* Get the attributes of `name` in the directory `fd`, or of `fd` itself if
  * `name` is "". Returns 1 with attr, and target for a link; 0 if the name is
- * gone or of another kind; -errno. */
+ * gone or is not a kind of file that datasets have; or -errno. */
 static int posix_meta_look(
 	int fd, const char *name, struct file_attr *attr, char target[PATH_MAX])
 {
@@ -81,7 +81,7 @@ static int posix_meta_look(
 	if (attr->kind != KIND_LINK)
 		return 1;
 	n = readlinkat(fd, name, target, PATH_MAX);
-	if (n < 0) /* EINVAL: replaced by something else just now */
+	if (n < 0) /* EINVAL: just now replaced by another kind of file */
 		return errno == ENOENT || errno == EINVAL ? 0 : -errno;
 	if (n >= PATH_MAX)
 		return -ENAMETOOLONG;
@@ -136,7 +136,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 	char target[PATH_MAX];
 	int rc;
 
-	/* No name or target is longer than the remaining room. */
+	/* The remaining room is enough for the longest name or target. */
 	if (b->n == BATCH_ENTRIES ||
 		sizeof(b->text) - b->used < NAME_MAX + 1 + PATH_MAX)
 		flush(b);
@@ -150,7 +150,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 	return 0;
 }
 
-/* Names that vanish while we list are left out. */
+/* List a directory. Names that vanish meanwhile are left out. */
 static int list_dir(struct batch *b, DIR *dir)
 {
 	for (;;) {
@@ -201,7 +201,7 @@ static void run_list(struct thread_job *job)
 	unsigned turn = posix_root_turn(m->p);
 	int rc = list_path(m->p, l);
 
-	/* An empty root may be the bare mount point of storage that went away.
+	/* An empty root may be the bare mountpoint of storage that went away.
 	 */
 	rc = posix_judge(m->p, turn, rc);
 	free(m);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's reads. A read waits for its version to be settled, for its
- * file to be open and for a buffer, reads until it has its range, looks at the
- * file's version *after* that, and answers. The steps run on threads of the
- * ring; starts and abandons come from any thread.
+ * The posix origin's reads. A read waits until its version has settled, its
+ * file is open and a buffer is free, reads its range, checks the file's version
+ * *after* that, and answers. The steps run on threads of the ring; starts and
+ * abandons come from any thread.
  *
  *   settling --old enough--> opening --> buffer --> reading --> looking
  *      |                       ^  ^-- another version, once --'   |
  *      '-- is old enough ------'                                  v
  *    abandoned: answered at once; the steps go on              answered
  *
- * A read belongs to the origin, not to the request: a request that is abandoned
- * is answered and forgotten, and the read ends when the kernel says so, with
- * its buffer.
+ * A read belongs to the origin, not to the request: an abandoned request is
+ * answered at once, and its read ends, and frees its buffer, when the kernel
+ * has completed it.
  */
 #include "origin/local/posix_read_impl.h"
 
@@ -26,15 +26,16 @@
 
 /*
  * No read begins while the version that it wants is younger than this. write(2)
- * sets the mtime *before* it copies the bytes: a version that was seen while a
- * write was under way is current, before the read and after it, although its
- * bytes are still changing. Once the mtime is old, the write that set it is
- * over, and any other gives the file another mtime before it changes a byte.
+ * sets the mtime *before* it copies the bytes. So a version that was seen
+ * during a write is current before the read and after it, although its bytes
+ * are still changing. Once the mtime is old, the write that set it is over, and
+ * any other write gives the file another mtime before it changes a byte.
  *
- * This cannot detect a single write that lasts longer than this; stores through
- * a shared mapping (the mtime is that of the first store to each page since the
- * page was last written back); a change after which size and mtime are restored
- * exactly; or a server whose clock differs from ours by more than this.
+ * This cannot detect a single write that lasts longer than SETTLE_NS; stores
+ * through a shared mapping (the mtime is that of the first store to each page
+ * since the page was last written back); a change after which size and mtime
+ * are restored exactly; or a server whose clock differs from ours by more than
+ * SETTLE_NS.
  */
 #define SETTLE_NS ((int64_t)(100 * NS_PER_MS))
 
@@ -73,7 +74,8 @@ static size_t have_bytes(const struct posix_read *pr)
 	return end - pr->off < pr->len ? (size_t)(end - pr->off) : pr->len;
 }
 
-/* Answer with the requested bytes (all are in the buffer), or an error. */
+/* Answer with an error, or with the requested bytes, all of which are in the
+ * buffer. */
 static void posix_read_answer(struct posix_read *pr, int status)
 {
 	struct origin_read *r;
@@ -102,8 +104,8 @@ static void run_judge(struct thread_job *job)
 }
 
 /*
- * Answer with an error. An error that says that the file is gone is believed
- * only if the source is there; checking that can block.
+ * Answer with an error. If it says that the file is gone, the source must be
+ * there, too; checking that can block.
  */
 void posix_read_fail(struct posix_read *pr, int status)
 {
@@ -124,7 +126,7 @@ static bool abandoned(struct posix_read *pr)
 	return !pr->r;
 }
 
-/* Give up the descriptor and start over with another. */
+/* Give up the descriptor and start over with a new one. */
 static void reopen(struct posix_read *pr)
 {
 	pthread_mutex_lock(&pr->p->lock);
@@ -135,7 +137,7 @@ static void reopen(struct posix_read *pr)
 	posix_read_start(pr);
 }
 
-/* The descriptor has another version than requested. */
+/* Handle a descriptor whose version is not the requested one. */
 static void mismatch(struct posix_read *pr)
 {
 	if (!pr->fresh && ++pr->rounds <= 2)
@@ -177,8 +179,8 @@ static bool have_all(const struct posix_read *pr)
 }
 
 /*
- * Account for `n` bytes. Short reads are continued at an offset aligned for
- * O_DIRECT; a read of 0 bytes is the end of the file.
+ * Account for `n` bytes. A short read is continued at an offset aligned for
+ * O_DIRECT; a read of 0 bytes means the end of the file.
  */
 static void got_bytes(struct posix_read *pr, size_t n)
 {
@@ -217,7 +219,7 @@ static void posix_read_on_read(struct uring_op *op, int res)
 		posix_read_fail(pr, res == -EISDIR ? -ESTALE : res);
 }
 
-/* The descriptor and the buffer are there. */
+/* Start the next read of the file. The descriptor and the buffer are there. */
 static void posix_read_read_more(struct posix_read *pr)
 {
 	uint64_t end = pr->off + pr->len;
@@ -234,7 +236,7 @@ static void posix_read_read_more(struct posix_read *pr)
 		(size_t)(end - pr->start) - pr->got, pr->start + pr->got);
 }
 
-/* The descriptor is there. */
+/* Start reading. The descriptor is there. */
 void posix_read_begin(struct posix_read *pr)
 {
 	int rc = 0;
@@ -266,8 +268,8 @@ static void on_settled(struct timer *t)
 }
 
 /*
- * The time to wait for a version to settle: at most SETTLE_NS, and 0 for one
- * far in the future, where waiting would not help.
+ * The time to wait for a version to settle: at most SETTLE_NS, and 0 for a
+ * version far in the future, since waiting would not help.
  */
 static int64_t unsettled_ns(int64_t mtime_ns)
 {
@@ -323,9 +325,9 @@ static void posix_read_run_note(struct thread_job *job)
 	posix_read_put(pr);
 }
 
-/* Lock held. Detach the request from its read. Sets *waited if the read has no
- * operation in flight, so that its steps end here. Returns an operation to be
- * cancelled without the lock, or NULL. */
+/* Requires the lock. Detach the request from its read. Sets *waited if the read
+ * has no operation in flight, so that its steps end here. Returns an operation
+ * for the caller to cancel without the lock, or NULL. */
 static struct uring_op *detach(struct posix_read *pr, bool *waited)
 {
 	ASSERT_HELD(&pr->p->lock);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The root of the posix origin: the descriptor that all names are resolved
- * beneath, and checks that the path still leads to it. Entered by the thread
- * that creates the origin, later by the threads of its pool.
+ * beneath, and checks that the path still leads to it. Used by the thread that
+ * creates the origin, later by the threads of its pool.
  *
  * A source that goes away (its file system is unmounted, its server dies) has
- * deleted nothing: every answer is -EIO until its path leads to it again. It
- * counts as the same source if its inode number and file system type are those
- * of the start. The device number may differ, as after a remount. The bare
- * directory below a mountpoint has another inode number. The new root is opened
- * in place of the old one, under the same descriptor number, so that its users
- * need not know. A source that hangs from the start is opened in the same way,
- * when it answers for the first time.
+ * not deleted its files: every answer is -EIO until its path leads to it again.
+ * It counts as the same source if its inode number and file system type are
+ * those of the start. The device number may differ, as after a remount. The
+ * bare directory below a mountpoint has another inode number. The new root is
+ * opened in place of the old one, under the same descriptor number, so that
+ * code which uses the number need not know. A source that hangs at the start is
+ * opened in the same way when it answers for the first time.
  */
 #include "origin/local/posix_impl.h"
 
@@ -68,7 +68,7 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 			"cannot open '%s': %m; is the storage mounted?", dir);
 	if (p->root_fd < 0)
 		return error_set(err, -errno, "cannot open '%s': %m", dir);
-	/* O_PATH needs no permission; listing will. */
+	/* O_PATH needs no permission, but listing will. */
 	if (faccessat(p->root_fd, ".", R_OK | X_OK, AT_EACCESS))
 		return error_set(err, -errno,
 			"cannot read '%s': %m; give this user r and x "
@@ -110,7 +110,8 @@ bool posix_root_is_far(const struct posix *p)
 void posix_root_close(struct posix *p)
 {
 	if (p->root_fd >= 0)
-		(void)close(p->root_fd); /* O_PATH: nothing to fail */
+		/* closing an O_PATH descriptor cannot fail */
+		(void)close(p->root_fd);
 	free(p->dir);
 }
 
@@ -129,9 +130,9 @@ dev_t posix_root_dev(struct posix *p)
 }
 
 /*
- * Lock held. Put `fd` in the place of the root. Returns the old descriptor,
- * which the caller closes without the lock (that can end a whole mount), or
- * -errno.
+ * Requires the lock. Make the descriptor of the root one for the file of `fd`.
+ * Returns a descriptor of the old root, which the caller closes without the
+ * lock (that can end a whole mount), or -errno.
  */
 static int replace(struct posix *p, int fd, const struct posix_root *now)
 {
@@ -143,7 +144,8 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	if (dup3(fd, p->root_fd, O_CLOEXEC) < 0) {
 		int rc = -errno;
 
-		(void)close(old); /* the root's descriptor keeps it open, too */
+		/* the root's descriptor keeps the file open, too */
+		(void)close(old);
 		return rc;
 	}
 	p->root = *now;
@@ -152,7 +154,8 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	return old;
 }
 
-/* Whether the root is the same as at `turn`. If it came back, use it. */
+/* Is the root the same as at `turn`? If the source came back, its new root is
+ * used from now on. */
 static bool is_there(
 	struct posix *p, unsigned turn, int fd, const struct posix_root *now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The synthetic origin: a tree of any number of files whose names and bytes
- * are computed, for tests of scale. Nothing is kept for a file; requests are
- * jobs of a small pool, each the only owner of its memory.
+ * The synthetic origin: a tree of any number of files whose names and bytes are
+ * computed, for tests of scale. It stores nothing for a file. Requests are jobs
+ * of a small pool; each job alone owns its memory.
  */
 #include "origin/origin.h"
 
@@ -23,12 +23,12 @@
 #include "origin/local/late_answers.h"
 
 #define THREADS 4
-/* The depth of a disk, which it stands in for. */
+/* The depth of the queue of a disk, which this origin stands in for. */
 #define REQUESTS 64
 #define FILES_A_DIR 1000
 #define MTIME_NS (INT64_C(1000000000) * INT64_C(1000000000))
 #define BATCH_ENTRIES 512
-/* A read's bytes come in pieces no longer than this. */
+/* The maximum length of the pieces in which the bytes of a read come. */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* 'd', 20 digits, '/', 'f', 20 digits, ".bin" */
 #define PATH_BYTES 64
@@ -54,7 +54,7 @@ struct job {
 	struct thread_job job;
 	struct synthetic *syn;
 	struct origin_request *req;
-	uint64_t words[]; /* of a read: PIECE_BYTES at most */
+	uint64_t words[]; /* bytes of a read, at most PIECE_BYTES */
 };
 
 static struct synthetic *synthetic_of(struct origin *o)
@@ -86,7 +86,7 @@ void origin_synthetic_fill(
 		size_t n = 8 - skip;
 
 		if (n == 8 && len >= 8) {
-			memcpy(to, &word, 8); /* nearly always */
+			memcpy(to, &word, 8); /* the usual case: a whole word */
 		} else {
 			n = n < len ? n : len;
 			memcpy(to, (unsigned char *)&word + skip, n);
@@ -115,7 +115,8 @@ static uint64_t number_after(const char *text, char letter)
 	return *text == letter ? strtoull(text + 1, NULL, 10) : UINT64_MAX;
 }
 
-/* The kind of thing at `path`, and its directory's number; or 0. */
+/* The kind of file at `path`, and the number of its directory; 0 if there is
+ * none. */
 static enum file_kind synthetic_parse(
 	const struct synthetic *s, const char *path, uint64_t *dir)
 {
@@ -190,7 +191,7 @@ static void synthetic_run_read(struct thread_job *job)
 	origin_answer(&r->req, status);
 }
 
-/* Nothing to do: every read is answered within microseconds. */
+/* Does nothing: every read is answered within microseconds. */
 static void synthetic_abandon(struct origin *o, struct origin_read *r)
 {
 	(void)o;
@@ -211,7 +212,7 @@ static void synthetic_run_stat(struct thread_job *job)
 	origin_answer(&st->req, kind ? 0 : -ENOENT);
 }
 
-/* Deliver the entries first to last - 1 of the root or of a directory. */
+/* Deliver the entries `first` to `last` - 1 of the root or of a directory. */
 static void list_range(const struct synthetic *s, struct origin_list *l,
 	enum file_kind kind, uint64_t first, uint64_t last)
 {
