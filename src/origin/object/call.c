@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls: building and signing a request right before it is sent, collecting
- * error documents, repeating what the server wants repeated. Loop threads;
- * what the calls of one origin share is behind its lock.
+ * Calls: builds and signs a request right before it is sent, collects error
+ * documents, and repeats what the server wants repeated. Runs on loop threads;
+ * the origin's lock guards what its calls share.
  */
 #include "origin/object/object_impl.h"
 
@@ -98,7 +98,8 @@ static bool is_success(const struct head *h)
 	return h->code >= 200 && h->code < 300;
 }
 
-/* Worth reading, so that the connection can be kept. */
+/* Is the rest of the answer short? Reading it then keeps the connection usable.
+ */
 static bool is_short(const struct head *h)
 {
 	return h->has_length && h->length <= CALL_ERROR_MAX;
@@ -122,7 +123,7 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
-	/* The answer may have no end. Its beginning says enough. */
+	/* The document may have no end; its beginning is enough. */
 	if (bytes_len(&c->error) + len > CALL_ERROR_MAX)
 		return -EALREADY;
 	bytes_add(&c->error, data, len);
@@ -142,7 +143,7 @@ static void call_done(struct transfer *t, int status)
 	struct call *c = call_of(t);
 
 	if (status == -EALREADY)
-		status = 0; /* the headers were all that was wanted */
+		status = 0; /* only the headers were wanted */
 	if (status == 0 && !is_success(&t->head)) {
 		if (answer_repeats(c, &status))
 			return;

@@ -23,8 +23,9 @@
 #define MOVED_MAX 3u
 #define REDIRECTS_MAX 5u
 #define AGAIN_MAX 5u
-#define AGAIN_PROPFIND_MAX 2u		 /* then GET is tried */
-#define AGAIN_PAUSE_NS (100 * NS_PER_MS) /* doubles; all are 3.1 s */
+#define AGAIN_PROPFIND_MAX 2u /* after that, GET is tried */
+/* doubles each time, to 3.1 s in all */
+#define AGAIN_PAUSE_NS (100 * NS_PER_MS)
 #define RENEW_PAUSE_NS (20 * NS_PER_MS)
 
 static const char *certificate_advice(const struct call *c)
@@ -80,7 +81,7 @@ static void keep_failure(struct call *c, int status)
 
 /* -- Repeating ------------------------------------------------------------- */
 
-/* Twice as long each time, half of it chance. */
+/* The next pause: twice as long each time, half of it random. */
 static uint64_t throttle_pause(struct call *c)
 {
 	uint64_t round = loops_round_trip_ns(c->r->loops);
@@ -134,7 +135,8 @@ static bool repeat_skewed(struct call *c)
 	return true;
 }
 
-/* The region that the server names, in a header or in the document. */
+/* Repeat the call in the region that the server names, in a header or in the
+ * document. */
 static bool repeat_moved(struct call *c)
 {
 	char region[OBJECT_REGION_MAX] = "";
@@ -151,7 +153,8 @@ static bool repeat_moved(struct call *c)
 	return true;
 }
 
-/* Redirects of http, by hand: nothing secret is in the request. */
+/* Follow a redirect of http. This is safe, because the request contains no
+ * secret. */
 static bool repeat_elsewhere(struct call *c)
 {
 	struct bytes from = {0};
@@ -206,7 +209,7 @@ static bool is_passing_code(const struct call *c)
 struct meaning {
 	const char *code;
 	int status;
-	const char *words; /* after "the server says CODE: " */
+	const char *words; /* the text after "the server says CODE: " */
 };
 
 static const struct meaning meanings[] = {
@@ -250,8 +253,8 @@ static bool is_redirect(unsigned code)
 /*
  * A redirect that is not followed is final, because asking again would give the
  * same redirect. Temporary redirects of a store are an exception: S3 redirects
- * for a while to the place of a young bucket, and a gateway to another one that
- * stands in for it.
+ * requests for a new bucket for a while, and a gateway redirects to another
+ * gateway that stands in for it.
  */
 static int redirect_status(const struct call *c)
 {
@@ -289,9 +292,10 @@ static const struct meaning *find_meaning(const char *code)
 	return NULL;
 }
 
-/* Is the key of the request gone? While the store is away, a proxy may answer
- * 404, too, but without S3's error code. The answer to HEAD has no document
- * that could have a code. A listing has no key. */
+/* Does the answer say that the key of the request does not exist? While the
+ * store is away, a proxy may answer 404, too, but without S3's error code. The
+ * answer to HEAD has no document that could have a code. A listing has no key.
+ */
 static bool misses_key(const struct call *c, const struct meaning *m)
 {
 	return bytes_len(&c->query) == 0 &&
@@ -351,7 +355,7 @@ static bool s3_repeats(struct call *c)
 	if (code == 301 || code == 307 ||
 		is_code(c, "AuthorizationHeaderMalformed"))
 		return repeat_moved(c);
-	/* Its code is one of several, and HEAD has no document. */
+	/* The code in the document varies, and HEAD has no document. */
 	return code == 400 && names_other_region(c) && repeat_moved(c);
 }
 
@@ -369,7 +373,8 @@ static int http_status(struct call *c)
 	return status;
 }
 
-/* Names the host only: a path or query may hold a secret. */
+/* Keep the host of a redirect for messages. The path and the query are left
+ * out, because they may hold a secret. */
 static void keep_redirect(const struct call *c, int status)
 {
 	char host[OBJECT_HOST_MAX], words[900];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetches one object as a whole, for small files beside a dataset. It is read
- * like a dataset's files, through an origin created for it. The caller's thread
- * waits, and gives up when no byte comes.
+ * Fetches one object as a whole, for small files beside a dataset. The object
+ * is read like a file of a dataset, through an origin created for it. The
+ * caller's thread waits, and gives up when no byte comes for a while.
  */
 #include "origin/object/object.h"
 
@@ -19,7 +19,7 @@
 
 struct fetching {
 	union {
-		struct origin_request req; /* the beginning of both */
+		struct origin_request req; /* the members that both have */
 		struct origin_stat stat;
 		struct origin_read read;
 	};
@@ -27,7 +27,7 @@ struct fetching {
 	struct file_version version;
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t cond;
-	uint64_t until_ns; /* a byte is to come before */
+	uint64_t until_ns; /* when it is over, no more bytes are waited for */
 	bool done;
 	int status;
 };
@@ -57,7 +57,8 @@ static void fetching_data(
 	f->until_ns = clock_now_ns() + OBJECT_WAIT_NS;
 }
 
-/* -ETIMEDOUT: freeing the origin ends the request, and no one may be sent. */
+/* Wait for the end of the request. After -ETIMEDOUT, freeing the origin ends
+ * the request; no further one may be sent. */
 static int fetching_wait(struct fetching *f)
 {
 	LOCK_SCOPE(&f->lock);
@@ -96,7 +97,7 @@ static int fetch_bytes(struct origin *o, struct fetching *f, const char *name)
 	return rc;
 }
 
-/* The text may be written to until the origin is freed. */
+/* The origin may write to the text until it is freed. */
 static int fetch_object(
 	struct origin *o, struct fetching *f, const char *name, size_t most)
 {
@@ -127,7 +128,7 @@ int object_fetch(const char *url, const struct object_config *config,
 	if (rc < 0)
 		return rc;
 	name = strrchr(source, '/');
-	/* A URL is percent-encoded, unlike a key. */
+	/* In a URL the name is percent-encoded, in a key it is not. */
 	if (name < strstr(source, "://") + 3 ||
 		(strncmp(source, "s3:", 3) != 0 &&
 			bytes_decode(name + 1, false) < 0))
@@ -142,7 +143,7 @@ int object_fetch(const char *url, const struct object_config *config,
 	rc = fetch_object(o, &f, name, most);
 	if (rc < 0)
 		object_reason(o, rc, &why);
-	(void)origin_free(o); /* never fails, and ends what is in flight */
+	(void)origin_free(o); /* never fails, and ends requests in flight */
 	pthread_cond_destroy(&f.cond);
 	if (rc < 0) {
 		free(f.text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three kinds of directory listing of web servers, parsed into names. Links
+ * Parses the three kinds of directory listing of web servers into names. Links
  * that do not name an entry of the directory (a link up, a query for another
  * order) are left out. Pure functions.
  */
@@ -26,7 +26,7 @@ void listing_release(struct listing_names *x)
 	memset(x, 0, sizeof(*x));
 }
 
-/* Takes the name. */
+/* Add a name, and take ownership of it. */
 static struct listing_name *listing_add(struct listing_names *x, char *name)
 {
 	if (!name || x->n == LISTING_NAMES_MAX ||
@@ -46,7 +46,8 @@ static bool is_name(const char *name, size_t len)
 		strcmp(name, "..") != 0;
 }
 
-/* The next byte of a path. A slash that is encoded separates nothing. */
+/* The next byte of a path, decoded. An encoded slash is not a separator, so it
+ * returns -1. */
 static int path_next(const char **at)
 {
 	int high = **at == '%' ? hex_value((*at)[1]) : -1;
@@ -58,8 +59,8 @@ static int path_next(const char **at)
 	return high * 16 + low == '/' ? -1 : high * 16 + low;
 }
 
-/* The rest of a link that begins with `path`, even if the two encode characters
- * differently; NULL if the link leads elsewhere. */
+/* The rest of a link after `path`, even if the two encode characters
+ * differently; NULL if the link does not begin with `path`. */
 static const char *link_after(const char *path, const char *link)
 {
 	while (*path)
@@ -68,8 +69,8 @@ static const char *link_after(const char *path, const char *link)
 	return link;
 }
 
-/* The name to which a link leads, if that is one step below the directory, or
- * NULL. A slash at its end marks a directory. */
+/* The name to which a link leads, if that is one level below the directory, or
+ * NULL. A slash at the end of the link marks a directory. */
 static char *link_name(const char *path, const char *link, bool *is_dir)
 {
 	const char *host = strstr(link, "://");
@@ -184,7 +185,7 @@ static void json_end(struct json_listing *j)
 	struct listing_name *added;
 	size_t len = j->now.name ? strlen(j->now.name) : 0;
 
-	/* Caddy's directories end with one. */
+	/* Caddy writes a slash after the names of directories. */
 	if (j->now.is_dir && len > 0 && j->now.name[len - 1] == '/')
 		j->now.name[len - 1] = '\0';
 	if (j->other || !j->now.name ||
@@ -238,7 +239,7 @@ int listing_from_json(struct listing_names *x, const char *doc, size_t len)
 
 /* -- HTML ------------------------------------------------------------------ */
 
-/* The characters that listings escape in attributes. */
+/* Decode the characters that listings escape in attributes. */
 static void listing_unescape(char *text)
 {
 	static const struct {
@@ -280,7 +281,7 @@ static void html_link(struct listing_names *x, const char *path, char *link)
 		added->is_dir = is_dir;
 }
 
-/* If two have the same name, a directory comes first. */
+/* By name; a directory comes before a file of the same name. */
 static int listing_by_name(const void *a, const void *b)
 {
 	const struct listing_name *x = a, *y = b;
@@ -289,7 +290,8 @@ static int listing_by_name(const void *a, const void *b)
 	return order ? order : y->is_dir - x->is_dir;
 }
 
-/* Pages link to an entry more than once: by its icon and by its name. */
+/* Drop repeated names: pages link to an entry more than once, by its icon and
+ * by its name. */
 static void listing_unique(struct listing_names *x)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of an http origin: a directory is listed by WebDAV if the server has
- * that, else by its listing, in JSON or HTML. If the listing has no sizes,
+ * Names of an http origin. A directory is listed by WebDAV if the server has
+ * that, else by its page, in JSON or HTML. If the page has no sizes,
  * http_sizes.c asks for them. Each listing runs on one loop's thread.
  */
 #include "origin/object/http_names_impl.h"
@@ -12,10 +12,11 @@
 
 #include "common/base/cleanup.h"
 
-#define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
-/* Limits for a server that shows one listing at every path, whose tree has no
- * end. The depth alone is not enough: with two directories in each listing
- * there would be 2^32. */
+/* The longest document; call_verdict.c and the manual state the limit. */
+#define DOC_MAX ((size_t)48 << 20)
+/* Limits for a server that shows one listing at every path, and so has a tree
+ * without end. The depth alone is not enough: with two directories in each
+ * listing there would be 2^32. */
 #define DIRS_DEEP 32u
 #define TOO_DEEP_MAX 1000u
 
@@ -32,8 +33,8 @@ struct names_listing {
 	struct bytes doc;
 	struct listing_names names;
 	bool dav;
-	bool probe;   /* whether there is a listing is all that is asked */
-	int dav_lost; /* PROPFIND's failure, which may pass; 0: none */
+	bool probe;   /* the only question is whether there is a listing */
+	int dav_lost; /* failure of PROPFIND that may pass; 0: none */
 	struct sizes sizes;
 };
 
@@ -48,7 +49,7 @@ static bool is_too_deep(const char *path)
 	return n + 1 >= DIRS_DEEP;
 }
 
-/* Count directories that are hidden because they are too deep. */
+/* Count the directories that are left out because they are too deep. */
 static int count_too_deep(struct object_origin *r, unsigned hidden)
 {
 	return atomic_fetch_add(&r->too_deep, hidden) + hidden > TOO_DEEP_MAX
@@ -154,8 +155,8 @@ static void names_send(struct names_listing *g)
 	call_start(g->loop, c);
 }
 
-/* The path with which absolute links in the directory's listing begin. After a
- * redirect it is the path of the place to which the redirect led. */
+/* The path with which absolute links in the listing begin. After a redirect it
+ * is the path to which the redirect led. */
 static char *own_path(const struct names_listing *g)
 {
 	const struct bytes *moved = &g->call.redirect;
@@ -183,7 +184,7 @@ static int names_parse(struct names_listing *g, const char *type)
 		return listing_from_dav(
 			&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(type, "application/json") == 0) {
-		/* Its files have times but no ETags. */
+		/* The files of such a server have times but no ETags. */
 		object_set_flag(&g->r->untagged, true);
 		return listing_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
@@ -196,7 +197,8 @@ static int names_parse(struct names_listing *g, const char *type)
 	return -ENOTDIR;
 }
 
-/* The connection was closed, or the server or a proxy has failed. */
+/* Is this a failure that may pass: a closed connection, or a server or proxy
+ * that failed? */
 static bool dav_may_return(unsigned code, int status)
 {
 	return code == 0
@@ -306,8 +308,8 @@ struct names_look {
 };
 
 /* Did a redirect show that the name is a directory? A server redirects from a
- * directory's name to the same name with a slash, and from a file's name
- * perhaps to a login page. */
+ * directory's name to the same name with a slash. A redirect from a file's name
+ * may lead to a login page. */
 static bool went_to_dir(const struct names_look *k)
 {
 	const struct bytes *to = &k->call.redirect;
@@ -350,9 +352,9 @@ static void names_look_done(struct call *c, int status)
 	}
 	if (size_by_get(c, status))
 		return;
-	/* A file whose size is not known is hidden. */
+	/* A file of unknown size is hidden. */
 	status = size_answered(c, status, &v);
-	/* `known` may have a listing's time, although the server sends none. */
+	/* `known` may have a listing's time, even if the server sends none. */
 	if (status == 0 && object_is_foreign(known, call_answer(c))) {
 		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;

@@ -2,16 +2,17 @@
 /*
  * Looks up the sizes of files whose index has none, with HEAD, a few at a time.
  *
- * A file for which the server has only errors stays without a size, so that the
- * rest of its directory can be shown. An outage must not hide files, however.
- * Therefore errors count only while the server answers for another file, the
- * witness: the last file of this origin whose size the server returned.
+ * A file for which the server has only errors is left without a size, so that
+ * the rest of its directory can be shown. An outage must not hide files,
+ * however. Therefore errors count only while the server answers for another
+ * file, the witness: the last file of this origin whose size the server
+ * returned.
  *
  *   round --all asked, or errors in a row--> witness --answers--> next round
  *     |                                         '-- fails --> the error
  *     '-- no error ------------------------------------------> 0
  *
- * A round asks again for the files whose errors may pass. Loop thread.
+ * A round repeats the requests whose errors may pass. Loop thread.
  */
 #include "origin/object/http_names_impl.h"
 
@@ -24,14 +25,16 @@
 #include "common/base/clock.h"
 
 #define ROUNDS_MAX 5u
-#define ROUND_PAUSE_NS (200 * NS_PER_MS) /* doubles; all are 3 s */
-/* With so many errors in a row, the witness is asked before further files. */
+/* The first pause between two rounds. It doubles each time, to 3 s in all. */
+#define ROUND_PAUSE_NS (200 * NS_PER_MS)
+/* After so many errors in a row, the witness is asked before further files. */
 #define DOUBTFUL SIZES_PARALLEL
-/* Files that may be hidden if no file was ever answered. */
+/* Number of files that may be hidden if the server has returned no size at all.
+ */
 #define UNWITNESSED_MAX 3u
-/* A prime above LISTING_NAMES_MAX. Files are asked for in steps of it, so that
- * the first ones are from all parts of the directory: errors often hit
- * neighbours. */
+/* A prime above LISTING_NAMES_MAX. The next file is this many places further,
+ * so that the first requests are for all parts of the directory: errors often
+ * hit neighbours. */
 #define SPREAD UINT64_C(2654435761)
 
 /* -- One size -------------------------------------------------------------- */
@@ -119,7 +122,7 @@ static void witness_done(struct call *c, int status)
 	h->s = NULL;
 	s->heads--;
 	if (status == -ENOENT) {
-		/* A file that is gone says nothing. */
+		/* The witness is gone, so its error does not show an outage. */
 		object_set_witness(s->r, NULL);
 		sizes_ask(s);
 	} else if (status < 0) {
@@ -131,7 +134,7 @@ static void witness_done(struct call *c, int status)
 
 static const struct call_ops witness_ops = {.done = witness_done};
 
-/* False: there is none. */
+/* Ask for the size of the witness. Returns false if there is no witness. */
 static bool ask_witness(struct sizes *s)
 {
 	CLEANUP_FREE char *path = object_witness(s->r);
@@ -147,13 +150,13 @@ static bool ask_witness(struct sizes *s)
 	return true;
 }
 
-/* No request is in flight. */
+/* No request is in flight: end the round. */
 static void sizes_drained(struct sizes *s)
 {
 	if (s->status < 0 || s->failed == 0)
 		s->done(s, s->status);
 	else if (ask_witness(s))
-		return; /* witness_done() goes on */
+		return; /* witness_done() continues */
 	else if (s->failed > UNWITNESSED_MAX)
 		s->done(s, s->failure);
 	else
@@ -162,7 +165,8 @@ static void sizes_drained(struct sizes *s)
 
 /* -- Files ----------------------------------------------------------------- */
 
-/* The directory's path and the name, to be freed; NULL: no memory. */
+/* The path of the directory with the name, or NULL if memory is short. The
+ * caller frees it. */
 static char *size_path(const struct sizes *s, const struct listing_name *x)
 {
 	char *path;
@@ -173,8 +177,8 @@ static char *size_path(const struct sizes *s, const struct listing_name *x)
 		: path;
 }
 
-/* Is this an error of the file? Throttling is an error of the server. So is a
- * connection that failed, unless the server redirected to there. */
+/* Is this an error of the file alone? Throttling is an error of the server. So
+ * is a failed connection, unless a redirect of the server led there. */
 static bool is_of_file(const struct call *c, int status)
 {
 	bool answered = call_status(c) != 0 || bytes_len(&c->redirect) > 0;
@@ -226,7 +230,7 @@ static void size_done(struct call *c, int status)
 	if (status == 0)
 		size_found(s, x, &v);
 	else if (status == -ENOENT || status == -EACCES)
-		x->fails = false; /* hidden, but no failure */
+		x->fails = false; /* the file is hidden, but its server works */
 	else if (is_of_file(c, status))
 		size_failed(s, x, c, status);
 	else
@@ -253,7 +257,7 @@ static void ask_one(struct sizes *s, struct size_head *h, size_t which)
 	h->s = s;
 	h->which = which;
 	s->heads++;
-	/* A round begins after a pause. */
+	/* A new round begins after a pause. */
 	if (h->round == s->round)
 		call_start(s->loop, c);
 	else
@@ -262,7 +266,7 @@ static void ask_one(struct sizes *s, struct size_head *h, size_t which)
 	h->round = s->round;
 }
 
-/* The next file of this round; false: all were asked for. */
+/* Get the next file of this round. Returns false if all have been asked for. */
 static bool next_file(struct sizes *s, size_t *which)
 {
 	while (s->next < s->names->n) {

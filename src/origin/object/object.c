@@ -18,16 +18,18 @@
 #include "origin/object/http_names_impl.h"
 #include "origin/object/site_impl.h"
 
-/* A GET of this length still leaves other readers a turn. */
+/* The length of a GET, short enough that other readers get their turn. */
 #define REQUEST_BYTES ((size_t)8 << 20)
 #define CHUNK_BYTES (UINT64_C(1) << 20)
-/* Many long requests leave memory for what was fetched and is not read yet. */
+/* With many long requests in flight, memory must remain for items that were
+ * fetched but not read yet. */
 #define MEMORY_SHARE 4u
 /*
- * The search for the depth begins here. With 10 to 30 ms to the first byte, the
- * best depth is one or two steps away. A search that began at 4 lost half a
- * second at full rate, and one that began at 32 could end there: at a depth of
- * 64 on a shared link, answers may come all at once, and then none for a while.
+ * The search for the depth begins with this number of requests. With 10 to 30
+ * ms to the first byte, the best depth is one or two steps away. A search that
+ * began at 4 lost half a second at full rate, and one that began at 32 could
+ * end there: at a depth of 64 on a shared link, answers may come all at once,
+ * followed by a pause.
  */
 #define DEPTH_FIRST 64u
 
@@ -47,7 +49,7 @@ static void answer_bad_path(struct post *p)
 	origin_answer(q, -EINVAL);
 }
 
-/* Servers shorten "a/../b", so it would name something else there. */
+/* Servers shorten "a/../b", so such a path would name another object there. */
 static void refuse_path(struct object_origin *r, struct origin_request *q)
 {
 	struct bad_path *b = calloc(1, sizeof(*b));

@@ -22,9 +22,9 @@ struct object_config {
 	bool no_sign_request;
 	bool requester_pays;
 	bool insecure_tls;
-	bool creds_later; /* do without credentials until there are some */
+	bool creds_later; /* without credentials, wait until there are some */
 	bool http2;
-	unsigned loops, depth; /* 0: the defaults */
+	unsigned loops, depth; /* 0 stands for the defaults */
 	struct counters *counters;
 	const struct event_sink *events; /* gets no secrets; may be NULL */
 };
@@ -37,17 +37,17 @@ struct object_config {
 int object_resolve(const char *source, char **out, struct error *err);
 
 /*
- * The dataset as tiers record it, to be freed: SOURCE, as returned by
- * object_resolve(), and the store if it is not AWS, as two stores may have
- * buckets of one name. -ENOMEM with err set.
+ * The dataset as tiers record it: SOURCE, as returned by object_resolve(), and
+ * the store if it is not AWS, as two stores may have buckets of one name. The
+ * caller frees *out. Returns 0, or -ENOMEM with err set.
  */
 int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err);
 
 /*
  * Create an origin for SOURCE, as returned by object_resolve(). This finds
- * credentials, but sends no request to the store. -errno with err set. With
- * creds_later, requests wait while there are no credentials.
+ * credentials, but sends no request to the store. Returns 0, or -errno with err
+ * set. With creds_later, requests wait while there are no credentials.
  */
 int object_new(struct origin **out, const char *source,
 	const struct object_config *config, struct error *err);
@@ -60,17 +60,17 @@ int object_new(struct origin **out, const char *source,
 int object_probe(struct origin *o, struct error *err);
 
 /*
- * Get the size of one file of the source; waits until `until_ns` at most. 0, or
- * -errno with err set: -ENOENT if there is no such file.
+ * Get the size of one file of the source; waits until `until_ns` at most.
+ * Returns 0, or -errno with err set: -ENOENT if there is no such file.
  */
 int object_size(struct origin *o, const char *path, uint64_t until_ns,
 	uint64_t *size_bytes, struct error *err);
 
 /*
- * Read one whole object of at most `most` bytes; the text, with a NUL after it,
- * is the caller's to free. `url` may be of s3, http or https. Waits at
- * most 4.5 s for the first byte, and as long for each further one. 0, or -errno
- * with err set.
+ * Read one whole object of at most `most` bytes. The caller frees the text,
+ * which has a NUL after it. The scheme of `url` is s3, http or https. Waits at
+ * most 4.5 s for the first byte, and as long for each further one. Returns 0,
+ * or -errno with err set.
  */
 int object_fetch(const char *url, const struct object_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err);

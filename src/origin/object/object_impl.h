@@ -38,28 +38,32 @@ struct object_origin {
 	uid_t uid;
 	gid_t gid;
 	struct loop *late_loop;
-	struct post late; /* answers `no_memory` */
+	struct post late; /* answers the requests in `no_memory` */
 	const struct event_sink *events;
 
-	/* A start has only one request, and its thread waits for it. So nobody
-	 * reads the log, and no layer above repeats the request; relaxed. */
+	/* Only one request is sent at the start of a mount, and its thread
+	 * waits for it. So nobody reads the log, and no layer above repeats the
+	 * request. Relaxed. */
 	atomic_bool alone;
-	/* Properties of an http server, learned from its answers; relaxed:
-	 * PROPFIND was answered by WebDAV, or was not; HEAD is refused; files
-	 * have no tags. */
+	/* Properties of an http server, learned from its answers; relaxed. dav:
+	 * WebDAV answered PROPFIND; no_dav: it did not; no_head: HEAD is
+	 * refused; untagged: files have no tags. */
 	atomic_bool dav, no_dav, no_head, untagged;
-	atomic_uint too_deep;	/* directories, since the root was listed */
-	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
+	atomic_uint too_deep; /* directories hidden since the root was listed */
+	_Atomic int64_t skew_s; /* server's clock minus ours; relaxed */
 	/* Guards all members below and the object that a read's priv points to.
 	 * Rank: above the loops' locks. */
 	pthread_mutex_t lock;
-	char host[OBJECT_HOST_MAX]; /* with the port, if it is not the usual */
+	/* with the port, if it is not the default */
+	char host[OBJECT_HOST_MAX];
 	char region[OBJECT_REGION_MAX];
-	struct error last;    /* the last refusal, in words */
-	int last_status;      /* the status that `last` explains, or 0 */
-	unsigned told_hidden; /* bits of enum hidden */
-	char *witness;	      /* path of the last file that told its size */
-	struct origin_request *no_memory; /* to be answered; through priv */
+	struct error last; /* the last refusal, for messages */
+	int last_status;   /* the status that `last` explains, or 0 */
+	/* enum hidden: one bit for each kind that was logged */
+	unsigned told_hidden;
+	char *witness; /* path of the last file whose size was returned */
+	/* requests to answer, linked by priv */
+	struct origin_request *no_memory;
 };
 
 /* Read a flag of the origin; flags are relaxed. */
@@ -76,15 +80,17 @@ static inline void object_set_flag(atomic_bool *flag, bool value)
 struct call;
 
 struct call_ops {
-	/* An answer of 2xx. As transfer_ops. Either may be NULL. */
+	/* Called for an answer of 2xx, as those of transfer_ops. Either may be
+	 * NULL. */
 	int (*head)(struct call *c, const struct head *h);
 	int (*data)(struct call *c, const void *data, size_t len);
 	void (*slow)(struct call *c);
-	/* 0: 2xx, and complete; or -errno. */
+	/* The call has ended. status 0: an answer of 2xx is complete; or
+	 * -errno. */
 	void (*done)(struct call *c, int status);
 };
 
-/* Limit for error documents; those that matter are short. */
+/* Limit for error documents; useful ones are short. */
 #define CALL_ERROR_MAX 16384u
 
 struct call {
@@ -93,115 +99,116 @@ struct call {
 	const struct call_ops *ops;
 	const char *method;
 	struct bytes path;  /* encoded, begins with '/' */
-	struct bytes query; /* canonical; "" for none */
+	struct bytes query; /* canonical; "" if there is none */
 	struct bytes more;  /* further header lines */
-	const char *body;   /* not for s3 */
+	const char *body;   /* the body to send; NULL for s3 */
 	size_t body_len;
-	struct bytes error;    /* the body of an answer that is not 2xx */
-	struct bytes redirect; /* http: go there instead */
-	char code[64];	       /* of the last S3 error document, or "" */
-	const char *words;     /* the meaning of that code, or NULL */
-	bool heads_only;       /* a body that is not short is not read */
-	/* Times, so far. */
+	struct bytes error; /* the body of an answer that is not 2xx */
+	/* http: the place to which the call was redirected */
+	struct bytes redirect;
+	char code[64];	   /* code of the last S3 error document, or "" */
+	const char *words; /* the meaning of that code, or NULL */
+	bool heads_only;   /* do not read a body that is not short */
+	/* Numbers of repetitions so far, by reason. */
 	unsigned throttled, renewed, moved, skewed, again;
-	unsigned generation; /* of the credentials that it was signed with */
-	char region[OBJECT_REGION_MAX]; /* where the call was sent */
+	unsigned generation; /* generation of the credentials that signed it */
+	char region[OBJECT_REGION_MAX]; /* the region to which it was sent */
 };
 
-/* The HTTP status of its answer. */
+/* The HTTP status of the call's answer. */
 static inline unsigned call_status(const struct call *c)
 {
 	return c->t.head.code;
 }
 
-/* The loop that it is on. */
+/* The loop of the call. */
 static inline struct loop *call_loop(const struct call *c)
 {
 	return c->t.loop;
 }
 
-/* The head of its answer; see struct transfer. */
+/* The head of the call's answer; see struct transfer. */
 static inline const struct head *call_answer(const struct call *c)
 {
 	return &c->t.head;
 }
 
-/* The Content-Type of its answer. */
+/* The Content-Type of the call's answer. */
 static inline const char *call_type(const struct call *c)
 {
 	return c->t.head.type;
 }
 
-/* End the call if no byte comes for this time; 0: usual. Before its start. */
+/* End the call if no byte comes for this time; 0: the default time. Call it
+ * before the start. */
 static inline void call_set_stall(struct call *c, unsigned seconds)
 {
 	c->t.stall_s = seconds;
 }
 
-/* Zeroed memory becomes a call. Set path, query and more afterwards. */
+/* Make zeroed memory a call. The caller sets path, query and more afterwards.
+ */
 void call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, const char *method);
 
-/* Start on `l`; its thread. */
+/* Start the call on the loop `l`, on its thread. */
 void call_start(struct loop *l, struct call *c);
 
-/* End without done(); loop thread. */
+/* End the call without done(), on the loop's thread. */
 void call_cancel(struct call *c);
 void call_release(struct call *c);
 
-/* The path of the source itself: of its bucket. */
+/* Set the path to that of the source itself, which is that of its bucket. */
 void call_base_path(struct call *c);
 
-/* The path of a whole key, encoded. */
+/* Set the path to that of a whole key, encoded. */
 void call_key(struct call *c, const char *key);
 
-/* The path of a key or of a name below the source, encoded. */
+/* Set the path to that of a key or of a name below the source, encoded. */
 void call_path(struct call *c, const char *name);
 
-/* Add "name=value" to the query; the caller adds in order of the names. */
+/* Add "name=value" to the query. The caller adds names in sorted order. */
 void call_query(struct call *c, const char *name, const char *value);
 
-/* -- call_verdict.c: what an answer that is not 2xx means
- * -------------------------
- */
+/* -- call_verdict.c: what an answer that is not 2xx means ------------------ */
 
-/* True: the call was started again. False: *status is how it ends. */
+/* Handle an answer. Returns true if the call was started again, else false and
+ * *status is the status with which it ends. */
 bool answer_repeats(struct call *c, int *status);
 
-/* A failure of the connection. True: the call was started again. */
+/* Handle a failed connection. Returns true if the call was started again. */
 bool answer_failed(struct call *c, int status);
 
-/* -- object_shared.c: what requests share
- * ------------------------------------------
- */
+/* -- object_shared.c: what requests share ---------------------------------- */
 
-/* A loop for the next request. */
+/* Choose a loop for the next request. */
 struct loop *object_loop(struct object_origin *r);
 
 struct file_attr object_dir_attr(const struct object_origin *r);
 struct file_attr object_file_attr(const struct object_origin *r, uint64_t size,
 	int64_t mtime_ns, uint64_t tag);
 
-/* The file had a version, and the answer has none: the answer comes from a
- * proxy or a login page. */
+/* The file had a version, but the answer has none: it comes from a proxy or a
+ * login page. */
 static inline bool object_is_foreign(
 	const struct file_version *known, const struct head *h)
 {
 	return (known->tag || known->mtime_ns) && !h->tag && !h->modified_ns;
 }
 
-/* The key of a path, to be freed; NULL: no memory. */
+/* The key of a path, or NULL if memory is short. The caller frees it. */
 char *object_key(const struct object_origin *r, const char *path);
 
-/* Are its listings in no order? */
+/* Do listings come in no order? */
 bool object_lists_unordered(const struct object_origin *r);
 
 /* Keep the reason of a failure and its remedy, for object_last_error(), and for
  * origin_explain() with this status. */
 void object_words(struct object_origin *r, int status, const char *words);
 
-/* The path of the last file whose size the server returned, to be freed; NULL:
- * none so far. The setter takes ownership of `path`, which may be NULL. */
+/* The path of the last file whose size the server returned, or NULL if there
+ * was none. The caller frees it. The setter takes ownership of `path`, which
+ * may be NULL. */
 char *object_witness(struct object_origin *r);
 void object_set_witness(struct object_origin *r, char *path);
 
@@ -217,27 +224,25 @@ enum hidden {
 /* Count a name that is not shown; the first one of each reason is logged. */
 void object_hidden(struct object_origin *r, const char *key, enum hidden why);
 
-/* Answer with -ENOMEM, later; uses the request's priv. */
+/* Answer with -ENOMEM from another thread. Uses the request's priv. */
 void object_late(struct object_origin *r, struct origin_request *q);
 void object_answer_late(struct post *p);
 
-/* Lock held: is it one of those? */
+/* Requires the lock. Was the request passed to object_late(), and is not
+ * answered yet? */
 bool object_is_late(
 	const struct object_origin *r, const struct origin_request *q);
 
-/* -- object_probe.c
- * -------------------------------------------------------------------
- */
+/* -- object_probe.c -------------------------------------------------------- */
 
-/* A wrong start is to end within 5 s, all of it. */
+/* Limit of each wait for a store at a start: a mount that cannot work is to
+ * fail within 5 s in all. */
 #define OBJECT_WAIT_NS (9 * NS_PER_S / 2)
 
-/* Why a request ended with this status: words are always set. */
+/* Get the reason why a request ended with this status; never "". */
 void object_reason(struct origin *o, int status, struct error *why);
 
-/* -- object_read.c
- * ------------------------------------------------------------------
- */
+/* -- object_read.c --------------------------------------------------------- */
 
 struct origin_file *object_file_new(struct origin *o, const char *path);
 void object_file_free(struct origin *o, struct origin_file *f);

@@ -19,11 +19,11 @@
 /* Shared by the waiting thread and the loop; the last user frees it. */
 struct store_question {
 	union {
-		struct origin_request req; /* the beginning of both */
+		struct origin_request req; /* the members that both have */
 		struct origin_list list;
 		struct origin_stat stat;
 	};
-	pthread_mutex_t lock; /* guards the next four */
+	pthread_mutex_t lock; /* guards the next four members */
 	pthread_cond_t cond;
 	int status;
 	bool done, left;
@@ -71,7 +71,8 @@ static struct store_question *probe_new(const char *path)
 	return q;
 }
 
-/* -ETIMEDOUT: nobody answered in time. */
+/* Wait for the answer. Returns its status, or -ETIMEDOUT if none came in time.
+ */
 static int probe_wait(
 	struct store_question *q, uint64_t until_ns, uint64_t *size_bytes)
 {

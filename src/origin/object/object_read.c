@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranged reads, the same for S3 and http: one GET each, and a second one on a
- * fresh connection if the first is late. Size, ETag and range are checked in
- * the headers before the first byte is used. The first request with valid
- * headers is used.
+ * Ranged reads, the same for S3 and http: one GET each, and a second one (a
+ * hedge) on a fresh connection if the first is late. Size, ETag and range are
+ * checked in the headers before the first byte is used. The request whose valid
+ * headers come first is used.
  *
  * A get lives on one loop's thread. Other threads post `begin` and `drop` to
  * it; the request's priv points to it, under the origin's lock.
@@ -18,16 +18,19 @@
 
 #include "common/base/cleanup.h"
 
-/* A server without ranges may send this much for a part of it. */
+/* A server without ranges may send a whole file of up to this size for a part
+ * of it. */
 #define UNRANGED_MAX (UINT64_C(8) << 20)
 #define NOBODY (-1)
-/* Longer reads share the loops evenly: their bytes keep a processor busy. */
+/* Longer reads are spread evenly over the loops, because their bytes keep a
+ * processor busy. */
 #define SHORT_MAX ((size_t)256 << 10)
 
 struct origin_file {
 	struct object_origin *r;
-	_Atomic unsigned refs;	  /* the handle, and each get */
-	char etag[HEAD_ETAG_MAX]; /* r->lock: a strong one that was seen */
+	_Atomic unsigned refs; /* one for the handle, and one for each get */
+	/* r->lock: a strong one from an earlier answer */
+	char etag[HEAD_ETAG_MAX];
 	char path[];
 };
 
@@ -44,12 +47,13 @@ struct get {
 	struct origin_file *file;
 	struct loop *loop;
 	struct post begin, drop;
-	/* The loop's. */
+	/* Used on the loop's thread. */
 	struct get_try tries[2];
 	int winner;
-	bool whole; /* all of the file is asked for */
+	bool whole; /* the whole file is requested */
 	uint64_t next, end;
-	uint64_t skip; /* bytes before `next` that an unranged answer has */
+	/* bytes to skip before `next` in an answer without ranges */
+	uint64_t skip;
 };
 
 /* -- Files ----------------------------------------------------------------- */
@@ -81,7 +85,7 @@ void object_file_free(struct origin *o, struct origin_file *f)
 
 /* -- The end --------------------------------------------------------------- */
 
-/* A read reports a missing file as another version. */
+/* The status of a read: a missing file counts as another version. */
 static int read_status(int status)
 {
 	return status == -ENOENT ? -ESTALE : status;
@@ -97,11 +101,12 @@ static void get_end(struct get *g, int status)
 		call_release(&g->tries[i].call);
 	}
 	pthread_mutex_lock(&g->r->lock);
-	r->req.priv = NULL; /* from here on nobody posts */
+	r->req.priv = NULL; /* no thread posts to this get from here on */
 	pthread_mutex_unlock(&g->r->lock);
 	loop_unpost(g->loop, &g->drop);
 	if (status == 0 && g->next != g->end)
-		status = -ECONNRESET; /* cut short without libcurl's notice */
+		/* libcurl did not notice that the answer is too short */
+		status = -ECONNRESET;
 	file_put(g->file);
 	free(g);
 	origin_answer(&r->req, read_status(status));
@@ -114,7 +119,7 @@ static struct get_try *try_of(struct call *c)
 	return CONTAINER_OF(c, struct get_try, call);
 }
 
-/* Returns `status`; the log says why. */
+/* Log why an answer is refused. Returns `status`. */
 static int refuse_answer(const struct get *g, int status, const char *why)
 {
 	struct event e = {.kind = EVENT_ORIGIN_UNUSABLE,
@@ -126,7 +131,7 @@ static int refuse_answer(const struct get *g, int status, const char *why)
 	return status;
 }
 
-/* Is it of the version that is wanted? */
+/* Does the answer belong to the version that is wanted? */
 static int check_version(const struct get *g, const struct head *h)
 {
 	const struct file_version *want = &g->read->want;
@@ -137,7 +142,8 @@ static int check_version(const struct get *g, const struct head *h)
 	/* S3 always sends an ETag, so this answer is not from S3. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
-	/* `want` may have a listing's time, although the server sends none. */
+	/* `want` may have a time from a listing, although the server sends
+	 * none. */
 	if (object_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");
@@ -146,18 +152,20 @@ static int check_version(const struct get *g, const struct head *h)
 	if (!want->tag && want->mtime_ns && h->modified_ns &&
 		h->modified_ns != want->mtime_ns)
 		return -ESTALE;
-	/* S3 always sends a length, too. Without it, a store or a proxy in
-	 * between has unpacked the object, so the bytes are other ones. */
+	/* S3 always sends a length, too. An answer without it comes from a
+	 * store or proxy that has decompressed the object, so the bytes are not
+	 * the object's. */
 	if (!has_size && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no size");
-	/* Nothing shows that this is the file: it may be a login page. */
+	/* Nothing shows that the answer is this file: it may be a login page.
+	 */
 	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither a version nor a size");
 	return other_size ? -ESTALE : 0;
 }
 
-/* Is it the part that was asked for? */
+/* Is the answer the part that was requested? */
 static int check_part(struct get *g, const struct head *h)
 {
 	if (h->code == 206) {
@@ -173,7 +181,7 @@ static int check_part(struct get *g, const struct head *h)
 			g, -EBADMSG, "its HTTP status is not 200 or 206");
 	if (g->whole)
 		return 0;
-	/* The server has no ranges. */
+	/* The server does not support ranges. */
 	if (g->r->s3 || g->read->want.size_bytes > UNRANGED_MAX)
 		return refuse_answer(
 			g, -EOPNOTSUPP, "the server has no ranges");
@@ -247,7 +255,7 @@ static int get_data(struct call *c, const void *data, size_t len)
 	return more && call_status(c) == 206 ? -EALREADY : 0;
 }
 
-/* The server answered with an error. */
+/* Report that the server answered with an error. */
 static void report_refusal(const struct get *g, const struct call *c)
 {
 	unsigned code = call_status(c);
@@ -270,7 +278,7 @@ static void get_done(struct call *c, int status)
 	t->running = false;
 	if (g->winner != NOBODY && t != &g->tries[g->winner])
 		return;
-	/* The other try may still deliver the bytes, and has not started to. */
+	/* The other try may still deliver the bytes. It has not begun to. */
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;

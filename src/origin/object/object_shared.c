@@ -110,8 +110,7 @@ void object_hidden(struct object_origin *r, const char *key, enum hidden why)
 		event_report(r->events, &e);
 }
 
-/* -- Requests for which there is no memory ----------------------------------
- */
+/* -- Requests for which there is no memory --------------------------------- */
 
 void object_answer_late(struct post *p)
 {

@@ -5,8 +5,8 @@
  * follows is split, so that one huge flat directory is listed as fast as many
  * small ones. Keys beyond a range's end belong to another range.
  *
- * A range runs on one loop's thread; what the ranges of a listing share is
- * behind the listing's lock, under which batches are handed up.
+ * A range runs on one loop's thread. The listing's lock guards what its ranges
+ * share, and is held while batches are handed up.
  */
 #include "origin/object/s3_range_impl.h"
 
@@ -27,12 +27,13 @@
 /* A store may take long to find a page behind many deleted keys. This limit is
  * below the 30 s after which the attempt at a listing is given up. */
 #define PAGE_STALL_S 25u
-/* The number of pages that may be spent on splitting: a range ends in the
- * middle of a page, which costs an extra page. SPARE_FREE are allowed in all,
- * and one more for SPARE_PAGES full pages. */
+/* The number of pages that splitting may cost: a range ends in the middle of a
+ * page, which costs an extra page. SPARE_FREE are allowed in all, and one more
+ * for each SPARE_PAGES full pages. */
 #define SPARE_FREE 48u
 #define SPARE_PAGES 10u
-/* A range is split while each part has so many pages, as far as known. */
+/* A range is split while each part has at least this many pages, as far as
+ * known. */
 #define PART_PAGES 2u
 
 /* -- A page ---------------------------------------------------------------- */
@@ -153,7 +154,8 @@ static void range_begin(struct post *p)
 	range_next(CONTAINER_OF(p, struct s3_range, begin));
 }
 
-/* Without the lock. A range may end, and be freed, once it has begun. */
+/* Begin ranges. Call it without the lock. A range may end, and be freed, once
+ * it has begun. */
 static void ranges_begin(struct s3_range *x)
 {
 	struct s3_range *other;
@@ -166,7 +168,7 @@ static void ranges_begin(struct s3_range *x)
 
 /* -- Ranges ---------------------------------------------------------------- */
 
-/* A range that begins on a loop of its own. Lock held. */
+/* Requires the lock. Create a range on a loop of its own. */
 static struct s3_range *range_new(struct s3_listing *g)
 {
 	struct s3_range *x = calloc(1, sizeof(*x));
@@ -183,7 +185,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 	return x;
 }
 
-/* Lock held: how many more ranges are worth while now. */
+/* Requires the lock. The number of further ranges that are worthwhile now. */
 static unsigned ranges_wanted(const struct s3_listing *g)
 {
 	uint64_t full = g->keys / g->page_keys;
@@ -197,9 +199,9 @@ static unsigned ranges_wanted(const struct s3_listing *g)
 }
 
 /*
- * Lock held: the number of further parts into which to split the rest of the
- * range. There are two estimates, from the whole range so far and from its last
- * page, because the density of keys varies.
+ * Requires the lock. The number of further parts into which to split the rest
+ * of the range. There are two estimates, from the whole range so far and from
+ * its last page, because the density of keys varies.
  */
 static unsigned parts_left(
 	const struct s3_range *x, const struct page_progress *p)
@@ -211,7 +213,7 @@ static unsigned parts_left(
 
 	ASSERT_HELD(&x->g->lock);
 	if (!x->end[0])
-		return RANGES_MAX; /* nobody knows */
+		return RANGES_MAX; /* the number of keys is unknown */
 	whole = split_share(seen, x->from[0] ? x->from + skip : "", after, end);
 	last = split_share(
 		seen, p->since[0] ? p->since + skip : "", after, end);
@@ -222,8 +224,8 @@ static unsigned parts_left(
 		: (unsigned)(pages / PART_PAGES);
 }
 
-/* Lock held. Split the rest of the range. The range keeps the keys below the
- * first point. Returns the new ranges, which have not begun. */
+/* Requires the lock. Split the rest of the range. The range keeps the keys
+ * below the first point. Returns the new ranges, which have not begun. */
 static struct s3_range *range_split(
 	struct s3_range *x, const struct page_progress *p)
 {
@@ -237,7 +239,8 @@ static struct s3_range *range_split(
 		wanted < parts ? wanted : parts, points);
 
 	ASSERT_HELD(&x->g->lock);
-	/* The last one first: each ends where the one before it began. */
+	/* Create the last range first: each ends where the one created before
+	 * begins. */
 	for (unsigned i = n; i-- > 0;) {
 		struct s3_range *more;
 
@@ -245,7 +248,7 @@ static struct s3_range *range_split(
 			continue;
 		more = range_new(g);
 		if (!more)
-			break; /* the listing takes longer */
+			break; /* memory is short: go on with fewer ranges */
 		strcpy(more->end, x->end);
 		strcpy(more->after, g->prefix);
 		strcat(more->after, points[i]);
@@ -257,7 +260,7 @@ static struct s3_range *range_split(
 	return others;
 }
 
-/* The reason why no key could be shown. */
+/* The status of a listing in which no key could be shown. */
 static int empty_status(const struct s3_listing *g)
 {
 	if (g->sizeless) {

@@ -8,27 +8,27 @@
 /* List l->path; deep listings run in parallel. Any thread. */
 void s3_list(struct object_origin *r, struct origin_list *l);
 
-/* List a single key, to learn whether there is any. The status of done() says
- * whether there is; batch() gets no entries. */
+/* List a single key. The status of done() says whether there is any key;
+ * batch() gets no entries. */
 void s3_probe(struct object_origin *r, struct origin_list *l);
 
 /* Look up one name with one or two requests. Any thread. */
 void s3_stat(struct object_origin *r, struct origin_stat *s);
 
-/* The prefix of all keys below a path of the source, to be freed; NULL: no
- * memory, or too long for a key. */
+/* The prefix of all keys below a path of the source, or NULL if memory is short
+ * or it is too long for a key. The caller frees it. */
 char *s3_keys_below(const struct object_origin *r, const char *path);
 
 /*
  * Find points that split the keys after `a` (bytewise) up to `b`, or up to the
- * end if `b` is NULL. Both are without the prefix that all keys share. Fills in
+ * end if `b` is NULL. Both are without the prefix that all keys share. Writes
  * at most `max` points in ascending order and returns their number. `seen`
  * records which bytes occur at each of the first places of the keys.
  */
 #define SPLIT_PLACES 64u
 #define SPLIT_POINT_MAX (SPLIT_PLACES + 2u)
 struct split_seen {
-	uint32_t bytes[SPLIT_PLACES][8]; /* bit maps of 256 */
+	uint32_t bytes[SPLIT_PLACES][8]; /* a map of 256 bits for each place */
 };
 void split_note(struct split_seen *seen, const char *key);
 unsigned split_points(const struct split_seen *seen, const char *a,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes in one page of a range of a listing: which keys are names of files or
+ * Adds one page of a range to its listing: which keys are names of files or
  * directories, which are hidden, and how far the range has got.
  */
 #include "origin/object/s3_range_impl.h"
@@ -16,16 +16,16 @@
 #define EMPTY_PAGES 1000u
 #define REPEATED_PAGES 8u
 
-/* Listing's lock held. */
+/* Requires the listing's lock. */
 static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
 {
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
-		return; /* the listing itself will see the name */
+		return; /* the full listing will report it */
 	object_hidden(g->r, key, why);
 }
 
-/* Lock held: a key below the listing's prefix as a name. */
+/* Requires the lock. Convert a key below the listing's prefix to a name. */
 static void take_name(
 	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
 {
@@ -36,11 +36,11 @@ static void take_name(
 
 	ASSERT_HELD(&x->g->lock);
 	if (len == 0)
-		return; /* the mark of the directory itself */
+		return; /* the key marks the directory itself */
 	rc = key_to_path(name, len);
 	if (rc < 0)
 		hide_key(g, bytes_get(&x->page.text) + o->key, HIDDEN_NAME);
-	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
+	else if (o->is_prefix || rc > 0) /* rc > 0: the key marks a directory */
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = object_dir_attr(g->r)};
 	else
@@ -56,7 +56,7 @@ static bool is_readable(
 		strncmp(key, g->prefix, strlen(g->prefix)) == 0;
 }
 
-/* Take a key of a page into the listing. Lock held. */
+/* Requires the lock. Add a key of a page to the listing. */
 static void take_object(
 	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
 {
@@ -77,7 +77,8 @@ static void take_object(
 	if (!g->unordered && strcmp(key, p->since) <= 0) {
 		bool early = strcmp(key, p->since) < 0;
 
-		/* The server does not know start-after, or sorts nothing. */
+		/* The server does not know start-after, or does not sort keys.
+		 */
 		g->deaf |= early;
 		if (early && strcmp(key, x->from) > 0)
 			hide_key(g, key, HIDDEN_ORDER);

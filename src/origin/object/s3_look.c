@@ -22,7 +22,7 @@ struct s3_look {
 	struct origin_stat *stat;
 	struct s3_page page;
 	enum { LOOK_NAME, LOOK_BELOW, LOOK_HEAD } step;
-	bool found; /* a file, while it is looked for a directory */
+	bool found; /* a file was found, and a directory is being looked for */
 	struct file_attr attr;
 	char *key;
 };
@@ -93,7 +93,8 @@ static void look_send(struct s3_look *k)
 	call_start(k->loop, c);
 }
 
-/* The listing's object number i, if it is there: how it relates to the name. */
+/* How object number i of the listing relates to the name; NOTHING: there is no
+ * such object. */
 enum relation { NOTHING, SAME, BELOW, OTHER };
 
 static enum relation relation_of(const struct s3_look *k, size_t i)
@@ -118,7 +119,7 @@ static void take_file(struct s3_look *k, const struct s3_object *o)
 	k->attr = object_file_attr(k->r, o->size_bytes, o->mtime_ns, o->tag);
 }
 
-/* A directory hides a file of its name. */
+/* Decide what the name is. A directory hides a file of the same name. */
 static void look_names(struct s3_look *k)
 {
 	enum relation first = relation_of(k, 0), second = relation_of(k, 1);
@@ -195,7 +196,7 @@ static void look_begin(struct post *p)
 {
 	struct s3_look *k = CONTAINER_OF(p, struct s3_look, begin);
 
-	/* The source itself is a directory without being asked. */
+	/* The source itself is a directory; no request is needed. */
 	if (k->stat->path[0] == '\0')
 		look_found_dir(k);
 	else

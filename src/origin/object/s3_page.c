@@ -99,7 +99,8 @@ static void result_end(
 	struct s3_page *p, const char *name, const char *text, size_t len)
 {
 	if (strcmp(name, "Contents") == 0) {
-		/* Without a size it would be taken for an empty file. */
+		/* An object without a size must not be taken for an empty file.
+		 */
 		p->now.bad = !p->has_key || !p->has_size;
 		p->now.sizeless = p->has_key && !p->has_size;
 		page_add(p);
@@ -161,7 +162,7 @@ int s3_page_feed(struct s3_page *p, const void *data, size_t len)
 	return rc == 0 && p->failed ? -EBADMSG : rc;
 }
 
-/* Decoded in place: no key gets longer. */
+/* Decode the keys in place: no key gets longer. */
 static void decode_keys(struct s3_page *p)
 {
 	for (size_t i = 0; i < p->n; i++) {

@@ -15,7 +15,8 @@
 /* The maximum number of keys in a page; servers send 1,000. */
 #define S3_PAGE_MAX 100000u
 
-/* Stores that ignore max-keys may send S3_PAGE_MAX keys, of 450 bytes each. */
+/* Limit for a document: stores that ignore max-keys may send S3_PAGE_MAX keys
+ * of 450 bytes each. */
 #define S3_PAGE_BYTES_MAX ((size_t)64 << 20)
 
 struct s3_object {
@@ -24,7 +25,7 @@ struct s3_object {
 	int64_t mtime_ns;
 	bool is_prefix; /* a common prefix: only `key` and `len` count */
 	bool bad;	/* the key or the size cannot be understood */
-	bool sizeless;	/* bad, for want of a size that can be understood */
+	bool sizeless;	/* bad, because its size is missing or malformed */
 };
 
 /*
@@ -37,7 +38,7 @@ struct s3_page {
 	struct s3_object *objects;
 	size_t n, room;
 	struct s3_object now;
-	bool has_key, has_size; /* of `now` */
+	bool has_key, has_size; /* members that `now` has */
 	char token[2048];	/* NextContinuationToken, or "" */
 	bool truncated, encoded, is_list;
 	bool failed; /* too many keys, a token too long, or no memory */
@@ -45,9 +46,11 @@ struct s3_page {
 };
 
 int s3_page_begin(struct s3_page *p);
-/* -EBADMSG: it is not XML, or too long. A server may send without end. */
+/* Parse more of the document. Returns 0, or -EBADMSG if it is not XML or is too
+ * long. The limit is needed because a server may send without end. */
 int s3_page_feed(struct s3_page *p, const void *data, size_t len);
-/* 0; -EBADMSG also for a document of another kind. */
+/* End the document. Returns 0, or -EBADMSG, also for a document of another
+ * kind. */
 int s3_page_end(struct s3_page *p);
 void s3_page_release(struct s3_page *p);
 

@@ -19,7 +19,7 @@ void split_note(struct split_seen *seen, const char *key)
 	}
 }
 
-/* Words and bits of a map of 256. */
+/* Numbers of words, and masks of their bits, in a map of 256 bits. */
 #define WORD_DIGITS 1
 #define WORD_UPPER 2
 #define WORD_LOWER 3
@@ -41,7 +41,7 @@ static unsigned count_bits(const uint32_t bytes[8])
 	return n;
 }
 
-/* The bytes that keys may have here. */
+/* The bytes that keys may have at this place. */
 static struct alphabet alphabet_at(const struct split_seen *seen, unsigned at)
 {
 	const uint32_t *was = seen->bytes[at];
@@ -66,7 +66,7 @@ static bool alphabet_has(const struct alphabet *a, unsigned c)
 	return a->bytes[c / 32] >> (c % 32) & 1;
 }
 
-/* How many of its bytes are smaller. */
+/* The number of bytes of the alphabet that are smaller. */
 static unsigned alphabet_rank(const struct alphabet *a, unsigned char c)
 {
 	uint32_t part = a->bytes[c / 32] & ((UINT32_C(1) << c % 32) - 1);
@@ -87,8 +87,9 @@ static unsigned shared_length(const char *a, const char *b)
 }
 
 /* The bytes above `low` and below `high` that keys are likely to have. Only
- * ASCII, because a request must not have half a character. With `beyond` also
- * the byte after `low`, to find out whether a letter is always the same. */
+ * ASCII, because a request must not contain half a character. With `beyond`
+ * also the byte after `low`, to find out whether a letter is always the same.
+ */
 static unsigned candidates(const struct split_seen *seen, unsigned at,
 	unsigned low, unsigned high, bool beyond, char out[128])
 {
@@ -113,7 +114,8 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 	for (; at < SPLIT_PLACES && a[at] && n == 0; at++) {
 		n = candidates(
 			seen, at, (unsigned char)a[at], high, beyond, bytes);
-		/* With a's own byte here, everything after it is below b. */
+		/* If the point has a's own byte here, it is below b whatever
+		 * follows. */
 		high = 256;
 		beyond = false;
 	}
@@ -128,7 +130,8 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 
 /* -- How much is left ------------------------------------------------------ */
 
-/* A key as a number from 0 to 1, if all likely keys were equally many. */
+/* Map a key to a number from 0 to 1, as if all likely keys were equally
+ * frequent. */
 static double place_of_key(
 	const struct split_seen *seen, const char *key, unsigned at)
 {

@@ -15,7 +15,7 @@
 #define S3 "s3://"
 #define REGION_DEFAULT "us-east-1"
 #define ENDPOINT_MAX 1024
-/* Characters that a bucket's name may begin and end with. */
+/* The characters that a bucket's name may begin and end with. */
 #define BUCKET_ENDS "abcdefghijklmnopqrstuvwxyz0123456789"
 
 static bool is_s3(const char *source)
@@ -27,7 +27,8 @@ static bool is_s3(const char *source)
 
 static int refuse_source(const char *why, struct error *err)
 {
-	/* The source itself may hold a password: it is not repeated. */
+	/* The source may contain a password, so the message does not repeat it.
+	 */
 	return error_set(err, -EINVAL, "cannot use this source: %s", why);
 }
 
@@ -50,7 +51,7 @@ static int check_bucket(const char *bucket, size_t len, struct error *err)
 	return 0;
 }
 
-/* Everything but the slashes at the end. */
+/* The length without slashes at the end. */
 static size_t trimmed_length(const char *text)
 {
 	size_t len = strlen(text);
@@ -175,13 +176,13 @@ static int open_aws(struct object_origin *r)
 	r->aws = true;
 	r->scheme = strdup("https");
 	r->base_path = strdup("");
-	/* A dot in the name would not match the certificate. */
+	/* With a dot in the name, the certificate would not match the host. */
 	r->path_style = strchr(r->bucket, '.') != NULL;
 	aws_host(r);
 	return r->scheme && r->base_path ? 0 : -ENOMEM;
 }
 
-/* Path style: the bucket is the first part of the path. */
+/* Add the bucket for path style: it is the first part of the path. */
 static int add_bucket(struct object_origin *r)
 {
 	struct bytes path = {0};
@@ -192,7 +193,8 @@ static int add_bucket(struct object_origin *r)
 	return bytes_failed(&path) ? -ENOMEM : 0;
 }
 
-/* The URL of a store that is not AWS; false: none is given. */
+/* Get the URL of a store that is not AWS. Returns false if none is configured.
+ */
 static bool find_endpoint(
 	const struct object_config *config, char *out, size_t size)
 {
@@ -236,7 +238,8 @@ static bool is_of_aws(const char *host)
 	return end && (!end[14] || strcmp(end + 14, ".cn") == 0);
 }
 
-/* No SOURCE has this form. The same objects always get the same text. */
+/* The text of a dataset that is not in AWS never equals a SOURCE. The same
+ * objects always get the same text. */
 int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err)
 {
@@ -244,7 +247,7 @@ int object_dataset(const char *source, const struct object_config *config,
 	struct bytes text = {0};
 	struct url url;
 
-	/* object_new() says what is wrong with a URL that cannot be parsed. */
+	/* If the URL cannot be parsed, object_new() reports why. */
 	if (is_s3(source) &&
 		find_endpoint(config, endpoint, sizeof(endpoint)) &&
 		url_parse(endpoint, &url) == 0) {

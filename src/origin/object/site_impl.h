@@ -7,12 +7,13 @@
 
 #include "origin/object/object_impl.h"
 
-/* Fill in scheme, host, base_path, bucket, prefix, region. -errno, err set. */
+/* Set scheme, host, base_path, bucket, prefix and region. Returns 0, or -errno
+ * with err set. */
 int site_open(struct object_origin *r, const char *source,
 	const struct object_config *config, struct error *err);
 void site_release(struct object_origin *r);
 
-/* The bucket turned out to be in another region. Any thread. */
+/* Record that the bucket is in another region. Any thread. */
 void site_set_region(struct object_origin *r, const char *region);
 
 #endif
