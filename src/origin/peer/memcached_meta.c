@@ -27,7 +27,7 @@ static const struct meta_word meta_words[] = {
 	{"ERROR", META_ERROR, false},
 };
 
-/* A decimal number that is all of [at, end). */
+/* Parse a decimal number that fills [at, end). */
 static bool meta_number(
 	const char *at, const char *end, uint64_t max, uint64_t *out)
 {
@@ -71,7 +71,7 @@ static int meta_flag(const char *at, const char *end, struct meta_answer *out)
 		fits = at == end;
 		out->won = true;
 		break;
-	default: /* flags that say nothing to us */
+	default: /* the other flags are not needed */
 		break;
 	}
 	return fits ? 0 : -EBADMSG;
@@ -114,7 +114,8 @@ static const char *meta_find_word(
 
 static void meta_text(const char *at, const char *end, struct meta_answer *out)
 {
-	/* "out of memory storing object", "Out of memory during read". */
+	/* The texts are "out of memory storing object" and "Out of memory
+	 * during read". */
 	static const char full[] = "ut of memory";
 
 	if (at < end)

@@ -15,26 +15,27 @@
 #define META_LINE_MAX 2048u
 
 enum meta_kind {
-	META_HD,      /* done */
-	META_VA,      /* done; a value follows */
-	META_EN,      /* no such key, to mg */
+	META_HD,      /* success */
+	META_VA,      /* success; a value follows */
+	META_EN,      /* answer to mg: no such key */
 	META_NF,      /* no such key */
-	META_NS,      /* not stored: it is there already */
+	META_NS,      /* not stored: the key exists already */
 	META_EX,      /* not stored: the key has changed */
-	META_MN,      /* to mn */
+	META_MN,      /* answer to mn */
 	META_STAT,    /* one line of `stats`; more follow */
 	META_END,     /* the end of the lines of `stats` */
-	META_VERSION, /* to `version` */
+	META_VERSION, /* answer to `version` */
 	META_FULL,    /* SERVER_ERROR: out of memory */
 	META_ERROR,   /* any other error */
 };
 
 struct meta_answer {
 	enum meta_kind kind;
-	uint32_t value_bytes; /* META_VA: without its CR LF */
-	uint32_t opaque;      /* O; 0: none */
-	uint64_t cas;	      /* c; 0: none */
-	bool won;	      /* W: vivified, and it is ours */
+	uint32_t value_bytes; /* META_VA: length without its CR LF */
+	uint32_t opaque;      /* flag O; 0: none */
+	uint64_t cas;	      /* flag c; 0: none */
+	/* flag W: the key was created, and this client has the lease */
+	bool won;
 	/* The text after the first word of STAT, VERSION and errors, in the
 	 * caller's buffer, without a NUL. */
 	const char *text;
@@ -42,8 +43,8 @@ struct meta_answer {
 };
 
 /* Parse the first line of `bytes`. Returns its length with its line end; 0 if
- * the line is not complete; -EBADMSG if it is not of the protocol, or announces
- * a value longer than value_max. */
+ * the line is incomplete; -EBADMSG if the line is not part of the protocol, or
+ * announces a value longer than value_max. */
 ssize_t meta_parse(const void *bytes, size_t size, uint32_t value_max,
 	struct meta_answer *out);
 

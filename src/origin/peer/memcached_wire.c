@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to a memcached. The thread of the peers. */
+/* One connection to a memcached. Used only by the thread of the peers. */
 #include "origin/peer/memcached_wire_impl.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 
 #include "common/base/clock.h"
 
-/* Room for an answer of the longest value, and some of the next. */
+/* Room for an answer with the longest value, and some of the next answer. */
 #define WIRE_IN_BYTES (UNIT_VALUE_MAX + META_LINE_MAX + ((size_t)256 << 10))
 #define WIRE_IOV_MAX 32
-/* Parts of one request: line, head, body, CR LF. */
+/* A request has up to four parts: line, head, body, CR LF. */
 #define WIRE_PARTS 4
 
 enum wire_state { WIRE_CLOSED, WIRE_CONNECTING, WIRE_OPEN };
@@ -28,17 +28,20 @@ struct wire {
 	struct loop *loop;
 	int fd;
 	enum wire_state state;
-	uint32_t events;  /* that the loop looks for */
-	uint32_t opaque;  /* the last */
-	struct list line; /* of struct request, oldest first */
+	uint32_t events;  /* events that the loop watches for */
+	uint32_t opaque;  /* the last one used */
+	struct list line; /* requests in flight, oldest first */
 	unsigned nline;
 	size_t cost_bytes;
-	/* The first request that is not sent, and how much of it is. */
+	/* The first request that is not sent in full, and the bytes of it that
+	 * are sent. */
 	struct list *unsent;
 	size_t sent_bytes;
-	uint64_t since_ns; /* the oldest is waited for, or connecting */
+	/* time since when the oldest request or the connection has been waited
+	 * for */
+	uint64_t since_ns;
 	uint64_t received;
-	size_t from, to; /* of in[]: bytes that are not parsed */
+	size_t from, to; /* in[from] to in[to - 1] are not parsed yet */
 	uint8_t in[WIRE_IN_BYTES];
 };
 
@@ -117,7 +120,7 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	if (w->fd < 0)
 		return -errno;
 	if (addr->sa_family != AF_UNIX)
-		/* Only slower without it. */
+		/* A failure only makes the connection slower. */
 		(void)setsockopt(
 			w->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	w->events = 0;
@@ -125,7 +128,7 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	if (rc == 0)
 		rc = wire_poll_for(w, EPOLLIN | EPOLLOUT);
 	if (rc < 0) {
-		(void)close(w->fd); /* nothing was sent */
+		(void)close(w->fd); /* no request was sent on it */
 		w->fd = -1;
 		return rc;
 	}
@@ -150,7 +153,7 @@ void wire_shut(struct wire *w, int status)
 	if (w->state == WIRE_CLOSED)
 		return;
 	w->state = WIRE_CLOSED;
-	(void)close(w->fd); /* also leaves the loop */
+	(void)close(w->fd); /* this also removes it from the loop */
 	w->fd = -1;
 	list_init(&failed);
 	list_splice_tail(&failed, &w->line);
@@ -190,7 +193,8 @@ void request_line(struct request *q, const char *format, ...)
 
 void wire_queue(struct wire *w, struct request *q, uint64_t now_ns)
 {
-	/* Lines are of fixed parts, keys of fixed length and numbers. */
+	/* The line fits: its parts, the key and the numbers have limited
+	 * lengths. */
 	size_t room = sizeof(q->line) - q->line_bytes;
 	int len;
 
@@ -218,7 +222,7 @@ static size_t request_bytes(const struct request *q)
 		(q->body_bytes ? q->head_bytes + q->body_bytes + 2 : 0);
 }
 
-/* Add what is left of one part. */
+/* Add the rest of one part, without the first *skip bytes of the request. */
 static int wire_part(
 	struct iovec *iov, const void *data, size_t len, size_t *skip)
 {
@@ -287,7 +291,7 @@ int wire_flush(struct wire *w)
 			return -errno;
 		wire_sent(w, (size_t)n);
 	}
-	return 0; /* wire_event() ends to look for EPOLLOUT */
+	return 0; /* wire_event() returns and the loop watches for EPOLLOUT */
 }
 
 /* -- Receiving ------------------------------------------------------------- */
@@ -305,9 +309,9 @@ static bool wire_fits(const struct request *q, const struct meta_answer *a)
 }
 
 /*
- * Take one answer out of the buffer. 1: done; 0: more bytes are needed; or
- * -errno. A request that has not been sent in full cannot have an answer,
- * except an error.
+ * Take one answer out of the buffer. Returns 1 if an answer was taken, 0 if
+ * more bytes are needed, or -errno. A request that has not been sent in full
+ * cannot have an answer, except an error.
  */
 static int wire_take(struct wire *w, uint64_t now_ns)
 {
@@ -325,7 +329,7 @@ static int wire_take(struct wire *w, uint64_t now_ns)
 	all = (size_t)n;
 	if (!wire_fits(q, &a))
 		return -EBADMSG;
-	/* A value can be refused before all of it is sent. */
+	/* A server may refuse a value before all of it is sent. */
 	if (list_next(&w->line) == w->unsent)
 		return a.kind >= META_FULL ? 0 : -EBADMSG;
 	if (a.kind == META_VA) {
@@ -354,7 +358,7 @@ static int wire_parse(struct wire *w, uint64_t now_ns)
 	return rc;
 }
 
-/* Room behind what is not parsed; a whole answer fits from the beginning. */
+/* Make room after the bytes that are not parsed, enough for a whole answer. */
 static void wire_make_room(struct wire *w)
 {
 	if (w->from == w->to)
@@ -401,7 +405,7 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 	int rc = 0;
 
 	if (w->state == WIRE_CLOSED)
-		return 0; /* the event came before the close */
+		return 0; /* the event was queued before the close */
 	if (w->state == WIRE_CONNECTING) {
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 			rc = wire_connected(w, now_ns);
@@ -411,7 +415,7 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 		rc = wire_receive(w, now_ns);
 	if (rc == 0 && events & EPOLLOUT)
 		rc = wire_flush(w);
-	/* An answer may have waited until its request was sent. */
+	/* An answer may have been kept until its request was sent in full. */
 	if (rc == 0)
 		rc = wire_parse(w, now_ns);
 	if (rc == 0 && w->unsent == &w->line)

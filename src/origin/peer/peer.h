@@ -8,14 +8,14 @@
  *
  * A read asks the owner for the units of the item, 256 KiB each. A unit is
  * checked (length, and a checksum keyed with item, unit, dataset and secret)
- * before a byte of it is delivered, and some units of each mount that pushed
- * any are compared with the origin before the others are used. If units are
- * missing, exactly one host gets the item's lease; its read ends with -ENOENT,
- * so its cache asks the origin and pushes the units back. Reads of other hosts
- * wait and get the units as they arrive. If the holder of a lease gives no sign
- * of life for 750 ms, those that wait read the origin themselves. So each byte
- * is read from the origin once, provided that no host fails and the engine
- * accepts the item.
+ * before any byte of it is delivered. Of each mount that pushed units, some
+ * units are compared with the origin before the others are used. If units are
+ * missing, exactly one host gets the item's lease. Its read ends with -ENOENT,
+ * so its cache asks the origin and pushes the units to their owner. Reads of
+ * other hosts wait and get the units as they arrive. If the holder of a lease
+ * gives no sign of life for 750 ms, the waiting hosts read from the origin
+ * themselves. So each byte is read from the origin once, provided that no host
+ * fails and the engine accepts the item.
  *
  * Every wait is bounded. A server that does not answer in time loses its
  * connections, its reads go to the origin, and it is asked again only after a
@@ -43,7 +43,7 @@
 
 struct peers;
 
-/* A unit that a peer gave, to be compared with the origin: do the bytes [off,
+/* A unit from a peer that is to be compared with the origin: do the bytes [off,
  * off + len) of that version of the file have this hash? */
 struct peers_check {
 	char *path;
@@ -51,20 +51,20 @@ struct peers_check {
 	uint64_t off;  /* in the file */
 	size_t len;    /* 256 KiB at most */
 	uint64_t hash; /* hash64() without seed */
-	/* Set by the comparison: 1: the bytes are the same; 0: they differ;
-	 * -errno: the origin did not answer. */
+	/* Set by the comparison: 1 if the bytes are the same, 0 if they differ,
+	 * -errno if the origin did not answer. */
 	int result;
-	struct post checked; /* private, these four */
+	struct post checked; /* this and the next members are private */
 	struct peers *owner;
 	struct writer *writer;
 	unsigned proof;
 };
 
-/* Compare the unit without blocking, and then call peers_checked(), on any
- * thread, but not from inside this call. */
+/* Start to compare the unit without blocking. peers_checked() follows, on any
+ * thread, but not inside this call. */
 typedef void peers_check_fn(void *arg, struct peers_check *c);
 
-/* The comparison has ended; `result` is set. Frees it. */
+/* End a comparison whose `result` is set, and free it. */
 void peers_checked(struct peers_check *c);
 
 struct peers_config {
@@ -80,95 +80,99 @@ struct peers_config {
 	 * the list; it uses the cache but gives no memory to it.
 	 */
 	const char *name;
-	/* Mixed into every checksum; the same on all hosts. May be empty. */
+	/* Bytes mixed into every checksum; the same on all hosts. May be empty.
+	 */
 	const void *secret;
 	size_t secret_bytes;
 	/* The name of the dataset in the engine; the same on all hosts that
-	 * mount it. NULL: only watch the servers; peers_provider() must not be
-	 * used. */
+	 * mount it. NULL: only watch the servers, without peers_provider(). */
 	const char *dataset;
 	/* Compares units with the origin before they are used. Required with a
 	 * dataset. */
 	peers_check_fn *check;
 	void *check_arg;
-	/* Bytes of pushed items in memory at a time; 0: 64 MiB. */
+	/* Limit for the bytes of pushed items in memory; 0: 64 MiB. */
 	uint64_t pending_bytes;
-	/* These two may be NULL. Counters peer_*; events PEER_*. */
+	/* For counters peer_* and events PEER_*. Both may be NULL. */
 	struct counters *counters;
 	const struct event_sink *events;
 };
 
 /*
- * Check a host of the list. 0, or -EINVAL with a message that says what a host
- * looks like.
+ * Check a host of the list. Returns 0, or -EINVAL with a message that says how
+ * to write a host.
  */
 int peer_check_host(const char *host, struct error *err);
 
 /*
  * Start the thread and begin to connect. Strings and bytes of `config` are
  * copied. A server that does not answer is not an error; peers_status() shows
- * it. Returns -EINVAL if a host is invalid or named twice, or `name` is not in
- * the list.
+ * it. Returns -EINVAL if a host is invalid or named twice, or if `name` is not
+ * in the list.
  */
 int peers_start(struct peers **out, const struct peers_config *config,
 	struct error *err);
 
 /* End all requests and the thread. No request may be made during or after this
- * call, so free the cache first; all comparisons have ended. NULL is allowed.
- */
+ * call, so free the cache first; all comparisons must have ended. NULL is
+ * allowed. */
 void peers_stop(struct peers *p);
 
-/* For struct cache_config; lives as long as `p`. */
+/* The provider for struct cache_config; lives as long as `p`. */
 struct provider *peers_provider(struct peers *p);
 
 enum peer_state {
-	PEER_TRYING,  /* not connected yet, or checking its settings */
-	PEER_UP,      /* in use */
-	PEER_DOWN,    /* failed; probed several times in 5 s */
-	PEER_REFUSED, /* its settings could lose items; .reason says what to do
-		       */
+	PEER_TRYING, /* not connected yet, or checking its settings */
+	PEER_UP,     /* in use */
+	PEER_DOWN,   /* failed; probed several times in 5 s */
+	/* its settings could lose items; .reason says what to do */
+	PEER_REFUSED,
 };
 
-/* "trying", "up", "down", "refused". */
+/* The name: "trying", "up", "down" or "refused". */
 const char *peer_state_name(enum peer_state state);
 
-/* Does something of the host agree with ours? */
+/* Does a property of the host agree with ours? */
 enum peer_match {
-	PEER_MATCH_UNKNOWN, /* the host has not said, or is not up */
+	PEER_MATCH_UNKNOWN, /* the host has not reported it, or is not up */
 	PEER_MATCH_SAME,
 	PEER_MATCH_DIFFERS,
 };
 
 #define PEER_REASON_MAX 240u
 
-/* A copy of what is known of one host. Counts are those of this client since
- * its start. Use, capacity and evictions are the server's: at most a few
- * seconds old, and 0 before the first connection. */
+/* A copy of what is known about one host. Counts are those of this client since
+ * its start. Use, capacity and evictions are reported by the server: at most a
+ * few seconds old, and 0 before the first connection. */
 struct peer_status {
 	char host[PEER_NAME_MAX + 1]; /* as in the list */
-	char version[32];	      /* of the server; "" if not known */
-	/* PEER_DOWN: why. PEER_REFUSED: which setting, and what to do. */
+	char version[32];	      /* version of the server; "" if unknown */
+	/* PEER_DOWN: why the host is down. PEER_REFUSED: the setting, and what
+	 * to do. */
 	char reason[PEER_REASON_MAX];
 	enum peer_state state;
 	enum peer_match manifest, secret;
-	bool self;		  /* is this host */
-	uint64_t used_bytes;	  /* "bytes" of the server: with its overhead */
-	uint64_t capacity_bytes;  /* "limit_maxbytes" of the server */
-	uint64_t evictions;	  /* of the server; anything but 0 is a fault */
-	uint64_t items;		  /* values of any kind in the server */
-	uint64_t hits, hit_bytes; /* units, and their content */
-	uint64_t misses;	  /* reads that were not answered in full */
-	uint64_t fills, fill_bytes; /* units that it acknowledged: E */
-	uint64_t refused;	    /* units that it had no memory for */
-	uint64_t bad;		    /* units with wrong length or checksum */
-	uint64_t foreign;	    /* units of another dataset */
-	uint64_t errors; /* requests that failed: time-outs, resets, and answers
-			    that are not of the protocol */
-	uint64_t dropped; /* units not pushed because it was down or had just
-			     refused others */
+	bool self;		 /* the host is this one */
+	uint64_t used_bytes;	 /* "bytes" of the server, with its overhead */
+	uint64_t capacity_bytes; /* "limit_maxbytes" of the server */
+	/* reported by the server; anything but 0 is a fault */
+	uint64_t evictions;
+	uint64_t items;		    /* values of any kind in the server */
+	uint64_t hits, hit_bytes;   /* units, and their content */
+	uint64_t misses;	    /* reads that were not answered in full */
+	uint64_t fills, fill_bytes; /* units that the server has stored */
+	uint64_t refused; /* units for which the server had no memory */
+	uint64_t bad;	  /* units with wrong length or checksum */
+	uint64_t foreign; /* units of another dataset */
+	/* failed requests: time-outs, resets, and answers that break the
+	 * protocol */
+	uint64_t errors;
+	/* units not pushed because the host was down or had just refused others
+	 */
+	uint64_t dropped;
 };
 
-/* In the order of the list. i < nhosts. */
+/* Get the status of host i, in the order of the list; i < nhosts. */
 void peers_status(struct peers *p, size_t i, struct peer_status *status);
 
 /*
@@ -190,22 +194,21 @@ bool peers_settle(struct peers *p, uint64_t timeout_ns);
 bool peers_differ(const struct peers *p);
 
 /*
- * Say which manifest this host has: a digest over (path, size, mtime, tag) of
- * its files. It is kept in this host's server, where others compare it with
+ * Set the digest of this host's manifest, over (path, size, mtime, tag) of its
+ * files. It is stored in this host's server, where other hosts compare it with
  * theirs every few seconds; a host that differs is reported by the event
  * PEER_MANIFEST and in its status. Call again after a change. Needs a dataset.
  */
 void peers_set_manifest(struct peers *p, struct hash128 digest);
 
-/* -- Pure functions, for tests, `refrain peers` and simulations -------------
- */
+/* -- Pure functions, for tests, `refrain peers` and simulations ------------ */
 
 /* The owner of an item among n hosts: the host with the highest random weight.
  * When a host joins or leaves, only the items that it owns move. */
 size_t peer_owner(
 	const uint64_t *peer_host_hash, size_t n, struct hash128 item);
 
-/* For peer_owner(): the hash of a host as the list spells it. */
+/* The hash of a host as the list spells it; for peer_owner(). */
 uint64_t peer_host_hash(const char *host);
 
 #endif

@@ -22,12 +22,14 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_SOUGHT, ADDRESS_THERE };
 
 struct address {
 	uint32_t magic;
-	char node[PEER_NAME_MAX + 1]; /* set once, these two */
+	/* this and the next member are set once */
+	char node[PEER_NAME_MAX + 1];
 	char port[ADDRESS_PORT_TEXT];
 	pthread_mutex_t lock; /* guards the rest */
-	unsigned refs;	      /* the owner's, and of a thread that looks */
+	/* one for the owner, and one for a thread that looks up */
+	unsigned refs;
 	enum address_state state;
-	int status; /* of the last lookup */
+	int status; /* status of the last look-up */
 	struct sockaddr_storage addr;
 	socklen_t len;
 };
@@ -41,7 +43,7 @@ static bool is_port(const char *text)
 		port > 0 && port <= 65535;
 }
 
-/* Cut "HOST:PORT" in two. False: it is not of that form. */
+/* Split "HOST:PORT". Returns false if the text does not have that form. */
 static bool address_split(const char *host, char node[PEER_NAME_MAX + 1],
 	char port[ADDRESS_PORT_TEXT])
 {
@@ -138,7 +140,7 @@ int address_new(struct address **out, const char *host)
 		address_take(a, (const struct sockaddr *)&un, sizeof(un));
 	} else {
 		(void)address_split(host, a->node, a->port);
-		/* A name is looked up by address_get(). */
+		/* If `host` is a name, address_get() looks it up later. */
 		(void)address_look(a, AI_NUMERICHOST);
 	}
 	*out = a;
@@ -178,7 +180,8 @@ static int address_seek(struct address *a)
 		a->state = ADDRESS_UNKNOWN;
 		return -rc;
 	}
-	(void)pthread_detach(thread); /* it is joinable, and not joined */
+	/* cannot fail: the thread was created joinable */
+	(void)pthread_detach(thread);
 	return -EAGAIN;
 }
 

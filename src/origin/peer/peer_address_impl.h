@@ -14,15 +14,17 @@
 
 struct address;
 
-/* Returns -EINVAL if `host` has none of these forms. */
+/* Returns 0, or -EINVAL if `host` has none of these forms. */
 int address_check(const char *host, struct error *err);
-/* `host` has passed address_check(). -ENOMEM. */
+/* Create the address of a host that has passed address_check(). Returns 0 or
+ * -ENOMEM. */
 int address_new(struct address **out, const char *host);
-/* NULL is allowed. A lookup that is going on ends by itself. */
+/* NULL is allowed. A look-up in progress ends by itself. */
 void address_free(struct address *a);
 
-/* The address, lent until the next call. -EAGAIN: the look-up is not over; ask
- * again. Other -errno: the look-up failed; the next call starts another. */
+/* Get the address, which is valid until the next call. Returns -EAGAIN if the
+ * look-up is in progress: call again. Any other -errno: the look-up failed, and
+ * the next call starts another. */
 int address_get(
 	struct address *a, const struct sockaddr **addr, socklen_t *len);
 

@@ -14,18 +14,19 @@
 #include "origin/peer/peer_address_impl.h"
 #include "origin/peer/peer_inquiry_impl.h"
 
-/* The first two for gets, the last for pushes. */
+/* The first two connections are for gets, the last for pushes. */
 #define HOST_WIRES 3u
 #define HOST_PUSH_WIRE (HOST_WIRES - 1)
 
-/* Asked for, or being sent, on one connection. */
+/* Limit for the bytes that are requested or being sent on one connection. */
 #define HOST_WINDOW_BYTES (8 * UNIT_BYTES)
 /* Lease commands are small; a connection has no more requests than this. */
 #define HOST_REQUESTS_MAX 4096u
 
 #define HOST_RETRY_MIN_NS (250 * NS_PER_MS)
 #define HOST_RETRY_MAX_NS (2 * NS_PER_S)
-/* After failed trials; a restarted host is used again within 5 s. */
+/* The maximum pause after failed trials, so that a restarted host is used again
+ * within 5 s. */
 #define HOST_TRIAL_MAX_NS (4 * NS_PER_S)
 #define HOST_REOPEN_NS (50 * NS_PER_MS)
 #define HOST_STATS_NS (2 * NS_PER_S)
@@ -33,24 +34,26 @@
 #define HOST_PROBE_PUSHES 100u
 
 struct peer_host {
-	struct peer_host_config config; /* set once, as those to seed */
+	/* this and the members up to `wire` are set once */
+	struct peer_host_config config;
 	char name[PEER_NAME_MAX + 1];
 	struct address *address;
 	struct wire *wire[HOST_WIRES];
-	/* The thread's alone. */
-	uint64_t reopen_ns[HOST_WIRES]; /* not before */
+	/* The next members belong to the peers' thread. */
+	uint64_t reopen_ns[HOST_WIRES]; /* do not open before */
 	enum peer_state state;
 	bool give_up;
 	bool trial;
-	bool was_away, was_full, was_other, was_stranger; /* said in the log */
-	uint64_t retry_ns, wait_ns; /* not before; the last wait */
-	uint64_t stats_ns;	    /* the next time */
-	uint64_t rate_since_ns, rate_bytes, rate; /* bytes/s */
+	/* what the log has reported */
+	bool was_away, was_full, was_other, was_stranger;
+	uint64_t retry_ns, wait_ns; /* retry not before; the last pause */
+	uint64_t stats_ns;	    /* time to ask again */
+	uint64_t rate_since_ns, rate_bytes, rate; /* rate: bytes/s */
 	bool full;
 	unsigned nskipped;
 	struct inquiry inquiry;
 	_Atomic uint64_t counts[HOST_COUNTS];
-	pthread_mutex_t lock; /* guards said */
+	pthread_mutex_t lock; /* guards `said` */
 	struct peer_status said;
 };
 
@@ -228,7 +231,7 @@ static void peer_host_close_all(struct peer_host *h, int status)
 	}
 }
 
-/* Try again later, and later still if that fails, too. */
+/* Set the time of the next attempt, with a longer pause after each failure. */
 static void peer_host_back_off(struct peer_host *h, uint64_t now_ns)
 {
 	uint64_t max = h->trial ? HOST_TRIAL_MAX_NS : HOST_RETRY_MAX_NS;
@@ -239,7 +242,7 @@ static void peer_host_back_off(struct peer_host *h, uint64_t now_ns)
 	h->retry_ns = now_ns + h->wait_ns;
 }
 
-/* Close all connections. Not from inside answered(). */
+/* Close all connections. Must not be called from inside answered(). */
 static void peer_host_down(struct peer_host *h, int status, uint64_t now_ns)
 {
 	char why[PEER_REASON_MAX];
@@ -281,7 +284,7 @@ uint64_t peer_host_rate(const struct peer_host *h)
 static void peer_host_refuse(
 	struct peer_host *h, const char *fault, uint64_t now_ns)
 {
-	/* Its connections end in peer_host_tick(). */
+	/* peer_host_tick() will close the connections. */
 	peer_host_back_off(h, now_ns);
 	host_set(h, PEER_REFUSED, fault);
 }
@@ -299,7 +302,7 @@ static void peer_host_told(struct inquiry *i, uint64_t now_ns)
 		host_set(h, PEER_UP, "");
 	else
 		peer_host_say(h, NULL);
-	/* While it is on trial, the next failure waits longer. */
+	/* During a trial, the pause after the next failure grows. */
 	if (!fault && !h->trial)
 		h->wait_ns = 0;
 	if (other && !h->was_other)
@@ -323,7 +326,8 @@ static int peer_host_connect(
 	return rc < 0 ? rc : wire_open(w, addr, len, now_ns);
 }
 
-/* The first connection asks for the settings; the others follow it. */
+/* The first connection asks for the settings; the others are opened after it.
+ */
 static void peer_host_probe(struct peer_host *h, uint64_t now_ns)
 {
 	int rc;
@@ -440,7 +444,7 @@ void peer_host_flush(struct peer_host *h, uint64_t now_ns)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* The less busy connection for requests of this kind, or NULL. */
+/* The less busy connection for requests of this kind; NULL: none is open. */
 static struct wire *peer_host_pick(
 	const struct peer_host *h, enum peer_host_line line)
 {

@@ -23,12 +23,12 @@
 #include "origin/peer/memcached_wire_impl.h"
 
 enum peer_host_line {
-	HOST_GETS,   /* units; over the less busy of two connections */
-	HOST_SMALL,  /* leases; on the same */
-	HOST_PUSHES, /* units to keep; a connection of their own */
+	HOST_GETS,   /* units, on the less busy of two connections */
+	HOST_SMALL,  /* leases, on the same connections */
+	HOST_PUSHES, /* units to store, on a connection of their own */
 };
 
-/* Counts of struct peer_status; the counters of the mount have the same. */
+/* Counts of struct peer_status; the mount has counters for the same events. */
 enum host_count {
 	HOST_HITS,
 	HOST_HIT_BYTES,
@@ -45,11 +45,11 @@ enum host_count {
 
 /* The configuration that all hosts share; set once. */
 struct peer_host_config {
-	struct loop *loop; /* of the peers */
+	struct loop *loop; /* the loop of the peers */
 	struct hash128 dataset;
 	bool named; /* there is a dataset */
 	uint64_t secret_mark;
-	/* How many hosts have another secret. The thread's. */
+	/* The number of hosts with another secret, for the peers' thread. */
 	unsigned *nstrangers;
 	struct counters *counters;	 /* or NULL */
 	const struct event_sink *events; /* or NULL */
@@ -61,25 +61,26 @@ int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 	const char *name, bool self, struct error *err);
 void peer_host_free(struct peer_host *h);
 
-/* Connect, probe, check for overdue answers, ask for statistics. */
+/* Connect, probe, check for overdue answers, or ask for statistics, as is due.
+ */
 void peer_host_tick(struct peer_host *h, uint64_t now_ns);
-/* An event of one of its connections. */
+/* Handle an event of one of the connections. */
 void peer_host_event(
 	struct peer_host *h, struct wire *w, uint32_t events, uint64_t now_ns);
-/* Send what is queued. */
+/* Send the queued requests. */
 void peer_host_flush(struct peer_host *h, uint64_t now_ns);
 
 bool peer_host_is_up(const struct peer_host *h);
 /* May another request for a unit be sent? */
 bool peer_host_has_room(const struct peer_host *h, enum peer_host_line line);
-/* Its recent rate of delivery, in bytes/s. */
+/* The recent rate of the host's answers, in bytes/s. */
 uint64_t peer_host_rate(const struct peer_host *h);
 
-/* -EHOSTDOWN, or 0: answered() will be called. */
+/* Send a request. Returns -EHOSTDOWN, or 0: answered() will be called. */
 int peer_host_send(struct peer_host *h, enum peer_host_line line,
 	struct request *q, uint64_t now_ns);
 
-/* Delete a key in its server. Nobody is told whether that worked. */
+/* Delete a key in the host's server. The result is not reported. */
 void peer_host_delete(
 	struct peer_host *h, enum peer_host_line line, const char *key);
 
@@ -91,7 +92,7 @@ void peer_host_delivered(struct peer_host *h);
 
 /* The host refused a unit because its memory is full, or accepted one. */
 void peer_host_full(struct peer_host *h, bool full);
-/* Should this push be sent? After a refusal, one in 100 is. */
+/* Should this push be sent? After a refusal, only one in 100 is. */
 bool peer_host_may_push(struct peer_host *h);
 
 /* Add to a count; any thread. */

@@ -7,11 +7,11 @@
 
 #define NOTE_TEXT 32u
 
-/* A question to a server; it frees itself. */
+/* A question to a server. It is freed when it is answered. */
 struct question {
 	struct request q;
 	struct inquiry *i;
-	enum peer_match *match; /* of a note, as the next */
+	enum peer_match *match; /* for a note, as the next members */
 	char note[NOTE_TEXT + 1];
 };
 
@@ -51,7 +51,7 @@ static void note_answered(struct request *r, int status,
 			? PEER_MATCH_SAME
 			: PEER_MATCH_DIFFERS;
 	else if (status == 0 && a->kind == META_HD)
-		*q->match = PEER_MATCH_SAME; /* it is our own */
+		*q->match = PEER_MATCH_SAME; /* the server is this host's */
 	else
 		*q->match = PEER_MATCH_UNKNOWN;
 	question_end(q, status);
@@ -83,8 +83,8 @@ static void question_ask(
 	wire_queue(w, &q->q, now_ns);
 }
 
-/* Every host keeps its own notes in its own server; others compare them with
- * theirs. */
+/* Ask for a note. Every host stores its own notes in its own server; other
+ * hosts compare them with theirs. */
 static void question_note(struct inquiry *i, struct wire *w, const char *key,
 	struct hash128 note, enum peer_match *match)
 {

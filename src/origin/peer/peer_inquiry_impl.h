@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks a server for its settings, its use, the digest of its host's manifest,
- * and a mark of its host's secret. The thread of the peers. Private to
- * this room.
+ * and a mark of its host's secret. Used by the peers' thread. Private to this
+ * room.
  */
 #ifndef PEER_INQUIRY_IMPL_H
 #define PEER_INQUIRY_IMPL_H
@@ -12,24 +12,27 @@
 #include "origin/peer/memcached_wire_impl.h"
 
 struct inquiry {
-	struct hash128 dataset; /* set once, as all up to told() */
-	bool named;		/* there is a dataset */
+	/* this and the members up to told() are set once */
+	struct hash128 dataset;
+	bool named; /* there is a dataset */
 	uint64_t secret_mark;
 	/* Called when the server has answered all questions and `s` is up to
 	 * date. Not called if the connection is lost. */
 	void (*told)(struct inquiry *i, uint64_t now_ns);
 	struct server server;
 	enum peer_match manifest, secret;
-	bool self;	 /* set once: the server is of this host */
-	bool has_digest; /* these two: of this host's manifest */
+	bool self; /* set once: the server is of this host */
+	/* this and the next one are about this host's manifest */
+	bool has_digest;
 	struct hash128 digest;
-	unsigned nasked; /* private: on their way */
-	uint64_t now_ns; /* private: when the last was asked */
+	unsigned nasked; /* private: number of questions without an answer */
+	uint64_t now_ns; /* private: time of the last question */
 };
 
-/* Ask for version, settings and use; NULL memory is as a lost connection. */
+/* Ask for version, settings and use. If memory is short, the connection counts
+ * as lost. */
 void inquiry_settings(struct inquiry *i, struct wire *w, uint64_t now_ns);
-/* Ask for use and digest, unless an answer is still awaited. */
+/* Ask for use and digest, unless an answer is outstanding. */
 void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns);
 
 #endif

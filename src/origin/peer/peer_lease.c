@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 
 #define LEASE_BEAT_NS (250 * NS_PER_MS)
-/* The server deletes a lease that nobody ends. */
+/* The server deletes a lease after this time if its holder does not end it. */
 #define LEASE_TTL_S 30
 /* The time for which a refused item is not offered again. */
 #define LEASE_REFUSED_TTL_S 60
@@ -23,16 +23,16 @@ struct lease {
 	struct peer_host *host;
 	struct hash128 item;
 	bool refused;
-	uint64_t beat_ns; /* the last */
+	uint64_t beat_ns; /* time of the last beat */
 	unsigned beats;
 };
 
 struct leases {
-	struct list held; /* of struct lease, the oldest beat first */
-	uint64_t nonce;	  /* of this client */
+	struct list held; /* leases, the one with the oldest beat first */
+	uint64_t nonce;	  /* nonce of this client */
 };
 
-/* A value of a lease on its way; frees itself. */
+/* A value of a lease that is being sent. It is freed when it is answered. */
 struct lease_note {
 	struct request q;
 	char text[40];
@@ -45,7 +45,7 @@ struct leases *leases_new(void)
 	if (!l)
 		return NULL;
 	list_init(&l->held);
-	/* A bad nonce only makes a dead lease look alive. */
+	/* A nonce that is not random only makes a dead lease look alive. */
 	if (getrandom(&l->nonce, sizeof(l->nonce), 0) < 0)
 		l->nonce = clock_now_ns();
 	return l;
@@ -101,7 +101,8 @@ bool lease_is_refusal(const uint8_t *value, size_t bytes)
 static void lease_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
-	/* If the command is lost, the lease beats no more, which ends it. */
+	/* If the command is lost, the lease gets no more beats, which ends it,
+	 * too. */
 	(void)status;
 	(void)a;
 	(void)value;

@@ -13,7 +13,7 @@
 
 #include "origin/peer/peer_host_impl.h"
 
-/* A lease whose beat has not changed for so long may be taken over. */
+/* A lease whose value has not changed for so long may be taken over. */
 #define LEASE_DEAD_NS (750 * NS_PER_MS)
 
 struct leases;
@@ -21,7 +21,7 @@ struct leases;
 struct leases *leases_new(void);
 void leases_free(struct leases *l);
 
-/* This host has won the lease of this item: keep it beating. */
+/* This host has won the lease of this item: write its beats from now on. */
 int leases_hold(struct leases *l, struct peer_host *h, struct hash128 item,
 	uint64_t now_ns);
 bool leases_has(const struct leases *l, struct hash128 item);
@@ -29,14 +29,15 @@ bool leases_has(const struct leases *l, struct hash128 item);
 void leases_refused(struct leases *l, struct hash128 item);
 /* Nothing more of the item is in flight: end its lease. */
 void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns);
-/* Write no more beats: which leases have ended is not known. */
+/* Write no more beats, because it is unknown which leases have ended. */
 void leases_forget(struct leases *l);
 bool leases_are_held(const struct leases *l);
 /* Write the beats that are due. */
 void leases_tick(struct leases *l, uint64_t now_ns);
 
 /*
- * Does the value of another host's lease say that the server's memory was full?
+ * Does the value of another host's lease mean that the server's memory was
+ * full?
  */
 bool lease_is_refusal(const uint8_t *value, size_t bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which host owns an item: the one whose hash, mixed with the item's, is the
+ * The owner of an item: the host whose hash, mixed with the item's, is the
  * highest (rendezvous hashing). Pure functions, callable from any thread.
  */
 #include "origin/peer/peer.h"
@@ -29,7 +29,8 @@ size_t peer_owner(const uint64_t *peer_host_hash, size_t n, struct hash128 item)
 		uint64_t weight = owner_mix(
 			owner_mix(peer_host_hash[i] ^ item.lo) + item.hi);
 
-		/* A tie goes to the higher hash, whatever the order. */
+		/* If two are equal, the host with the higher hash wins, in any
+		 * order of hosts. */
 		if (i == 0 || weight > best ||
 			(weight == best &&
 				peer_host_hash[i] > peer_host_hash[owner])) {

@@ -13,14 +13,14 @@ static void push_end(struct push_job *j, int status)
 	free(j);
 }
 
-/* The server has no memory for the unit. */
+/* Record that the server has no memory for the unit. */
 static void push_refuse(struct push_job *j)
 {
 	leases_refused(j->all->leases, j->unit.item);
 	push_end(j, -ENOSPC);
 }
 
-/* A failed ms may have left an older value. */
+/* Delete the key, because a failed ms may have left an older value. */
 static void push_delete(const struct push_job *j)
 {
 	char key[UNIT_KEY_MAX];
@@ -49,7 +49,7 @@ static void push_answered(struct request *q, int status,
 		push_delete(j);
 		push_refuse(j);
 	} else if (a->kind == META_NS) {
-		/* The stored unit may be of another dataset. */
+		/* The unit that is stored already may be of another dataset. */
 		push_end(j, trusts_any_foreign(j->all->trusts) ? -ENOSPC : 0);
 	} else {
 		host_count(j->host, HOST_ERRORS, 1);
@@ -69,7 +69,7 @@ static void push_send(struct push_job *j, uint64_t now_ns)
 	j->q.body = j->p->data;
 	j->q.body_bytes = j->unit.bytes;
 	j->q.answered = push_answered;
-	/* Never over a unit that is there: others may use it. */
+	/* Add, never replace: other hosts may use the stored unit. */
 	request_line(&j->q, "ms %s %zu ME T%d", key,
 		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, UNIT_TTL_S);
 	if (peer_host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)

@@ -8,7 +8,7 @@
 #include "origin/peer/peer_trust_impl.h"
 
 struct pushes {
-	struct list waiting; /* of struct push_job */
+	struct list waiting; /* jobs that wait */
 	struct leases *leases;
 	struct trusts *trusts;
 	uint64_t seed;
@@ -16,7 +16,7 @@ struct pushes {
 
 struct push_job {
 	struct post begin;
-	struct list link; /* until it is sent */
+	struct list link; /* in `waiting` until the unit is sent */
 	struct request q;
 	struct pushes *all;
 	struct provider_push *p;

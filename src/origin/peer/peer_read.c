@@ -7,23 +7,24 @@
 
 #include "common/base/clock.h"
 
-/* A read without an answer for this time goes to the origin. */
+/* A read that gets no answer for this time goes to the origin. */
 #define READ_LIMIT_NS (650 * NS_PER_MS)
-/* The time limit for a server that is alive and delivers. */
+/* A server that is alive and delivers must answer within this time. */
 #define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
 /* A link that is slower than this is not worth waiting for. */
 #define READ_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
 /* A link that is faster than this delivers 8 MiB within READ_LIMIT_NS. */
 #define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
-/* The same if nobody says that a comparison has ended. */
+/* The interval at which a comparison is looked at, if its end is not reported.
+ */
 #define READ_LOOK_CHECK_NS (200 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
 
-/* A command to a server; it frees itself. */
+/* A command to a server. It is freed when it is answered. */
 struct read_get {
 	struct request q;
-	struct list link;  /* of the reading's gets */
+	struct list link;  /* in the list of the reading's commands */
 	struct reading *g; /* NULL: the read ended before the answer came */
 	struct reads *reads;
 	struct peer_host *host;
@@ -97,7 +98,8 @@ static uint32_t read_unit_bytes(const struct reading *g, uint32_t n)
 	return (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES);
 }
 
-/* If the command is lost, whoever reads the unit next tries again. */
+/* Delete a unit. If the command is lost, the next reader of the unit tries
+ * again. */
 static void read_delete(struct reading *g, uint32_t n)
 {
 	char key[UNIT_KEY_MAX];
@@ -106,7 +108,7 @@ static void read_delete(struct reading *g, uint32_t n)
 	peer_host_delete(g->host, HOST_SMALL, key);
 }
 
-/* The part of the unit that was asked for. */
+/* Pass on the part of the unit that was requested. */
 static void read_deliver(
 	struct reading *g, const struct unit *u, const uint8_t *content)
 {
@@ -122,7 +124,7 @@ static void read_deliver(
 	g->r->data(g->r, from, content + (from - begin), (size_t)(to - from));
 }
 
-/* The unit is undamaged. */
+/* Use an undamaged unit. */
 static void read_use(struct reading *g, const struct unit *u,
 	const uint8_t *content, uint64_t now_ns)
 {
@@ -171,7 +173,7 @@ static void read_unit_answered(struct request *q, int status,
 	free(t);
 }
 
-/* Ask for units that are missing, as long as there is room. */
+/* Request missing units, as long as there is room. */
 static void read_get_units(struct reading *g, uint64_t now_ns)
 {
 	char key[UNIT_KEY_MAX];
@@ -238,11 +240,11 @@ static void read_wait(struct reading *g, const struct meta_answer *a,
 		return;
 	}
 	g->state = READ_WAITING;
-	g->urgent_ns = 0; /* the origin has its time */
+	g->urgent_ns = 0; /* no server is waited for now */
 	g->look_ns = now_ns + READ_LOOK_NS;
 }
 
-/* True: it is ours, and somebody is there for it. */
+/* Returns true if this host holds the lease and the read still wants it. */
 static bool read_won(const struct read_get *t, uint64_t now_ns)
 {
 	struct leases *all = t->reads->leases;
@@ -303,7 +305,8 @@ static void read_ask_lease(struct reading *g, uint64_t now_ns)
 	g->state = READ_LEASING;
 	(void)unit_lease_key(key, g->item);
 	t->q.answered = read_lease_answered;
-	/* Never T with N: a loser would extend a dead winner's lease. */
+	/* T and N must not be combined: a loser would extend a dead winner's
+	 * lease. */
 	request_line(&t->q, "mg %s v N%d", key, READ_LEASE_TTL_S);
 	read_get_send(t, HOST_SMALL, now_ns);
 }
@@ -315,7 +318,7 @@ static void read_check(struct reading *g, uint64_t now_ns)
 	if (g->check_ns == 0)
 		g->check_ns = now_ns + READ_LIMIT_NS;
 	g->state = READ_CHECKING;
-	g->urgent_ns = 0; /* the origin has its time */
+	g->urgent_ns = 0; /* no server is waited for now */
 	g->look_ns = now_ns + READ_LOOK_CHECK_NS;
 }
 
@@ -343,7 +346,7 @@ void reading_begin(struct reading *g, uint64_t now_ns)
 		read_again(g, now_ns);
 }
 
-/* The server has answered all commands of the reading. */
+/* Continue after the server has answered all commands of the reading. */
 static void read_got(struct reading *g, uint64_t now_ns)
 {
 	if (read_has_all(g)) {
@@ -374,7 +377,8 @@ static void read_overdue(struct reading *g, uint64_t now_ns)
 	read_finish(g, -ETIMEDOUT);
 }
 
-/* A reader waits: what came is kept, and the origin is asked for the rest. */
+/* A reader waits. If that takes long, end the read: what came is kept, and the
+ * origin is asked for the rest. */
 static void read_urgent(struct reading *g, uint64_t now_ns)
 {
 	if (!atomic_load_explicit(&g->r->urgent, memory_order_relaxed))
@@ -419,8 +423,7 @@ void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
 		if (g->state != READ_DONE)
 			continue;
 		read_leave(g);
-		/* This host won the lease, but will not ask the origin any
-		 * more. */
+		/* This host won the lease, but will not ask the origin. */
 		if (g->ours && g->status == -ECANCELED)
 			leases_end(all->leases, g->item, now_ns);
 		list_del(&g->link);

@@ -13,10 +13,11 @@
  *   done: -ENOENT, and the origin is asked
  *
  * A read ends with an error if its owner does not answer in time, or if it
- * waits for a lease that does not beat, or for a comparison that takes too
- * long. A server that delivers something gets more time. While a reader waits,
- * only a fast server gets more time, because with a fast server the delay comes
- * from our own requests. Used by the thread of the peers. Private to this room.
+ * waits for a lease that has stopped beating, or for a comparison that takes
+ * too long. A server that delivers something gets more time. While a reader
+ * waits, only a fast server gets more time, because the delays of a fast server
+ * come from this host's own requests. Used by the thread of the peers. Private
+ * to this room.
  */
 #ifndef PEER_READ_IMPL_H
 #define PEER_READ_IMPL_H
@@ -24,7 +25,7 @@
 #include "origin/peer/peer_lease_impl.h"
 #include "origin/peer/peer_trust_impl.h"
 
-/* The longest read. */
+/* The maximum number of units of a read. */
 #define READ_UNITS 64u
 
 enum read_state {
@@ -36,7 +37,7 @@ enum read_state {
 };
 
 struct reads {
-	struct list all; /* of struct reading */
+	struct list all; /* readings */
 	struct leases *leases;
 	struct trusts *trusts;
 	uint64_t seed;
@@ -45,37 +46,38 @@ struct reads {
 struct reading {
 	struct post begin;
 	struct list link;
-	struct list active;  /* of peers.c, its lock */
-	struct reads *reads; /* this and those up to `last` are set once */
+	struct list active; /* list and lock of peers.c */
+	/* this and the members up to `last` are set once */
+	struct reads *reads;
 	struct provider_read *r;
 	struct peer_host *host; /* the owner */
 	struct hash128 item;
-	uint32_t first, last;	/* units */
-	_Atomic bool abandoned; /* by any thread */
-	bool ours;		/* we have just won the lease */
+	uint32_t first, last;	/* range of units */
+	_Atomic bool abandoned; /* set by any thread */
+	bool ours;		/* this host has just won the lease */
 	enum read_state state;
 	int status;
-	struct list gets; /* of struct read_get: on their way */
-	unsigned nasked;  /* how many */
-	uint32_t next;	  /* the unit to ask for */
+	struct list gets; /* commands without an answer */
+	unsigned nasked;  /* length of `gets` */
+	uint32_t next;	  /* the next unit to request */
 	bool has[READ_UNITS];
-	uint64_t limit_ns;  /* an answer of the server is awaited until */
-	uint64_t urgent_ns; /* a reader waits for the server since; or 0 */
-	uint64_t look_ns;   /* WAITING, CHECKING: look again */
-	uint64_t beat_ns;   /* WAITING: when the lease last changed */
-	uint64_t beat;	    /* and the hash of its value */
+	uint64_t limit_ns;  /* time limit of the server's answer */
+	uint64_t urgent_ns; /* since when a reader waits for the server, or 0 */
+	uint64_t look_ns;   /* WAITING, CHECKING: time to look again */
+	uint64_t beat_ns;   /* WAITING: time when the lease last changed */
+	uint64_t beat;	    /* hash of the lease's value then */
 	bool has_beat;
 	bool foreign;	   /* a unit is of another dataset */
-	bool unsure;	   /* a unit's writer is not trusted yet; then: */
-	uint64_t writer;   /* its id */
-	unsigned news;	   /* of it, when the unit came */
-	uint64_t check_ns; /* CHECKING: until then; 0: never was */
+	bool unsure;	   /* a unit's writer is not trusted yet */
+	uint64_t writer;   /* id of that writer */
+	unsigned news;	   /* news of that writer when the unit came */
+	uint64_t check_ns; /* CHECKING: time limit; 0: never checked */
 };
 
-/* Before it comes on the list. */
+/* Initialise a reading, before it is added to the list. */
 void reading_begin(struct reading *g, uint64_t now_ns);
-/* Continue all reads. Reads that are done move to `ended`; answers that still
- * come for them are dropped. */
+/* Continue all reads. Reads that are done move to `ended`; later answers to
+ * their commands are dropped. */
 void reads_step(struct reads *all, struct list *ended, uint64_t now_ns);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "origin/peer/peer_unit_impl.h"
 
-/* The first release with everything that is used: ms with a length first. */
+/* The first release with everything that is used; the newest of that is ms with
+ * a length first. */
 #define SERVER_MAJOR 1
 #define SERVER_MINOR 6
 #define SERVER_PATCH 10
@@ -26,7 +27,7 @@ void server_version(struct server *s, const char *text, size_t len)
 			*c = '?';
 }
 
-/* The first number in the line that has this name, else no change. */
+/* If the line has this name, parse its number. */
 static void stat_number(
 	const char *name, const char *value, const char *want, uint64_t *out)
 {
@@ -39,7 +40,7 @@ void server_stat(struct server *s, const char *text, size_t len)
 	char line[256], *value;
 
 	if (len >= sizeof(line))
-		return; /* a statistic that is not needed */
+		return; /* the statistic is not needed */
 	memcpy(line, text, len);
 	line[len] = 0;
 	value = strchr(line, ' ');
@@ -58,7 +59,7 @@ void server_stat(struct server *s, const char *text, size_t len)
 	}
 	if (strcmp(line, "slab_reassign") == 0)
 		s->moves = strcmp(value, "no") != 0;
-	/* Only a server with extstore has these in `stats`. */
+	/* In `stats`, only a server with extstore has these. */
 	if (strncmp(line, "extstore_", 9) == 0)
 		s->extstore = true;
 }

@@ -17,17 +17,17 @@ struct server {
 	uint64_t item_max_bytes;
 	/* Settings. A setting that the server does not mention counts as
 	 * correct. */
-	bool evicts; /* not -M */
+	bool evicts; /* without -M, the server evicts */
 	bool moves;  /* slab_reassign */
 	bool extstore;
 	bool has_settings; /* the server has sent its settings */
 };
 
-/* Forget the settings, before they are asked for. */
+/* Forget the settings, before the server is asked for them. */
 void server_init(struct server *s);
-/* The text of VERSION. */
+/* Take the text of VERSION. */
 void server_version(struct server *s, const char *text, size_t len);
-/* "NAME VALUE" of a STAT line of `stats settings` or `stats`. */
+/* Take "NAME VALUE" of a STAT line of `stats settings` or `stats`. */
 void server_stat(struct server *s, const char *text, size_t len);
 /* Returns NULL if the server can be used, otherwise the reason why not and the
  * remedy. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which units are used; the states are in peer_trust_impl.h. */
+/* Decides which units are used; the states are in peer_trust_impl.h. */
 #include "origin/peer/peer_trust_impl.h"
 
 #include <errno.h>
@@ -11,15 +11,16 @@
 #include "common/base/clock.h"
 #include "common/base/list.h"
 
-/* Powers of two for the index. Units of more writers are not used. */
+/* Number of index lists, a power of two. */
 #define TRUST_BUCKETS 256u
 #define TRUST_WRITERS_MAX 4096u
-/* Comparisons at a time. */
+/* Maximum number of comparisons at a time. */
 #define TRUST_CHECKS_MAX 16u
 /* The pause after a comparison that the origin did not answer. */
 #define TRUST_PAUSE_NS (250 * NS_PER_MS)
 #define TRUST_PROBE_READS 64u
-/* For the check of a unit that is not one of a writer's first. */
+/* The index for the comparison of a unit that is not one of a writer's first.
+ */
 #define TRUST_NO_PROOF TRUST_UNITS
 
 enum writer_state { WRITER_NEW, WRITER_TRUSTED, WRITER_FOREIGN };
@@ -38,22 +39,22 @@ struct writer {
 	enum writer_state state;
 	struct proof proof[TRUST_UNITS];
 	unsigned news;
-	uint64_t not_before_ns; /* the next comparison */
+	uint64_t not_before_ns; /* time of the next comparison */
 };
 
 struct trusts {
-	struct peers *owner; /* set once, these five */
+	struct peers *owner; /* set once, as are the next four */
 	peers_check_fn *check;
 	void *check_arg;
 	struct counters *counters;
 	const struct event_sink *events;
-	struct list bucket[TRUST_BUCKETS]; /* of struct writer */
+	struct list bucket[TRUST_BUCKETS]; /* writers */
 	struct writer *own;
 	unsigned nwriters, nchecks;
-	unsigned nforeign, ntrusted; /* of other mounts, both */
+	unsigned nforeign, ntrusted; /* both count other mounts */
 	uint64_t again_ns;
 	unsigned nskipped;
-	atomic_bool differ; /* relaxed: nothing else depends on it */
+	atomic_bool differ; /* relaxed: no other data depends on it */
 };
 
 /* -- Writers --------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static void writer_set(
 		&t->differ, !trusts_may_push(t), memory_order_relaxed);
 }
 
-/* The proof that has the unit, else an empty one, else NULL. */
+/* The proof that has the unit, else an unused one, else NULL. */
 static struct proof *writer_proof(struct writer *w, const struct unit *u)
 {
 	struct proof *empty = NULL;
@@ -193,7 +194,7 @@ static bool check_start(struct trusts *t, struct writer *w,
 	return true;
 }
 
-/* Judge a unit of a writer that is not trusted yet. */
+/* Decide about a unit of a writer that is not trusted yet. */
 static enum trust trust_new(struct trusts *t, struct writer *w,
 	const struct unit *u, const struct provider_item *item,
 	const void *content, uint64_t now_ns)

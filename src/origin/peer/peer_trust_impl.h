@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which units are used. A key names the dataset, the path, the size and the
- * time of a file, and another dataset can have all of these in common. So each
- * mount has a random id, and every unit carries the id of the mount that pushed
- * it, its *writer*. Some units of each writer are compared with the origin
- * before any of them is used, and one unit a minute after that:
+ * Decides which units are used. A key names the dataset, the path, the size and
+ * the time of a file, and another dataset can have all of these in common. So
+ * each mount has a random id, and every unit carries the id of the mount that
+ * pushed it, its *writer*. Some units of each writer are compared with the
+ * origin before any of them is used, and one unit a minute after that:
  *
  *   NEW -- TRUST_UNITS units are the same --> TRUSTED
  *    |  one differs                             |  one differs
  *    +---------------> FOREIGN <----------------+
  *
  * A unit that was found to be the same as the origin's is used, whatever its
- * writer's state. This mount trusts itself. Used by the thread of the peers.
- * Private to this room.
+ * writer's state. A mount trusts its own units. Used by the thread of the
+ * peers. Private to this room.
  */
 #ifndef PEER_TRUST_IMPL_H
 #define PEER_TRUST_IMPL_H
@@ -20,7 +20,8 @@
 #include "origin/peer/peer.h"
 #include "origin/peer/peer_unit_impl.h"
 
-/* How many units of a writer are compared before the others are used. */
+/* The number of a writer's units that are compared before the others are used.
+ */
 #define TRUST_UNITS 4u
 /* The time after which one more unit is compared. */
 #define TRUST_AGAIN_NS (60 * NS_PER_S)
@@ -28,13 +29,13 @@
 enum trust {
 	TRUST_YES,   /* use the unit */
 	TRUST_NO,    /* its writer has another dataset */
-	TRUST_LATER, /* look again when there are news of the writer */
+	TRUST_LATER, /* ask again when trusts_news() changes */
 };
 
 struct trusts;
 
-/* `owner` is handed to each check. Returns NULL, with a message, if there is no
- * memory or there are no random numbers. */
+/* Create the trusts. `owner` is passed to each check. Returns NULL, with a
+ * message, if memory is short or there are no random numbers. */
 struct trusts *trusts_new(const struct peers_config *config,
 	struct peers *owner, uint64_t now_ns, struct error *err);
 void trusts_free(struct trusts *t); /* NULL is allowed */
@@ -46,19 +47,19 @@ uint64_t trusts_own(const struct trusts *t);
  * unit if that is useful. */
 enum trust trusts_unit(struct trusts *t, const struct unit *u,
 	const struct provider_item *item, const void *content, uint64_t now_ns);
-/* Changes whenever a comparison of one of the writer's units has ended. */
+/* A number that changes when a comparison of one of the writer's units ends. */
 unsigned trusts_news(const struct trusts *t, uint64_t writer);
-/* A comparison has ended; frees it. */
+/* End a comparison, and free it. */
 void trusts_checked(struct trusts *t, struct peers_check *c, uint64_t now_ns);
 
-/* May the peers be asked, and may they be given units? Not if they hold units
- * of another dataset, and none of this dataset from other mounts. Even then,
- * one read in 64 still asks them. */
+/* May the peers be asked, and may units be pushed to them? Not if they hold
+ * units of another dataset, and none of this dataset from other mounts. Even
+ * then, one read in 64 asks them. */
 bool trusts_may_read(struct trusts *t);
 bool trusts_may_push(const struct trusts *t);
 /* Is any writer known to have another dataset? */
 bool trusts_any_foreign(const struct trusts *t);
-/* Does trusts_may_push() say no? Any thread. */
+/* Does trusts_may_push() return false? Any thread. */
 bool trusts_differ(const struct trusts *t);
 
 #endif

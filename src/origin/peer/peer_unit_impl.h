@@ -13,11 +13,12 @@
 #include "common/base/hash.h"
 
 #define UNIT_BYTES ((size_t)256 << 10)
-/* Before the content of a unit: magic, length, writer, checksum. */
+/* Length of the bytes before a unit's content: magic, length, writer, checksum.
+ */
 #define UNIT_HEAD_BYTES 24u
 #define UNIT_VALUE_MAX (UNIT_BYTES + UNIT_HEAD_BYTES)
 
-/* The server deletes a unit that nobody has read for so long. */
+/* The server deletes a unit after this time (a week) without reads. */
 #define UNIT_TTL_S 604800
 
 /* Room for any key, NUL included; memcached allows 250. */
@@ -26,18 +27,19 @@
 /* One unit of an item. */
 struct unit {
 	struct hash128 item;
-	uint32_t n;	 /* the number of the unit in its item */
-	uint32_t bytes;	 /* of content */
+	uint32_t n;	 /* index of the unit in its item */
+	uint32_t bytes;	 /* length of the content */
 	uint64_t writer; /* the id of the mount that pushed it */
 };
 
-/* "rf2:ITEM:N", the value of a unit; returns its length. */
+/* Write the key of a unit, "rf2:ITEM:N". Returns its length. */
 size_t unit_key(char key[UNIT_KEY_MAX], struct hash128 item, uint32_t n);
-/* "rf2:ITEM:lease": decides which host fetches the item. */
+/* Write the key of a lease, "rf2:ITEM:lease", which decides which host fetches
+ * the item. */
 size_t unit_lease_key(char key[UNIT_KEY_MAX], struct hash128 item);
-/* "rf2:DATASET:manifest": the digest of a host's manifest, in its server. */
+/* Write the key of a host's digest of its manifest, "rf2:DATASET:manifest". */
 size_t unit_manifest_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
-/* "rf2:DATASET:secret": a hash of a host's secret, in its server. */
+/* Write the key of the hash of a host's secret, "rf2:DATASET:secret". */
 size_t unit_secret_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
 
 /* The seed of all checksums, from dataset and secret. */
@@ -48,10 +50,10 @@ uint64_t unit_seed(
 void unit_seal(uint8_t head[UNIT_HEAD_BYTES], uint64_t seed,
 	const struct unit *u, const void *content);
 
-/* The value of unit_secret_key(); says nothing of the secret itself. */
+/* The value of unit_secret_key(); it does not reveal the secret. */
 uint64_t unit_secret_mark(uint64_t seed);
 
-/* Is this the complete and correct value of the unit? Then sets u->writer. */
+/* Is this the complete and correct value of the unit? If so, sets u->writer. */
 bool unit_is_right(
 	const void *value, size_t value_bytes, uint64_t seed, struct unit *u);
 

@@ -17,7 +17,7 @@
 #include "origin/peer/peer_push_impl.h"
 #include "origin/peer/peer_read_impl.h"
 
-/* The intervals of checks for overdue answers, in use and idle. */
+/* The interval of checks for overdue answers while there are requests. */
 #define PEERS_TICK_NS (5 * NS_PER_MS)
 #define PEERS_IDLE_NS (100 * NS_PER_MS)
 #define PEERS_DEPTH 64u
@@ -25,7 +25,7 @@
 #define PEERS_PENDING_BYTES ((uint64_t)64 << 20)
 #define PEERS_CONTENT_PCT 94
 
-/* Nothing more of an item is on its way. */
+/* A note that all requests for an item have ended. */
 struct peers_end {
 	struct post post;
 	struct peers *peers;
@@ -33,25 +33,26 @@ struct peers_end {
 };
 
 struct peers {
-	struct provider provider; /* first */
+	struct provider provider; /* must be first */
 	uint32_t magic;
-	size_t n; /* set once, as those to seed */
+	size_t n; /* set once, as the members up to `seed` */
 	struct peer_host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
 	uint64_t seed;
 	struct loop loop;
 	pthread_t thread;
-	struct reads reads; /* the thread's, these five */
+	struct reads reads; /* the peers' thread only, as the next members */
 	struct pushes pushes;
 	struct leases *leases;
 	struct trusts *trusts;
 	unsigned nstrangers; /* hosts with another secret */
-	/* No memory for a request; none for a peers_end; the digest. */
+	/* Posted when memory is short for a request, when it is short for a
+	 * peers_end, and when the digest has changed. */
 	struct post failed, lost_end, has_digest;
 	pthread_mutex_t lock; /* guards the rest */
-	struct list active;   /* of struct reading: may be abandoned */
-	/* Without memory for more, linked by their .priv. */
+	struct list active;   /* readings that may be abandoned */
+	/* Requests without memory, linked by their .priv. */
 	struct provider_read *failed_reads;
 	struct provider_push *failed_pushes;
 	struct hash128 digest;
@@ -111,8 +112,8 @@ static void peers_read(struct provider *s, struct provider_read *r)
 	loop_post(&p->loop, &g->begin);
 }
 
-/* The peers' thread is not woken: while there are reads or leases, it looks
- * every PEERS_TICK_NS. */
+/* Abandon a read. The peers' thread is not woken: while there are reads or
+ * leases, it looks every PEERS_TICK_NS. */
 static void peers_abandon(struct provider *s, struct provider_read *r)
 {
 	struct peers *p =
@@ -160,7 +161,7 @@ static void peers_push(struct provider *s, struct provider_push *push)
 	loop_post(&p->loop, &j->begin);
 }
 
-/* Requests for which there was no memory. */
+/* Answer the requests for which there was no memory. */
 static void peers_fail(struct post *post)
 {
 	struct peers *p = CONTAINER_OF(post, struct peers, failed);
@@ -200,9 +201,9 @@ static void peers_forget_leases(struct post *post)
 	leases_forget(CONTAINER_OF(post, struct peers, lost_end)->leases);
 }
 
-/* The peers' thread is not woken, because the caller holds a lock. The end of
- * an item matters only if there is a lease, and then the thread looks every
- * PEERS_TICK_NS. */
+/* Post the end of an item. The peers' thread is not woken, because the caller
+ * holds a lock. The end matters only if there is a lease, and then the thread
+ * looks every PEERS_TICK_NS. */
 static void peers_ended(struct provider *s, const struct provider_item *item)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, provider);
@@ -276,7 +277,8 @@ static bool peers_are_idle(const struct peers *p)
 
 static void peers_on_event(struct loop *l, uint64_t data, uint32_t events)
 {
-	struct wire *w = (struct wire *)(uintptr_t)data; /* as it was watched */
+	/* set by loop_watch() */
+	struct wire *w = (struct wire *)(uintptr_t)data;
 
 	(void)l;
 	peer_host_event(wire_owner(w), w, events, clock_now_ns());
@@ -484,7 +486,8 @@ bool peers_settle(struct peers *p, uint64_t timeout_ns)
 	while (!peers_are_settled(p)) {
 		if (clock_now_ns() > end)
 			return false;
-		(void)nanosleep(&pause, NULL); /* may return early */
+		/* an early return only repeats the check */
+		(void)nanosleep(&pause, NULL);
 	}
 	return true;
 }
