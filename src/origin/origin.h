@@ -27,7 +27,8 @@
 #include "common/base/timer.h"
 
 struct origin;
-struct origin_file; /* a lazily opened file; see origin_file_new() */
+/* a file that its first read opens; see origin_file_new() */
+struct origin_file;
 
 /* Every origin accepts reads of this length; see also its traits. */
 #define ORIGIN_READ_MAX_BYTES ((size_t)1 << 20)
@@ -39,7 +40,7 @@ enum origin_op { ORIGIN_READ, ORIGIN_STAT, ORIGIN_LIST };
  * another, with done() last and exactly once. */
 struct origin_request {
 	enum origin_op op; /* set by origin_read() and so on */
-	/* status 0: the request was answered in full; else -errno. */
+	/* status 0: the request was answered in full; or -errno. */
 	void (*done)(struct origin_request *q, int status);
 	void *priv; /* for the origin that handles it */
 };
@@ -77,8 +78,9 @@ struct origin_read {
 };
 
 /* Get the attributes of one name. status is 0 with attr (and target for a
- * link), else -errno. -ENOENT means that the origin was reached and said so.
- * Names other than files, directories and links are -ENOENT. */
+ * link), else -errno. -ENOENT means that the origin was reached and does not
+ * have the name. Files that are not regular files, directories or links also
+ * give -ENOENT. */
 struct origin_stat {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
@@ -128,21 +130,22 @@ static inline struct origin_list *origin_list_of(struct origin_request *q)
 /* The properties of an origin, for its callers. Set by its constructor; a
  * decorator has the traits of its inner origin. */
 struct origin_traits {
-	/* The best length of a read: long enough to reach the origin's rate,
-	 * short enough that other readers wait little behind it. */
+	/* The best length of a read: long enough to reach the origin's full
+	 * rate, short enough that other readers wait little behind it. */
 	size_t request_bytes;
-	/* The number of reads in flight above which it gets no faster. */
+	/* The number of reads in flight above which the rate no longer rises.
+	 */
 	unsigned depth;
 	/* The number of reads in flight at which the search for the best number
 	 * begins; 0: a few. */
 	unsigned depth_first;
 	/* The default size of the items of large files. */
 	uint64_t chunk_bytes;
-	/* Reads in flight may hold 1 / memory_share of the memory for items
-	 * that arrive; 0: all of it. */
+	/* Items that arrive for reads in flight may use 1 / memory_share of the
+	 * memory; 0: all of it. */
 	unsigned memory_share;
-	/* A request costs more than many bytes do. So, for an item that will be
-	 * kept, ask for all of it, in requests of request_bytes. */
+	/* A request costs more than many bytes do. So an item that will be kept
+	 * is requested whole, in requests of request_bytes. */
 	bool asks_whole;
 	/* A listing can cover everything below its path at once. */
 	bool lists_recursively;
@@ -157,7 +160,7 @@ struct origin_ops {
 	/* Give up on a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
 	bool (*free)(struct origin *o); /* see origin_free() */
-	/* See origin_explain(). NULL: the status says it. */
+	/* See origin_explain(). NULL: the status is explanation enough. */
 	bool (*explain)(struct origin *o, int status, struct error *why);
 };
 
@@ -167,7 +170,7 @@ struct origin {
 	struct origin_traits traits; /* set once */
 };
 
-/* For constructors. */
+/* Initialise an origin; for constructors. */
 static inline void origin_init(struct origin *o, const struct origin_ops *ops,
 	const struct origin_traits *traits)
 {
@@ -186,14 +189,14 @@ static inline void origin_start(struct origin *o, struct origin_request *q)
 	o->ops->start(o, q);
 }
 
-/* Each request is answered by this, once. */
+/* Answer a request. Called exactly once for each. */
 static inline void origin_answer(struct origin_request *q, int status)
 {
 	q->done(q, status);
 }
 
 /* Create a handle for reading one file. Does no I/O: the first read opens the
- * file, and all reads share its descriptor. NULL for want of memory. */
+ * file, and all reads share its descriptor. Returns NULL if memory is short. */
 static inline struct origin_file *origin_file_new(
 	struct origin *o, const char *path)
 {
@@ -238,7 +241,8 @@ static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 
 /* Set `why` to the reason of the last failure and what to do about it, if the
  * status was chosen for the caller's decisions and the text of strerror() would
- * mislead. Returns false if the origin has no better words. Does not block. */
+ * mislead. Returns false if the origin knows no better reason. Does not block.
+ */
 static inline bool origin_explain(
 	struct origin *o, int status, struct error *why)
 {
@@ -248,8 +252,8 @@ static inline bool origin_explain(
 /*
  * Free an origin; a decorator frees its inner origin. Only abandoned requests
  * may be in flight. Waits at most a second for the kernel to finish those.
- * Returns false if it did not: their resources then stay for good, and so must
- * the timers and counters given to the origin.
+ * Returns false if the kernel did not: the requests' resources are then never
+ * freed, and the timers and counters given to the origin must stay, too.
  */
 static inline bool origin_free(struct origin *o)
 {
@@ -264,21 +268,22 @@ static inline bool origin_free(struct origin *o)
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
 /*
- * The same for a directory on which every access hangs. This call does not
- * access the directory; each request does. It becomes the source when it first
- * answers, and every answer before that is -EIO. `dir` is absolute and contains
- * no links.
+ * Like origin_posix_new(), for a directory on which every access hangs. This
+ * call does not access the directory; each request does. It becomes the source
+ * when it first answers, and every answer before that is -EIO. `dir` is
+ * absolute and contains no links.
  */
 int origin_posix_new_later(
 	struct origin **out, const char *dir, struct error *err);
 
 /*
- * Deterministic bytes from names. spec: "files=N,size=SIZE[,seed=S][,dirs=D]".
- * The tree: D directories (default: one for each 1,000 files begun) d0000,
- * d0001, ... with ceil(N / D) files each (the last may have fewer) f000000.bin,
- * f000001.bin, ... numbered through all directories. Numbers have as many
- * digits as the greatest needs, but at least 4 and 6. All were modified at
- * 2001-09-09 01:46:40 UTC, can only be read, and are this user's.
+ * Create an origin of computed files. spec:
+ * "files=N,size=SIZE[,seed=S][,dirs=D]". The tree: D directories (default: one
+ * for each 1,000 files begun) d0000, d0001, ... with ceil(N / D) files each
+ * (the last may have fewer) f000000.bin, f000001.bin, ... numbered through all
+ * directories. Numbers have as many digits as the greatest needs, but at least
+ * 4 and 6. All were modified at 2001-09-09 01:46:40 UTC, are read-only, and
+ * belong to this user.
  */
 int origin_synthetic_new(
 	struct origin **out, const char *spec, struct error *err);
@@ -293,12 +298,12 @@ void origin_synthetic_fill(
  * that are not answered in time, and in the end report -EIO (or -ETIMEDOUT). A
  * read resumes where the last attempt stopped; progress gives it a new time
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
- * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK (of
- * directories without an end), -EFBIG (an index that is too long), -E2BIG (more
- * names than names_memory_bytes() has room for),
- * -EPROTONOSUPPORT (one without sizes or without an end), -ENAMETOOLONG and
- * -EINVAL (a name that cannot be beneath the source) are answers, not
- * failures. A listing that delivers entries gets more time.
+ * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK
+ * (directories without end), -EFBIG (an index that is too long), -E2BIG (more
+ * names than names_memory_bytes() has room for), -EPROTONOSUPPORT (an index
+ * without sizes or without end), -ENAMETOOLONG and -EINVAL (a name that cannot
+ * be beneath the source) are answers, not failures. A listing that delivers
+ * entries gets more time.
  */
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */
@@ -314,24 +319,25 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 /* Does the source answer? Times are those of clock_now_ns(). */
 struct origin_health {
 	/*
-	 * When the last request that got an answer without an error was
-	 * started. Names and listings do not count while reads fail. 0: none.
+	 * Start of the last request that was answered without an error; 0:
+	 * none. Names and listings do not count while reads fail.
 	 */
 	uint64_t answered_ns;
-	uint64_t silent_ns; /* since it sent anything, while requests wait */
-	unsigned waiting;   /* requests without an answer */
+	/* time since it sent anything while requests wait */
+	uint64_t silent_ns;
+	unsigned waiting; /* number of requests without an answer */
 };
 void origin_retry_health(struct origin *retry, struct origin_health *health);
 
 /*
  * Takes names from an index (`refrain index`) and bytes from `inner`, which is
  * never asked for a listing. load() reads the index on a thread that may block;
- * it returns its text, to be freed, or -errno with err set. fits() says whether
- * `inner` has a file of this size: 1, 0, or -errno with err set; it waits until
- * `until_ns` at most. known() returns the
- * attributes of a name that is already known. failed() gets the reason why a
- * listing had no index. Takes ownership of `inner` on success. The root's
- * version has a tag made from the text.
+ * it returns the text, which the origin frees, or -errno with err set. fits()
+ * says whether `inner` has a file of this size: 1, 0, or -errno with err set;
+ * it waits until `until_ns` at most. known() returns the attributes of a name
+ * that is already known. failed() gets the reason why a listing had no index.
+ * Takes ownership of `inner` on success. The root's version has a tag made from
+ * the text.
  */
 struct origin_named_config {
 	int (*load)(void *arg, char **text, size_t *bytes, struct error *err);

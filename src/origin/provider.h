@@ -27,44 +27,45 @@ struct provider;
 
 /* An item: a whole file or a chunk of one. */
 struct provider_item {
-	struct hash128 key;	     /* names the item and its version */
-	const char *path;	     /* of the file; until done() */
-	struct file_version version; /* of the file */
-	uint64_t base, size;	     /* the item in its file */
+	struct hash128 key;	     /* key of the item and its version */
+	const char *path;	     /* path of the file; valid until done() */
+	struct file_version version; /* version of the file */
+	uint64_t base, size;	     /* place of the item in its file */
 };
 
 /*
- * Bytes [off, off + len) of an item. data() is called with bytes as they come:
- * whole pages (4 KiB; the item's last may be short) of this version, verified,
- * in any order, each page once. They are lent for the call, and `off` counts
- * from the item's start. Bytes that came before done() are kept, whatever the
- * status. status: 0: all bytes came; -ENOENT: the provider does not have the
- * rest; -ESTALE: it has another version; -ECANCELED: the read was abandoned;
- * any other -errno: the read failed. The cache asks the next provider for
- * missing bytes.
+ * A request for bytes [off, off + len) of an item. data() is called with bytes
+ * as they come: whole pages (4 KiB; the item's last may be short) of this
+ * version, verified, in any order, each page once. The bytes are valid during
+ * the call, and `off` counts from the item's start. Bytes that came before
+ * done() are kept, whatever the status. status: 0: all bytes came; -ENOENT: the
+ * provider does not have the rest; -ESTALE: it has another version; -ECANCELED:
+ * the read was abandoned; any other -errno: the read failed. The cache asks the
+ * next provider for missing bytes.
  */
 struct provider_read {
 	struct provider_item item;
-	uint64_t off; /* in the item; of a page */
+	uint64_t off; /* offset in the item, at a page */
 	size_t len;   /* no longer than the trait request_bytes */
-	/* A reader waits for it. Set by the caller at any time; relaxed. */
+	/* A reader waits for the bytes. Set by the caller at any time; relaxed.
+	 */
 	_Atomic bool urgent;
 	void (*data)(struct provider_read *r, uint64_t off, const void *bytes,
 		size_t len);
 	void (*done)(struct provider_read *r, int status);
-	void *priv; /* the provider's */
+	void *priv; /* for the provider */
 };
 
-/* One unit of an item for a provider to keep. The data are lent until done().
+/* One unit of an item for a provider to keep. The data are valid until done().
  * status: 0: the provider keeps the unit; -ENOSPC: it has no room for the unit;
  * any other -errno: the push failed. */
 struct provider_push {
 	struct provider_item item;
-	uint64_t off; /* in the item: a multiple of unit_bytes */
+	uint64_t off; /* offset in the item: a multiple of unit_bytes */
 	size_t len;   /* unit_bytes, or less at the end of the item */
 	const void *data;
 	void (*done)(struct provider_push *p, int status);
-	void *priv; /* the provider's */
+	void *priv; /* for the provider */
 };
 
 struct provider_ops {
@@ -78,27 +79,29 @@ struct provider_ops {
 	void (*push)(struct provider *s, struct provider_push *p);
 	/*
 	 * May be NULL. Called once after a read that was not answered in full,
-	 * when nothing more of the item is on its way from the origin and all
-	 * pushes of it are done; and again after later such reads. The caller
-	 * holds locks; ended() does not call back.
+	 * when the origin sends nothing more of the item and all its pushes are
+	 * done; and again after later such reads. The caller holds locks;
+	 * ended() must not call back.
 	 */
 	void (*ended)(struct provider *s, const struct provider_item *item);
 };
 
 struct provider_traits {
-	size_t request_bytes;	/* the longest read; at least a unit */
-	size_t unit_bytes;	/* pushed at a time, whole pages; 0: items.
-				   Chunks are fetched in whole units */
-	unsigned depth;		/* reads at a time, at least 1 */
-	uint64_t patience_ns;	/* a read that takes longer is given up */
-	uint64_t pending_bytes; /* pushed at a time; more is dropped */
+	size_t request_bytes; /* maximum length of a read; at least a unit */
+	/* length of a push, whole pages; 0: whole items. Chunks are fetched in
+	 * whole units */
+	size_t unit_bytes;
+	unsigned depth;	      /* reads in flight, at least 1 */
+	uint64_t patience_ns; /* a read that takes longer is abandoned */
+	/* limit for bytes being pushed; more pushes are dropped */
+	uint64_t pending_bytes;
 };
 
 /* Each provider embeds this as its first member. */
 struct provider {
 	const struct provider_ops *ops;
 	struct provider_traits traits; /* set once */
-	/* If set, the tiers keep only items that the provider refused with
+	/* If true, the tiers keep only items that the provider refused with
 	 * -ENOSPC when they were pushed. Any thread, relaxed. */
 	_Atomic bool instead_of_tiers;
 };

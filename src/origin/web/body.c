@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing strings, percent-encoding, small files. One owner each, no shared
- * state. */
+/* Growing strings, percent-encoding, small files. Each string has one owner; no
+ * shared state. */
 #include "origin/web/body.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hex.h"
 
-/* A string grows at first by at least so much. */
+/* The minimum room of a string. */
 #define FIRST_ROOM ((size_t)256)
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 
@@ -63,7 +63,7 @@ void bytes_printf(struct bytes *b, const char *fmt, ...)
 	va_copy(again, args);
 	n = vsnprintf(b->at + b->len, room, fmt, args);
 	va_end(args);
-	/* Once more if that was too little. */
+	/* If the room was too small, format again. */
 	if (n >= 0 && bytes_reserve(b, (size_t)n)) {
 		if ((size_t)n >= room)
 			(void)vsnprintf(

@@ -13,7 +13,7 @@
 struct bytes {
 	char *at; /* NUL-terminated, or NULL while empty */
 	size_t len, room;
-	bool failed; /* no memory, or over its maximum */
+	bool failed; /* memory was short, or the length above its maximum */
 };
 
 /* The maximum length of a string. */
@@ -25,11 +25,12 @@ void bytes_char(struct bytes *b, char c);
 void bytes_printf(struct bytes *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Forget the content and keep the memory. */
+/* Make the string empty, and keep the memory. */
 void bytes_reset(struct bytes *b);
 void bytes_release(struct bytes *b);
 
-/* Add a file of at most 1 MiB, without white space at its end. -errno. */
+/* Append a file of at most 1 MiB, without white space at its end. Returns 0 or
+ * -errno. */
 int bytes_read_file(const char *path, struct bytes *b);
 
 /* Overwrite the content, a secret, before it is released. */
@@ -41,13 +42,13 @@ static inline const char *bytes_get(const struct bytes *b)
 	return b->at ? b->at : "";
 }
 
-/* The same, to be changed in place; NULL while empty. */
+/* The text, to be changed in place; NULL while empty. */
 static inline char *bytes_edit(struct bytes *b)
 {
 	return b->at;
 }
 
-/* The text, which the caller frees; NULL for want of memory. */
+/* The text, which the caller frees; NULL if an allocation failed. */
 char *bytes_take(struct bytes *b);
 
 static inline size_t bytes_len(const struct bytes *b)
@@ -60,22 +61,23 @@ static inline bool bytes_failed(const struct bytes *b)
 	return b->failed;
 }
 
-/* A part of it has failed elsewhere. */
+/* Mark the string as failed, because a part of it could not be made. */
 static inline void bytes_fail(struct bytes *b)
 {
 	b->failed = true;
 }
 
 /*
- * Percent-encode as AWS and RFC 3986 say: unreserved characters stay, the
- * rest becomes upper-case hexadecimal. '/' stays if keep_slash.
+ * Append `text` percent-encoded as AWS and RFC 3986 specify: unreserved
+ * characters stay, the rest becomes upper-case hexadecimal. '/' stays if
+ * keep_slash.
  */
 void bytes_encode(
 	struct bytes *b, const char *text, size_t len, bool keep_slash);
 
 /*
- * Decode percent-encoding in place; with `plus`, '+' is a blank. Returns the
- * length, or -1 for a malformed sequence or a NUL byte.
+ * Decode percent-encoding in place; with `plus`, '+' stands for a blank.
+ * Returns the length, or -1 for a malformed sequence or a NUL byte.
  */
 int bytes_decode(char *text, bool plus);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The chain of credentials and their renewal. One thread per origin that signs
- * waits for the time to renew, for changes of the files, and for reports that
- * the server refuses the current credentials. Readers copy under a lock that is
- * never held over I/O.
+ * The chain of credentials and their renewal. Each origin that signs has one
+ * thread, which waits for the time to renew, for changes of the files, and for
+ * reports that the server refuses the current credentials. Readers copy under a
+ * lock that is never held over I/O.
  */
 #include "origin/web/creds.h"
 
@@ -23,7 +23,8 @@
 #include "common/base/magic.h"
 #include "origin/web/creds_fetch_impl.h"
 
-/* Renew this long before the end, or after 3/4 of a shorter life. */
+/* Renew this long before the credentials expire, or after 3/4 of a shorter
+ * life. */
 #define EARLY_S 300
 #define AGAIN_NS (2 * NS_PER_S)
 #define LOOK_NS (5 * NS_PER_S)
@@ -41,15 +42,17 @@ struct creds {
 	bool started;
 	enum creds_kind kind;
 
-	pthread_mutex_t lock; /* guards all below; innermost */
+	pthread_mutex_t lock; /* guards the members below; innermost */
 	pthread_cond_t cond;
 	struct secret now;
-	uint64_t stamp;	   /* of the profiles' files when they were read */
-	uint64_t due_ns;   /* when to renew; UINT64_MAX: never */
-	uint64_t again_ns; /* not before, even if wanted */
-	uint64_t same_ns;  /* until then: a renewal brought the same ones */
-	bool wanted;	   /* renew without waiting for due_ns */
-	bool refused;	   /* the server refused `now` */
+	uint64_t stamp;	 /* stamp of the profiles' files when they were read */
+	uint64_t due_ns; /* time to renew; UINT64_MAX: never */
+	uint64_t again_ns; /* do not renew before, even if wanted */
+	/* until then, refusals do not count: a renewal has just brought the
+	 * same credentials */
+	uint64_t same_ns;
+	bool wanted;  /* renew without waiting for due_ns */
+	bool refused; /* the server refused `now` */
 	bool stop;
 };
 
@@ -126,8 +129,9 @@ static bool has_control(const char *text)
 }
 
 /*
- * -ENOENT without a message: nothing is configured there. A line break, as a
- * secret from a file often has at its end, would begin another header.
+ * Get credentials from one place. Returns -ENOENT without a message if nothing
+ * is configured there. Control characters are refused: a line break, as the end
+ * of a secret from a file often has, would begin another header.
  */
 static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
 	struct error *err)
@@ -188,7 +192,7 @@ static int find_credentials(
 
 /* -- Renewal --------------------------------------------------------------- */
 
-/* When to renew what was fetched just now. */
+/* The time at which to renew credentials that were fetched just now. */
 static uint64_t due_after(const struct secret *s)
 {
 	int64_t left = s->expires_s - time(NULL);
@@ -216,7 +220,7 @@ static void renew_failed(struct creds *c, int rc, const struct error *err)
 	c->due_ns = c->again_ns;
 }
 
-/* Lock held; released while services are asked. */
+/* Requires the lock, which is released while services are asked. */
 static void renew(struct creds *c)
 {
 	struct secret fresh;
@@ -239,8 +243,8 @@ static void renew(struct creds *c)
 	c->stamp = stamp;
 	c->due_ns = due_after(&fresh);
 	c->again_ns = clock_now_ns() + AGAIN_NS;
-	c->wanted = false; /* requests that came meanwhile get the new
-			      credentials */
+	/* requests that came meanwhile get the new credentials */
+	c->wanted = false;
 	c->refused = false;
 	same = is_same(&fresh, &c->now);
 	if (same)
@@ -291,7 +295,7 @@ static void *renew_main(void *arg)
 	return NULL;
 }
 
-/* Lock held. The thread is woken once, however many transfers wait. */
+/* Requires the lock. The thread is woken once, however many transfers wait. */
 static void want_renewal(struct creds *c)
 {
 	ASSERT_HELD(&c->lock);
@@ -319,9 +323,9 @@ void creds_expired(struct creds *c, unsigned generation)
 	LOCK_SCOPE(&c->lock);
 
 	if (c->now.generation != generation)
-		return; /* renewed meanwhile */
+		return; /* they were renewed meanwhile */
 	if (clock_now_ns() < c->same_ns)
-		return; /* the refusal is the answer */
+		return; /* a renewal would bring the same ones */
 	c->refused = true;
 	want_renewal(c);
 }
@@ -355,7 +359,7 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	c->refused = rc < 0;
 	if (rc == 0)
 		c->due_ns = due_after(&c->now);
-	else if (config->later) /* due_ns: at once */
+	else if (config->later) /* due_ns is 0: look again at once */
 		OPENSSL_cleanse(&c->now, sizeof(c->now));
 	if (rc == 0 || config->later) {
 		rc = -pthread_create(&c->thread, NULL, renew_main, c);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Services that hand out credentials: how they are asked, and the services of
- * the container and the instance. Each call blocks its thread, which is the
- * credentials' own, for a few seconds at most. No message repeats what a
- * service sent.
+ * Asks services for credentials, among them those of the container and the
+ * instance. Each call blocks its thread, which is the credentials' own, for a
+ * few seconds at most. No message repeats the text that a service sent.
  */
 #include "origin/web/creds_fetch_impl.h"
 
@@ -85,7 +84,7 @@ static void fetch_options(CURL *easy, const struct query *f, struct bytes *out)
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, f->method);
 }
 
-/* The answer's body, of any status; the status itself, or -errno. */
+/* Get the body of the answer, of any status. Returns the status, or -errno. */
 static int fetch_url(struct query *f, struct bytes *out)
 {
 	struct head head = {.code = 0};
@@ -125,7 +124,7 @@ static int fetch_failed(
 
 /* -- What services say ----------------------------------------------------- */
 
-/* "" for a document that is malformed. */
+/* Copy a member; "" if the document is malformed. */
 static void secret_field(
 	const char *text, size_t len, const char *name, char *out, size_t size)
 {
@@ -136,7 +135,7 @@ static void secret_field(
 		*out = '\0';
 }
 
-/* A date, or milliseconds since 1970; 0 for neither. */
+/* Parse a date, or milliseconds since 1970; 0 if the text is neither. */
 static time_t end_of_life(const char *text)
 {
 	char *end;
@@ -188,7 +187,7 @@ int ask_service(struct query *f, const char *what, const char *advice,
 
 /* -- Containers ------------------------------------------------------------ */
 
-/* `host` may have a port, which is cut off. */
+/* Is `host` this machine? A port is removed from it. */
 static bool is_local_host(char *host)
 {
 	struct in6_addr v6, pods;
@@ -209,7 +208,8 @@ static bool is_local_host(char *host)
 			ntohl(v4.s_addr) >> 24 == 127);
 }
 
-/* Plain HTTP only where nobody on the network can listen. */
+/* May a token be sent there? Over plain HTTP only where nobody on the network
+ * can listen. */
 static bool may_have_token(const char *text)
 {
 	struct url url;
@@ -278,7 +278,8 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 
 /* -- Instance metadata ----------------------------------------------------- */
 
-/* The query is valid as long as `url` and the strings. */
+/* Prepare a query to the instance's service. It is valid as long as `url` and
+ * the strings. */
 static struct query instance_fetch(struct bytes *url, const char *base,
 	const char *path, const char *method, const char *headers)
 {
@@ -339,7 +340,7 @@ int fetch_instance(struct secret *out, struct error *err)
 		"X-aws-ec2-metadata-token-ttl-seconds: 21600\n", &token);
 	if (rc != 200) {
 		wipe_bytes(&token);
-		return -ENOENT; /* no instance, or nothing for us */
+		return -ENOENT; /* there is no such service, or no role */
 	}
 	bytes_printf(&headers, "X-aws-ec2-metadata-token: %.*s\n",
 		(int)strcspn(bytes_get(&token), "\r\n"), bytes_get(&token));

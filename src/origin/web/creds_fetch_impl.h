@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files about credentials: the services and files that they come
- * from. Private to them. */
+/* Shared by the files about credentials: the services and files that have them.
+ * Private to them. */
 #ifndef WEB_CREDS_FETCH_IMPL_H
 #define WEB_CREDS_FETCH_IMPL_H
 
@@ -20,8 +20,8 @@ struct query {
 	const char *body;    /* or NULL */
 	const char *ca_file; /* or NULL */
 	unsigned timeout_ms;
-	bool direct;	/* never through a proxy */
-	time_t ahead_s; /* filled in: the service's clock less ours */
+	bool direct;	/* never use a proxy */
+	time_t ahead_s; /* set by the call: the service's clock minus ours */
 };
 
 /* Ask a service for credentials; `what` and `advice` are for messages. The time
@@ -29,33 +29,36 @@ struct query {
 int ask_service(struct query *f, const char *what, const char *advice,
 	struct secret *out, struct error *err);
 
-/* Release what held a secret. */
+/* Release a string after overwriting it, because it held a secret. */
 void wipe_bytes(struct bytes *b);
 
-/* The container's service; -ENOENT if the environment names none. */
+/* Ask the container's service. Returns -ENOENT if the environment names none.
+ */
 int fetch_container(const char *ca_file, struct secret *out, struct error *err);
 
-/* The credentials of this instance's role. -ENOENT: there is no such service
- * here, or AWS_EC2_METADATA_DISABLED is set. */
+/* Get the credentials of this instance's role. Returns -ENOENT if there is no
+ * such service, or AWS_EC2_METADATA_DISABLED is set. */
 int fetch_instance(struct secret *out, struct error *err);
 
-/* JSON or XML with AccessKeyId, as services and credential_process write it. */
+/* Parse JSON or XML with AccessKeyId, as services and credential_process write
+ * it. */
 int secret_from_text(const char *text, size_t len, struct secret *out);
 
 /* -- creds_role.c: the same of AWS' own ------------------------------------ */
 
-/* STS: exchange a web identity token, or other credentials, for those of a
- * role. */
+/* A request to STS: exchange a web identity token, or other credentials, for
+ * those of a role. */
 struct role {
 	const char *arn, *session; /* session NULL: "refrain" */
 	const char *external_id;   /* or NULL */
-	const char *token;	   /* web identity: the token */
-	const struct secret *from; /* else: whose credentials to use */
+	const char *token;	   /* a web identity's token, or NULL */
+	const struct secret *from; /* credentials to use if there is no token */
 	const char *region, *ca_file;
 };
 int fetch_role(const struct role *role, struct secret *out, struct error *err);
 
-/* The role's credentials from SSO with the token that `aws sso login` kept. */
+/* A request to SSO: get the role's credentials with the token that `aws sso
+ * login` has stored. */
 struct sso {
 	const char *token, *region, *account, *role, *ca_file;
 };
@@ -63,7 +66,8 @@ int fetch_sso(const struct sso *sso, struct secret *out, struct error *err);
 
 /* -- creds_file.c ---------------------------------------------------------- */
 
-/* A named profile, with what it refers to. -ENOENT: it has no credentials. */
+/* Get the credentials of a named profile, also from the places that it refers
+ * to. Returns -ENOENT if it has none. */
 int profile_secret(const char *profile, const char *region, const char *ca_file,
 	struct secret *out, struct error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Profiles in ~/.aws/credentials and ~/.aws/config, and what they refer to: a
- * process, another profile's role, a web identity, an SSO login. The files are
- * read again each time, so that changes take effect.
+ * Profiles in ~/.aws/credentials and ~/.aws/config, and the places they refer
+ * to: a process, another profile's role, a web identity, an SSO login. The
+ * files are read again each time, so that changes take effect.
  */
 #include "origin/web/creds_fetch_impl.h"
 
@@ -96,7 +96,7 @@ static char *creds_file_trim(char *text)
 	return text;
 }
 
-/* A name after its kind, perhaps in quotes. */
+/* Is `text` the name `want`, maybe in quotes? */
 static bool is_named(char *text, const char *want)
 {
 	size_t len = strlen(want);
@@ -108,7 +108,8 @@ static bool is_named(char *text, const char *want)
 	return strcmp(text, want) == 0;
 }
 
-/* "[profile name]", "[name]", "[sso-session name]": is it `want`? */
+/* Does the line begin section `want`? It is "[profile name]", "[name]" or
+ * "[sso-session name]". */
 static bool is_section(char *line, const char *kind, const char *want)
 {
 	char *end = strchr(line, ']');
@@ -121,18 +122,19 @@ static bool is_section(char *line, const char *kind, const char *want)
 	if (*kind && strncmp(name, kind, strlen(kind)) == 0 &&
 		strchr(" \t", name[strlen(kind)]))
 		return is_named(name + strlen(kind), want);
-	/* Only "default" and the credentials file leave the kind out. */
+	/* The kind is left out only for "default" and in the credentials file.
+	 */
 	if (strcmp(kind, "profile") == 0 && strcmp(want, "default") != 0)
 		return false;
 	return strcmp(kind, "sso-session") != 0 && strcmp(name, want) == 0;
 }
 
-/* Like AWS' tools, take lines that are indented more than an option as part of
- * that option. */
+/* Find the value of an option. As in AWS' tools, lines that are indented more
+ * than an option belong to that option. */
 static bool ini_find(char *text, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
-	size_t option = SIZE_MAX; /* how far the last one is indented */
+	size_t option = SIZE_MAX; /* the indentation of the last option */
 	bool inside = false;
 
 	for (char *line; (line = strsep(&text, "\n"));) {
@@ -257,11 +259,11 @@ static int run_process(const char *command, struct bytes *out)
 		return -errno;
 	from = ends[0];
 	rc = spawn_shell(command, ends[1], &pid);
-	(void)close(ends[1]); /* the process has its own */
+	(void)close(ends[1]); /* the process has its own copy */
 	if (rc < 0)
 		return rc;
 	rc = read_until_end(from, until_ns, out);
-	/* The process may live on after it has closed its output. */
+	/* The process may close its output before it ends. */
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (rc == 0 && clock_now_ns() >= until_ns)
 			rc = -ETIMEDOUT;
@@ -295,7 +297,8 @@ static int from_process(
 
 /* -- SSO ------------------------------------------------------------------- */
 
-/* Where `aws sso login` keeps the token: named by a hash of the session. */
+/* The file in which `aws sso login` stores the token. Its name is a hash of the
+ * session. */
 static void sso_token_path(const char *session, char *out, size_t size)
 {
 	unsigned char hash[SHA_DIGEST_LENGTH] = {0};
@@ -375,12 +378,12 @@ static bool static_keys(const char *profile, struct secret *out)
 			sizeof(out->key)))
 		return false;
 	(void)setting(profile, "aws_session_token", out->token,
-		sizeof(out->token)); /* "" for none */
+		sizeof(out->token)); /* "" if there is no token */
 	out->expires_s = 0;
 	return true;
 }
 
-/* The credentials that assume the role. */
+/* Get the credentials with which to assume the role. */
 static int role_source(const char *profile, const char *region,
 	const char *ca_file, unsigned deep, struct secret *out,
 	struct error *err)
@@ -388,7 +391,7 @@ static int role_source(const char *profile, const char *region,
 	char source[256];
 
 	if (setting(profile, "source_profile", source, sizeof(source))) {
-		/* A profile may name itself for its own keys. */
+		/* A profile may name itself, to use its own keys. */
 		if (strcmp(source, profile) == 0 && static_keys(profile, out))
 			return 0;
 		return from_profile(

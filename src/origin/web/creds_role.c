@@ -13,11 +13,11 @@
 #include "origin/web/sign.h"
 #include "origin/web/url.h"
 
-/* AWS accepts five minutes more or less. */
+/* AWS accepts requests whose time differs by less than five minutes. */
 #define SKEW_S 240
 
-/* The endpoint: that of this service if the environment names one, or that of
- * all services, or else AWS' own for `name`. The caller frees out->path. */
+/* Find the endpoint: that of this service if the environment names one, or that
+ * of all services, or else AWS' own for `name`. The caller frees out->path. */
 static int find_service(const char *variable, const char *name,
 	const char *region, struct url *out, struct error *err)
 {
@@ -58,7 +58,7 @@ static void role_body(const struct role *r, struct bytes *b)
 		put_field(b, "WebIdentityToken", r->token);
 }
 
-/* Sign with the time of the service's clock, as in its last answer. */
+/* Sign with the time of the service's clock, known from its last answer. */
 static int sign_role(const struct role *r, const char *host, const char *path,
 	const struct bytes *body, time_t ahead_s, struct bytes *headers)
 {
@@ -85,7 +85,7 @@ static int sign_role(const struct role *r, const char *host, const char *path,
 	return rc;
 }
 
-/* Sign, if there is anything to sign with, and ask. */
+/* Sign the query if there are credentials to sign with, and send it. */
 static int ask_role(const struct role *r, struct query *f,
 	const struct url *url, const struct bytes *body, struct secret *out,
 	struct error *err)
@@ -124,7 +124,7 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = ask_role(r, &f, &url, &body, out, err);
-	/* Ask again with the time that the answer gave. */
+	/* Ask again, with the time of the service's clock. */
 	if (rc == -EACCES && r->from && llabs(f.ahead_s) > SKEW_S)
 		rc = ask_role(r, &f, &url, &body, out, err);
 	wipe_bytes(&body);

@@ -13,7 +13,7 @@
 #include "common/base/hash.h"
 
 #define RETRY_AFTER_MAX_S 60u
-/* No header of interest is longer. */
+/* The maximum length of a header that is used. */
 #define VALUE_MAX ((size_t)HEAD_LOCATION_MAX)
 
 uint64_t etag_tag(const char *etag, size_t len)
@@ -34,7 +34,7 @@ uint64_t etag_tag(const char *etag, size_t len)
 	return tag ? tag : 1;
 }
 
-/* A number of digits alone; false if it is none. */
+/* Parse a number of digits. Returns false if there is none. */
 static bool digits_value(const char **at, uint64_t *out)
 {
 	char *end;
@@ -53,7 +53,8 @@ static void take_length(struct head *h, const char *value)
 	h->bad |= !h->has_length;
 }
 
-/* "bytes 0-99/1000", "bytes 0-99/" with a star, "bytes star/1000" (of a 416) */
+/* Parse "bytes 0-99/1000", "bytes 0-99/" and a star, or "bytes star/1000" (of a
+ * 416). */
 static void take_range(struct head *h, const char *value)
 {
 	bool good = strncasecmp(value, "bytes ", 6) == 0;
@@ -91,7 +92,7 @@ static void take_retry_after(struct head *h, const char *value)
 	uint64_t s = 0;
 
 	if (!digits_value(&value, &s))
-		return; /* a date: our own pauses will do */
+		return; /* a date: the pauses of the client are used instead */
 	if (s > RETRY_AFTER_MAX_S)
 		s = RETRY_AFTER_MAX_S;
 	h->retry_after_ns = s * NS_PER_S;

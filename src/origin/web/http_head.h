@@ -11,32 +11,35 @@
 #include <stdint.h>
 
 #define HEAD_ETAG_MAX 256
-/* A signed address with a session token in it has 3,000 bytes. */
+/* A signed address with a session token has about 3,000 bytes. */
 #define HEAD_LOCATION_MAX 4096
 
 struct head {
 	unsigned code;
 	bool has_length, has_range, has_total, bad;
-	bool encoded; /* there is a Content-Encoding but identity */
+	bool encoded; /* there is a Content-Encoding other than identity */
 	uint64_t length;
 	/* Content-Range: bytes first-last/total */
 	uint64_t first, last, total;
-	char etag[HEAD_ETAG_MAX]; /* as sent; "" for none or one too long */
-	bool weak;		  /* the ETag is a weak one */
-	uint64_t tag;		  /* etag_tag() of it, or 0 */
-	int64_t modified_ns;	  /* Last-Modified, or 0 */
-	int64_t date_ns;	  /* Date, or 0 */
-	uint64_t retry_after_ns;  /* Retry-After, at most a minute */
-	char region[64];	  /* x-amz-bucket-region */
-	char type[64];		  /* Content-Type without parameters */
-	char location[HEAD_LOCATION_MAX]; /* "" for none or one too long */
+	/* as sent; "" if there is none, or it is too long */
+	char etag[HEAD_ETAG_MAX];
+	bool weak;		 /* the ETag is a weak one */
+	uint64_t tag;		 /* etag_tag() of the ETag, or 0 */
+	int64_t modified_ns;	 /* Last-Modified, or 0 */
+	int64_t date_ns;	 /* Date, or 0 */
+	uint64_t retry_after_ns; /* Retry-After, at most a minute */
+	char region[64];	 /* x-amz-bucket-region */
+	char type[64];		 /* Content-Type without parameters */
+	/* "" if there is none, or it is too long */
+	char location[HEAD_LOCATION_MAX];
 };
 
-/* A status line ("HTTP/1.1 206 ...") begins a new answer: clears `h`. */
+/* Parse a line. A status line ("HTTP/1.1 206 ...") begins a new answer and
+ * clears `h`. */
 void head_line(struct head *h, const char *line, size_t len);
 
 /* The 64-bit tag that stands for an ETag in a version; never 0 for a server's
- * ETag. Quotes and the mark of a weak ETag do not count. */
+ * ETag. Quotes and the mark of a weak ETag are ignored. */
 uint64_t etag_tag(const char *etag, size_t len);
 
 #endif

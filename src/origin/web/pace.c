@@ -6,10 +6,11 @@
 #include "common/base/clock.h"
 #include "origin/web/web_loop_impl.h"
 
-/* Times that make a percentile worth looking at. */
+/* The minimum number of measured times for a percentile. */
 #define TIMES_LEAST 32u
 #define TIMES_HALVE 4096u
-/* Hedges are at most this share of requests; a few more at the start. */
+/* The maximum share of hedges among requests; a few more are allowed at the
+ * start. */
 #define HEDGE_PCT 3u
 #define HEDGES_FREE 2u
 

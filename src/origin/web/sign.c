@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AWS Signature Version 4. Pure functions but for the caller's cache of the
+ * AWS Signature Version 4. Pure functions except for the caller's cache of the
  * signing key; any thread with a cache of its own.
  */
 #include "origin/web/sign.h"
@@ -36,7 +36,7 @@ void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES])
 	sign_put_hex(hash, out);
 }
 
-/* The hash of two pieces, one after the other; `cache` has the algorithm. */
+/* Hash two pieces, one after the other. `cache` has the algorithm. */
 static bool sha256(struct sign_key *cache, const void *a, size_t a_len,
 	const void *b, size_t b_len, unsigned char out[HASH_BYTES])
 {
@@ -51,7 +51,7 @@ static bool sha256(struct sign_key *cache, const void *a, size_t a_len,
 		EVP_DigestFinal_ex(cache->ctx, out, NULL);
 }
 
-/* RFC 2104. */
+/* HMAC, as in RFC 2104. */
 static bool hmac(struct sign_key *cache, const void *key, size_t key_len,
 	const char *text, unsigned char out[HASH_BYTES])
 {
@@ -80,7 +80,7 @@ void sign_key_wipe(struct sign_key *cache)
 	OPENSSL_cleanse(cache, sizeof(*cache));
 }
 
-/* One hash of everything the cached key was derived from. */
+/* Hash everything that the cached key was derived from. */
 static bool key_origin(struct sign_key *cache, const struct sign_request *r,
 	const char *day, unsigned char of[HASH_BYTES])
 {
@@ -118,13 +118,13 @@ static int signing_key(
 	return good ? 0 : -EIO;
 }
 
-/* S3 wants the payload's hash as a header; other services do not need it. */
+/* Does the service want the payload's hash as a header? Only S3 does. */
 static bool sends_hash(const struct sign_request *r)
 {
 	return strcmp(r->service, "s3") == 0;
 }
 
-/* Without formats: this is done for each request. */
+/* Add a header line. printf() is not used, as this is done for each request. */
 static void put_line(struct bytes *out, const char *name, const char *value)
 {
 	bytes_text(out, name);
@@ -132,7 +132,8 @@ static void put_line(struct bytes *out, const char *name, const char *value)
 	bytes_char(out, '\n');
 }
 
-/* The headers in order of their names, "name:value\n" each. */
+/* Write the headers in order of their names, each as "name:value
+ * ". */
 static void put_headers(
 	struct bytes *out, const struct sign_request *r, const char *date)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AWS Signature Version 4 over libcrypto. Only `host` and the x-amz-* headers
- * are signed, so that a proxy may change all others.
+ * AWS Signature Version 4 with libcrypto. Only `host` and the x-amz-* headers
+ * are signed, so a proxy may change all others.
  */
 #ifndef WEB_SIGN_H
 #define WEB_SIGN_H
@@ -23,38 +23,40 @@
  * sign_key_wipe().
  */
 struct sign_key {
-	/* libcrypto's, for they cost more to make than a hash does. */
+	/* Objects of libcrypto. Creating them costs more than a hash. */
 	struct evp_md_st *md;
 	struct evp_md_ctx_st *ctx;
 	unsigned char key[32];
-	unsigned char of[32]; /* SHA-256 of all that the key depends on */
+	/* SHA-256 of everything that the key depends on */
+	unsigned char of[32];
 	bool set;
 };
 
 struct sign_request {
 	const char *method;
 	const char *host;
-	const char *path;  /* encoded, begins with '/' */
-	const char *query; /* canonical: encoded, names sorted; "" for none */
+	const char *path; /* encoded, begins with '/' */
+	/* canonical: encoded, names sorted; "" if there is none */
+	const char *query;
 	const char *payload_hash;
 	bool payer; /* x-amz-request-payer: requester */
 	const char *access_key, *secret;
-	const char *token; /* of temporary credentials, or NULL */
+	const char *token; /* token of temporary credentials, or NULL */
 	const char *region, *service;
 	time_t now;
 };
 
 /*
- * Add the signed header lines to `out`, each "Name: value\n": the date, the
- * payload's hash (s3 only), payer, token and Authorization. -ENOMEM, -EIO
- * (libcrypto failed).
+ * Append the signed header lines to `out`, each "Name: value
+ * ": the date, the payload's hash (s3 only), payer, token and Authorization.
+ * Returns 0, -ENOMEM, or -EIO (libcrypto failed).
  */
 int sign_headers(struct sign_key *cache, const struct sign_request *r,
 	struct bytes *out);
 
 void sign_key_wipe(struct sign_key *cache);
 
-/* The SHA-256 in hexadecimal, for the hash of a body. */
+/* Write the SHA-256 of a body in hexadecimal. */
 void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES]);
 
 #endif

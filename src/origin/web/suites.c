@@ -14,8 +14,8 @@
 #include <openssl/crypto.h>
 #include <openssl/ssl.h>
 
-/* Suites to ask for first. They have forward secrecy: a server's key that leaks
- * later does not reveal what they encrypted. */
+/* Does the suite come first? Those have forward secrecy: a server's key that
+ * leaks later does not reveal what they encrypted. */
 static bool is_first(const char *suite)
 {
 	return strcmp(suite, "TLS_AES_128_GCM_SHA256") == 0 ||
@@ -23,13 +23,14 @@ static bool is_first(const char *suite)
 		strcmp(suite, "ECDHE-RSA-AES128-GCM-SHA256") == 0;
 }
 
-/* OpenSSL has a list for TLS 1.3 and one for what was before it. */
+/* Is this a suite of TLS 1.3? OpenSSL has one list for them and one for older
+ * versions. */
 static bool is_tls13(const char *suite)
 {
 	return strncmp(suite, "TLS_", 4) == 0;
 }
 
-/* Add those of one list that are to be first, or the others. */
+/* Append the suites of one list that come first, or the others. */
 static void add_suites(struct bytes *list, const STACK_OF(SSL_CIPHER) * all,
 	bool tls13, bool first)
 {
@@ -43,7 +44,7 @@ static void add_suites(struct bytes *list, const STACK_OF(SSL_CIPHER) * all,
 	}
 }
 
-/* If it cannot be done, the order stays as it was. */
+/* Set the order. On failure the order stays as it was. */
 static CURLcode reorder(CURL *easy, void *context, void *arg)
 {
 	const STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(context);
@@ -64,7 +65,7 @@ static CURLcode reorder(CURL *easy, void *context, void *arg)
 	return CURLE_OK;
 }
 
-/* libcurl may have been built with another library, or a copy of this one. */
+/* Is the library of libcurl this one? It may be another one, or a copy. */
 static bool is_our_library(void)
 {
 	const char *name = curl_version_info(CURLVERSION_NOW)->ssl_version;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the server refuses requests, the depth falls by half of the share of
- * requests that were refused since it last fell: by half if the server refuses
- * all, by a twentieth if it refuses a tenth. A server that refuses requests
- * above its rate refuses only a small share once the depth fits. A server that
- * refuses requests at random is not left idle. The depth grows by the same
- * number of requests in each round trip. A pure state machine.
+ * Adapts the depth to refusals. When the server refuses requests, the depth
+ * falls by half of the share of requests that were refused since it last fell:
+ * by half if the server refuses all, by a twentieth if it refuses a tenth. A
+ * server that refuses requests above its rate refuses only a small share once
+ * the depth fits. A server that refuses requests at random is not left idle.
+ * The depth grows by the same number of requests in each round trip. A pure
+ * state machine.
  */
 #include "origin/web/throttle.h"
 
-/* Fewer in flight than this waste a link without helping the server. */
+/* The minimum depth. Less would waste a link without helping the server. */
 #define DEPTH_LEAST 8u
 
-/* The depth grows by this part of its limit for each round trip's answers. */
+/* With the answers of each round trip, the depth grows by this fraction of its
+ * limit: one 32nd. */
 #define GROWS 32u
 
 void throttle_init(struct throttle *t, unsigned most)
@@ -28,7 +30,7 @@ bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns)
 	if (now_ns - t->cut_ns < round_ns)
 		return false;
 	all = t->answers + t->refusals;
-	/* Rounded up, so that it falls. */
+	/* Rounded up, so that the depth always falls. */
 	less = (unsigned)(((uint64_t)before * t->refusals + 2 * all - 1) /
 		(2 * (uint64_t)all));
 	t->cut_ns = now_ns;

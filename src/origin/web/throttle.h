@@ -10,22 +10,23 @@
 #include <stdint.h>
 
 struct throttle {
-	unsigned most, depth; /* requests at a time: the limit, and now */
+	/* requests in flight: the limit, and the current one */
+	unsigned most, depth;
 	/* Answers since the depth last fell: good ones, and refusals. */
 	unsigned answers, refusals;
 	unsigned credit; /* good answers since the depth last grew */
-	uint64_t cut_ns; /* when it last fell */
+	uint64_t cut_ns; /* time when the depth last fell */
 };
 
 void throttle_init(struct throttle *t, unsigned most);
 
 /*
- * The server refused a request because it is busy. The depth falls at most
- * once in round_ns, the time of a request. True: it fell.
+ * The server refused a request because it is busy. The depth falls at most once
+ * in round_ns, the time of a request. Returns true if it fell.
  */
 bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns);
 
-/* The server answered a request: the depth may recover. */
+/* The server answered a request, so the depth may recover. */
 void throttle_answered(struct throttle *t);
 
 #endif

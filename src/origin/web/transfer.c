@@ -16,15 +16,14 @@
 #include "common/base/magic.h"
 
 #define AGAIN_NS (20 * NS_PER_MS)
-/* An object of an ordinary size comes in one piece. */
+/* The size of libcurl's buffer: an object of usual size comes in one piece. */
 #define BUFFER_BYTES 131072L
-/* A transfer slower than this stalls. The limit is next to nothing, because at
- * full depth on a slow link each transfer gets only a little. */
+/* A transfer slower than this counts as stalled. The limit is very low, because
+ * at full depth on a slow link each transfer gets only a little. */
 #define STALL_BYTES_S 1000L
 #define USER_AGENT "refrain/" PACKAGE_VERSION
 
-/* -- Callbacks of libcurl ---------------------------------------------------
- */
+/* -- Callbacks of libcurl -------------------------------------------------- */
 
 static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 {
@@ -32,13 +31,13 @@ static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 	struct web_loop *l = web_loop_of(t->loop);
 
 	n *= size;
-	if (t->state == ARRIVING) /* a trailer */
+	if (t->state == ARRIVING) /* the line is a trailer */
 		return n;
 	if (n > 2 || (line[0] != '\r' && line[0] != '\n')) {
 		head_line(&t->head, line, n);
 		return n;
 	}
-	if (t->head.code < 200) /* a hundred-something: more comes */
+	if (t->head.code < 200) /* a status of 1xx: another answer follows */
 		return n;
 	list_del(&t->node);
 	list_add_tail(&l->arriving, &t->node);
@@ -53,15 +52,14 @@ static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 	struct transfer *t = OBJECT(transfer, arg);
 
 	n *= size;
-	if (t->state == SENT) /* no headers at all: HTTP/0.9 */
+	if (t->state == SENT) /* the answer has no headers: HTTP/0.9 */
 		t->refused = -EBADMSG;
 	else
 		t->refused = t->ops->data(t, data, n);
 	return t->refused ? n + 1 : n;
 }
 
-/* -- Failures, and names ----------------------------------------------------
- */
+/* -- Failures, and names --------------------------------------------------- */
 
 static int status_of(const struct transfer *t, CURLcode code)
 {
@@ -133,7 +131,7 @@ static int look_up(void *state, void *reserved, void *arg)
 	return t->refused;
 }
 
-/* Its transfer leaves the loop. */
+/* End the look-up if this transfer, which leaves the loop, has started it. */
 static void end_lookup(struct web_loop *l, const struct transfer *t)
 {
 	if (is_resolved(t) || t->why == CURLE_COULDNT_RESOLVE_HOST ||
@@ -146,7 +144,7 @@ static void end_lookup(struct web_loop *l, const struct transfer *t)
 	l->resolving = NULL;
 }
 
-/* The longer the look-up takes, the less often waiting transfers look. */
+/* Pause the transfer. The longer the look-up takes, the longer is the pause. */
 static void wait_for_lookup(struct transfer *t)
 {
 	unsigned waits = t->waits;
@@ -170,7 +168,7 @@ static void set_fixed(struct web_loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
-	/* The loop does not wait for a name server that does not answer. */
+	/* The loop must not wait for a name server that does not answer. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, look_up);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
@@ -210,7 +208,7 @@ static void easy_put(struct web_loop *l, CURL *easy)
 		curl_easy_cleanup(easy);
 		return;
 	}
-	/* Nothing of the last request may be used by the next. */
+	/* Clear the options of the last request. */
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, NULL);
 	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
@@ -226,7 +224,7 @@ void web_loop_release_handles(struct web_loop *l)
 
 /* -- One request ----------------------------------------------------------- */
 
-/* Each line becomes an element of a list; the text is cut up. */
+/* Make a list of the lines. The text is split in place. */
 static int make_lines(struct transfer *t, char *text)
 {
 	struct curl_slist *lines = NULL, *more;
@@ -287,7 +285,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 	return 0;
 }
 
-/* Leave libcurl and all lists. */
+/* Remove the transfer from libcurl and all lists. */
 void transfer_drop(struct transfer *t)
 {
 	struct web_loop *l = web_loop_of(t->loop);
@@ -345,7 +343,7 @@ void transfer_send(struct web_loop *l, struct transfer *t)
 	if (rc == 0) {
 		t->since_ns = clock_now_ns();
 		list_add_tail(&l->sent, &t->node);
-		if (t->waits) /* counted already */
+		if (t->waits) /* `waits` was counted already */
 			return;
 		atomic_fetch_add_explicit(
 			&l->e->requests, 1, memory_order_relaxed);

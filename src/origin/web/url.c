@@ -29,7 +29,7 @@ static bool has_user(CURLU *url)
 	return user != NULL;
 }
 
-/* The host as the Host header has it. */
+/* Get the host as the Host header contains it. */
 static int take_host(CURLU *url, struct url *out)
 {
 	CLEANUP_FREE char *host = url_part(url, CURLUPART_HOST, 0);
@@ -55,7 +55,8 @@ static int take_scheme(CURLU *url, struct url *out)
 	return 0;
 }
 
-/* The path, with what no request may contain encoded and the rest as it is. */
+/* Encode the characters of a path that no request may contain, and leave the
+ * rest. */
 static char *tidy_path(const char *path)
 {
 	struct bytes b = {0};

@@ -9,17 +9,19 @@
 
 struct url {
 	char scheme[8];		 /* "http" or "https" */
-	char host[URL_HOST_MAX]; /* with the port, if it is not the usual */
-	char *path; /* encoded, without slashes at its end; the caller frees */
+	char host[URL_HOST_MAX]; /* with the port, if it is not the default */
+	/* encoded, without slashes at its end; the caller frees it */
+	char *path;
 };
 
-/* -EINVAL for other schemes than http(s) and for user names; -ENOMEM. */
+/* Parse a URL. Returns -EINVAL for schemes other than http(s) and for user
+ * names, or -ENOMEM. */
 int url_parse(const char *text, struct url *out);
 
 /*
  * Resolve a Location header relative to a URL. Returns -EIO if it must not be
- * followed (a scheme other than http and https, https to http, or a user name
- * in it).
+ * followed: its scheme is neither http nor https, it leads from https to http,
+ * or it contains a user name.
  */
 int url_resolve(const char *from, const char *location, struct bytes *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a loop: sockets and times of libcurl, and the queue of
+ * The thread of a loop: sockets and timers of libcurl, and the queue of
  * transfers. Everything in this file runs on that thread only.
  */
 #include "origin/web/web_loop_impl.h"
@@ -29,7 +29,7 @@ static void acknowledge_at_once(curl_socket_t fd)
 {
 	int one = 1;
 
-	/* Without it all works, but slower. */
+	/* If it fails, answers are only slower. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
 }
 
@@ -64,7 +64,8 @@ static int on_curl_timer(CURLM *multi, long ms, void *arg)
 	return 0;
 }
 
-/* Without one, every transfer ends with -ENOMEM. */
+/* Create libcurl's multi handle. If that fails, every transfer ends with
+ * -ENOMEM. */
 static void open_multi(struct web_loop *l)
 {
 	unsigned share = l->e->config.depth / l->e->config.loops + 1;
@@ -76,7 +77,8 @@ static void open_multi(struct web_loop *l)
 	curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
 	curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
 	curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l);
-	/* A fixed number: libcurl's own would drop warm connections. */
+	/* The limit is fixed, because libcurl's own would drop idle
+	 * connections. */
 	curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, (long)share);
 }
 
@@ -145,7 +147,8 @@ static uint64_t end_pauses(struct web_loop *l, uint64_t now, uint64_t until)
 	return until;
 }
 
-/* In order of sending, so the first that is not slow ends the search. */
+/* Report the transfers that have become slow. They are in order of sending, so
+ * the first that is not slow ends the search. */
 static uint64_t tell_slow(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	struct list *n = list_next(&l->sent);

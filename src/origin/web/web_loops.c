@@ -18,7 +18,7 @@
 
 #define CONNECT_DEFAULT_MS 3000u
 #define STALL_DEFAULT_S 5u
-/* If this many posts wait for a loop, another one gets short requests. */
+/* If this many posts wait for a loop, another loop gets short requests. */
 #define BACKLOG 8u
 
 /* -- The choice of a loop -------------------------------------------------- */
@@ -97,7 +97,7 @@ void loops_free(struct loops *e)
 	free(e);
 }
 
-/* Two parse long listings at the same time. */
+/* The default number of loops. Two can parse long listings at the same time. */
 static unsigned default_loops(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -107,7 +107,7 @@ static unsigned default_loops(void)
 	return cpus < 16 ? 2 : LOOPS_MAX;
 }
 
-/* Looks once, because libcurl would look for each request. */
+/* Does the environment name proxies? libcurl would look for each request. */
 static bool has_proxies(void)
 {
 	static const char *const names[] = {"http_proxy", "https_proxy",
@@ -147,7 +147,8 @@ int loops_new(struct loops **out, const struct loops_config *config,
 	struct loops *e;
 	int rc = 0;
 
-	/* Not thread-safe, but mounts are made by one thread. */
+	/* This call is not thread-safe, but mounts are created by one thread.
+	 */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return error_set(err, -EIO, "cannot start libcurl");
 	e = calloc(1, sizeof(*e));

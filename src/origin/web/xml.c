@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * XML by expat, which is used here alone. One thread at a time per parser.
+ * Parses XML with expat, which no other file uses. One thread at a time per
+ * parser.
  */
 #include "origin/web/xml.h"
 
@@ -14,7 +15,8 @@
 #define DEPTH_MAX 16
 #define TEXT_MAX 8192u
 #define NAME_MAX_BYTES 64u
-/* expat keeps an unfinished token, and reads it again with each piece. */
+/* The limit for a token. expat keeps an unfinished token, and reads it again
+ * with each piece. */
 #define TOKEN_MAX (1u << 20)
 #define PIECE_MAX (64u << 10)
 
@@ -25,14 +27,15 @@ struct xml {
 	bool refused;
 	size_t unfinished; /* bytes since the last token ended */
 	char names[DEPTH_MAX][NAME_MAX_BYTES];
-	size_t len; /* of the text of the innermost element */
+	size_t len; /* length of the text of the innermost element */
 	char text[TEXT_MAX + 1];
 };
 
 static void xml_refuse(struct xml *x)
 {
 	x->refused = true;
-	(void)XML_StopParser(x->parser, XML_FALSE); /* nothing to resume */
+	/* the parser will not be resumed */
+	(void)XML_StopParser(x->parser, XML_FALSE);
 }
 
 static const char *local_name(const char *name)
@@ -89,7 +92,7 @@ static void on_text(void *arg, const char *text, int len)
 	x->len += (size_t)len;
 }
 
-/* Comments and the like. */
+/* Called for comments and the like. */
 static void on_other(void *arg, const char *text, int len)
 {
 	struct xml *x = arg;
@@ -206,7 +209,8 @@ void xml_find(
 	*out = '\0';
 	if (!x)
 		return;
-	/* A result found before the document broke off still counts. */
+	/* A result that was found before the document turned out to be
+	 * malformed counts. */
 	(void)xml_feed(x, doc, len);
 	xml_free(x);
 }

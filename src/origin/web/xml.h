@@ -18,22 +18,23 @@ struct xml_events {
 	void *arg;
 };
 
-/* NULL: no memory. `events` is copied. */
+/* Create a parser. Returns NULL if memory is short. `events` is copied. */
 struct xml *xml_new(const struct xml_events *events);
 void xml_free(struct xml *x); /* NULL is allowed */
 
-/* 0, or -EBADMSG for what is not well-formed or over a limit. */
+/* Parse a piece. Returns 0, or -EBADMSG if the document is not well-formed or
+ * exceeds a limit. */
 int xml_feed(struct xml *x, const void *data, size_t len);
 
-/* The document must be complete. 0 or -EBADMSG. */
+/* End the document, which must be complete. Returns 0 or -EBADMSG. */
 int xml_finish(struct xml *x);
 
-/* Make it ready for another document. -ENOMEM. */
+/* Prepare the parser for another document. Returns 0 or -ENOMEM. */
 int xml_restart(struct xml *x);
 
 /* -- Errors and other small documents -------------------------------------- */
 
-/* The text of the first element `name` into `out`; "" if there is none. */
+/* Copy the text of the first element `name` to `out`; "" if there is none. */
 void xml_find(
 	const void *doc, size_t len, const char *name, char *out, size_t size);
 
