@@ -57,8 +57,7 @@ double far_now_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-/* -- Lists of connections ---------------------------------------------------
- */
+/* -- Lists of connections -------------------------------------------------- */
 
 static void conn_list(struct conn *c)
 {

@@ -331,8 +331,7 @@ START_TEST(test_every_damaged_byte_is_noticed)
 }
 END_TEST
 
-/* -- Calls that hang --------------------------------------------------------
- */
+/* -- Calls that hang ------------------------------------------------------- */
 
 /* A fifo in the list's place hangs nobody, as only regular files are read. */
 START_TEST(test_a_fifo_is_refused_and_not_waited_for)

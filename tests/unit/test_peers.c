@@ -142,8 +142,7 @@ START_TEST(test_another_secret_or_dataset_never_gives_a_byte)
 }
 END_TEST
 
-/* -- Mounts of other datasets -----------------------------------------------
- */
+/* -- Mounts of other datasets ---------------------------------------------- */
 
 #define SHARED_ITEMS 10u
 

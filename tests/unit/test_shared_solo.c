@@ -358,8 +358,7 @@ START_TEST(test_what_solo_cannot_do_is_refused)
 }
 END_TEST
 
-/* -- A host that hangs ------------------------------------------------------
- */
+/* -- A host that hangs ----------------------------------------------------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* pthread_create() of everything in this program: it can fail for the test's

@@ -290,8 +290,7 @@ START_TEST(test_redirects_lead_only_where_they_may)
 }
 END_TEST
 
-/* -- A busy server -----------------------------------------------------------
- */
+/* -- A busy server --------------------------------------------------------- */
 
 /*
  * A second and a half of round trips of 20 ms, at the depth that each begins
