@@ -23,7 +23,7 @@
 #include "common/control/control_place.h"
 #include "analysis/fleet/silent_impl.h"
 
-/* A status line has some kilobytes. */
+/* A status line has some kilobytes; this is a limit against a broken daemon. */
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
 
 struct ctl_client {
@@ -31,7 +31,8 @@ struct ctl_client {
 	pid_t pid;
 };
 
-/* A URL is not repeated: it may hold a password. */
+/* Refuse a URL. The message does not repeat it, because it may contain a
+ * password. */
 int ctl_name_check(const char *mountpoint, struct error *err)
 {
 	if (!strstr(mountpoint, "://"))
@@ -115,8 +116,8 @@ int ctl_connect_path(
 	return 0;
 }
 
-/* The daemon of a mount runs as the mount's owner. A daemon of another user
- * could lie. */
+/* Check that the daemon of a mount runs as the mount's owner: a daemon of
+ * another user could lie. */
 static int check_daemon(const struct ctl_client *c, uid_t owner,
 	const char *mountpoint, struct error *err)
 {
@@ -146,7 +147,8 @@ static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
 }
 
 /*
- * Find the process that does not answer, without a request to it. 0: unknown.
+ * Find the process that does not answer, without sending it a request. Returns
+ * 0 if it is unknown.
  */
 static pid_t silent_pid(const char *root, uid_t owner)
 {
@@ -161,7 +163,8 @@ static pid_t silent_pid(const char *root, uid_t owner)
 	return pid;
 }
 
-/* A mount that another program made may have no directory here. */
+/* Is the path a socket? A mount that another program made may have no directory
+ * here. */
 static bool is_socket(const char *path, uid_t *owner)
 {
 	struct stat st;
@@ -223,7 +226,7 @@ static int send_request(struct ctl_client *c, json_t *request)
 	if (!text)
 		return -ENOMEM;
 	len = strlen(text);
-	text[len] = '\n'; /* in place of the NUL */
+	text[len] = '\n'; /* replaces the NUL */
 	return talk_send(&c->talk, text, len + 1);
 }
 
@@ -249,8 +252,8 @@ static int lost(const struct ctl_client *c, int code, struct error *err)
 }
 
 /*
- * Returns 1 if this was the last line of the answer, which the caller then
- * owns; -EREMOTEIO if it was an error.
+ * Handle one line. Returns 1 if it was the last line of the answer, which the
+ * caller then owns; -EREMOTEIO if it was an error.
  */
 static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	json_t **reply, struct error *err)
@@ -277,7 +280,7 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 {
 	int rc = send_request(c, request);
 
-	/* Even if the daemon did not take the whole request, its answer says
+	/* Even if the daemon did not take the whole request, its answer may say
 	 * why. */
 	if (rc < 0 && rc != -EPIPE)
 		return lost(c, rc, err);
@@ -301,7 +304,8 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 	}
 }
 
-/* Wait until the peer hangs up. Read and drop what it still sends. */
+/* Wait until the daemon closes the connection. Read and drop what it still
+ * sends. */
 static int wait_hung_up(struct ctl_client *c, int timeout_ms)
 {
 	uint64_t until_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;

@@ -14,7 +14,8 @@
 
 struct ctl_client;
 
-/* Check that the name of a mount is not the URL of its source: -EINVAL. */
+/* Check that the name of a mount is not the URL of its source. Returns 0 or
+ * -EINVAL. */
 int ctl_name_check(const char *mountpoint, struct error *err);
 
 /*
@@ -27,7 +28,7 @@ int ctl_name_check(const char *mountpoint, struct error *err);
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err);
 
-/* The same, given the path of the socket. */
+/* Like ctl_connect(), given the path of the socket. */
 int ctl_connect_path(
 	struct ctl_client **out, const char *path, struct error *err);
 
@@ -37,22 +38,23 @@ void ctl_disconnect(struct ctl_client *client);
 /* The daemon's process id; 0 if this process cannot see it. */
 pid_t ctl_client_pid(const struct ctl_client *client);
 
-/* A progress line; borrowed. */
+/* Called with each progress line, which stays the callee's only for the call.
+ */
 typedef void ctl_line_fn(void *arg, const json_t *line);
 
 /*
- * Send a request (takes ownership; NULL is -ENOMEM) and wait for the last line
- * of the answer, which the caller then owns. `progress` may be NULL. Returns
- * -EREMOTEIO if the daemon answered with an error, which is in err; -ETIMEDOUT
- * if no line came for timeout_s seconds (0: no limit); -EPIPE if the daemon is
- * gone. After the last two the client is unusable.
+ * Send a request and wait for the last line of the answer, which the caller
+ * then owns. Takes ownership of `request`; NULL gives -ENOMEM. `progress` may
+ * be NULL. Returns -EREMOTEIO if the daemon answered with an error, which is in
+ * err; -ETIMEDOUT if no line came for timeout_s seconds (0: no limit); -EPIPE
+ * if the daemon is gone. After the last two the client is unusable.
  */
 int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
 
-/* Wait until the daemon's process has ended, or, where that process cannot be
- * seen, until the daemon has closed the connection. Returns -ETIMEDOUT if it
- * does not. */
+/* Wait until the daemon's process has ended. If that process is not visible,
+ * wait until the daemon has closed the connection. Returns -ETIMEDOUT if
+ * neither happens in time. */
 int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests to the daemon, and what is read from its answers. No state. */
+/* Requests to the daemon, and access to its answers. No state. */
 #include "analysis/fleet/request.h"
 #include "mount/daemon/json_text.h"
 

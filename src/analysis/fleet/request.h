@@ -9,8 +9,8 @@
 #include "analysis/fleet/client.h"
 
 /*
- * Connect, request (takes ownership), disconnect. *reply gets the last line;
- * the caller owns it. `progress` may be NULL.
+ * Connect, send the request (takes ownership) and disconnect. *reply gets the
+ * last line, which the caller owns. `progress` may be NULL.
  */
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err);
@@ -18,12 +18,13 @@ int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 /* The daemon answers questions that ask no origin within this time. */
 #define STATUS_TIMEOUT_S 5
 
-/* The same for the "status" of the daemon, from a connection. */
+/* Ask for "status" over an existing connection; otherwise like ask(). */
 int ask_status(struct ctl_client *client, json_t **status, struct error *err);
 
 /*
- * {"cmd":cmd,"paths":[...]}: paths inside the mount, given relative to its
- * root or with the mountpoint before them. NULL for want of memory.
+ * A request {"cmd":cmd,"paths":[...]}. Its paths are inside the mount, given
+ * relative to its root or with the mountpoint before them. Returns NULL if
+ * memory is short.
  */
 json_t *ask_about_paths(
 	const char *cmd, const char *mountpoint, char **paths, int npaths);
@@ -43,7 +44,8 @@ void ask_print(FILE *to, const json_t *object, const char *key);
 /* Print a line of JSON in ASCII, so that it cannot control a terminal. */
 void ask_print_json(const json_t *object);
 
-/* The ending of a plural: "entr" with "y" or "ies", "item" with "" or "s". */
+/* The ending of a plural: call it with "y" and "ies" for "entr", with "" and
+ * "s" for "item". */
 const char *ask_plural(uint64_t n, const char *one, const char *more);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles daemons that do not answer. A call on the mount of a stopped daemon
- * waits in the kernel, so a probe makes it. No state.
+ * waits in the kernel, so a child process makes it. No state.
  */
 #include "analysis/fleet/silent_impl.h"
 
@@ -21,7 +21,8 @@ struct attribute_question {
 	size_t size;
 };
 
-/* In the child: write the value, or a byte 0 and -errno. */
+/* Write the value of the attribute, or a byte 0 and -errno. Runs in the child.
+ */
 static void write_attribute(void *arg, int to)
 {
 	const struct attribute_question *q = arg;
@@ -41,7 +42,7 @@ static void write_attribute(void *arg, int to)
 	(void)!write(to, q->buf, 1 + sizeof(rc));
 }
 
-/* Its length, or -errno. */
+/* Read the child's answer. Returns the length of the value, or -errno. */
 static int take_attribute(const struct probe *probe, char *buf, size_t size)
 {
 	ssize_t n;
@@ -49,7 +50,8 @@ static int take_attribute(const struct probe *probe, char *buf, size_t size)
 
 	if (!probe_wait(probe, SILENT_TIMEOUT_MS))
 		return -ETIMEDOUT;
-	/* Shorter than what a pipe takes at once. */
+	/* One read() is enough: the answer is shorter than what a pipe takes at
+	 * once. */
 	n = read(probe->fd, buf, size - 1);
 	if (n <= 0)
 		return n < 0 ? -errno : -EIO;

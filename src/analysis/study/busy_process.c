@@ -14,10 +14,11 @@
 
 struct busy_process {
 	pid_t pid, parent;
-	double s, first_s; /* of all threads, of the first */
+	/* processor time of all threads, of the first thread */
+	double s, first_s;
 };
 
-/* `fields` begin with the state. */
+/* The processor time of a process. `fields` begin with its state. */
 static double own_cpu_s(const char *fields, int *parent)
 {
 	unsigned long user = 0, system = 0;
@@ -43,7 +44,7 @@ static double first_cpu_s(pid_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	name_end = strrchr(text, ')'); /* the name may hold anything */
+	name_end = strrchr(text, ')'); /* NAME may contain anything, also ')' */
 	return name_end ? own_cpu_s(name_end + 2, &parent) : 0;
 }
 

@@ -11,9 +11,10 @@
 
 struct busy_process;
 
-/* The processor time of each process so far; begins with zeros. */
+/* The processor time that each process has used so far. Zero it to begin. */
 struct busy {
-	struct busy_process *process; /* without memory some are absent */
+	/* if memory was short, some are missing */
+	struct busy_process *process;
 	size_t n, room;
 };
 
@@ -21,9 +22,9 @@ void busy_look(struct busy *b, const struct trainer *t);
 void busy_release(struct busy *b);
 
 /*
- * The most processor time that one process used between two looks. If a process
- * has children, its first thread is not counted: the children read and prepare,
- * and that thread may do nothing but ask its device whether a step has ended.
+ * The most processor time that one process used between two looks. The first
+ * thread of a process with children is not counted: its children read and
+ * prepare, and this thread may only ask its device whether a step has ended.
  */
 double busy_most_s(const struct busy *was, const struct busy *now);
 

@@ -7,14 +7,14 @@
 
 #define COPIED_MAX 64
 
-/* Zeroed at first. */
+/* The readings. Zero it to begin. */
 struct copied {
 	double time_s[COPIED_MAX], bytes[COPIED_MAX];
 	unsigned n;
-	double each_s; /* between two, at least */
+	double each_s; /* minimum time between two */
 };
 
-/* Note that `bytes` have been copied `time_s` (more than 0) after the
+/* Record that `bytes` had been copied `time_s` (more than 0) after the
  * beginning. */
 void copied_add(struct copied *c, double time_s, double bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first step of an analysis: the dataset is fetched into the cache; later
+ * The first step of an analysis: fetches the dataset into the cache. Later
  * segments choose the part of it that may hit. See study_run_impl.h.
  */
 #include <errno.h>
@@ -29,11 +29,11 @@
  * fast as its first, or as slowly. */
 #define CHANGED 1.5
 
-/* A message of the fetching process to its parent: its progress, or the end. */
+/* A message of the fetching process to its parent: the progress, or the end. */
 struct fetched {
 	int rc;
-	int fd;	     /* for the next message */
-	bool partly; /* not all of it fits */
+	int fd;	     /* pipe for the next message */
+	bool partly; /* the cache has no room for all of it */
 	double bytes;
 	struct error err;
 };
@@ -41,8 +41,8 @@ struct fetched {
 /* The message is short enough for a pipe to take it at once. */
 static void tell_fetched(const struct fetched *f)
 {
-	(void)!write(f->fd, f, sizeof(*f)); /* on failure the parent reports
-					       that fetching failed */
+	/* on failure the parent reports that fetching failed */
+	(void)!write(f->fd, f, sizeof(*f));
 }
 
 static void on_fetch_progress(void *arg, const json_t *line)
@@ -78,7 +78,7 @@ static void fetch_in_child(const struct analysis_run *r, struct fetched *f)
 	int rc;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)signal(SIGINT, SIG_IGN); /* the parent decides */
+	(void)signal(SIGINT, SIG_IGN); /* the parent decides when to end */
 	(void)signal(SIGTERM, SIG_DFL);
 	rc = fetch_on(r->c->mountpoint, f);
 	f->rc = rc;
@@ -86,7 +86,8 @@ static void fetch_in_child(const struct analysis_run *r, struct fetched *f)
 	_exit(0);
 }
 
-/* Returns false when the child has ended; *f then has its last message. */
+/* Read the next message of the child into *f. Returns false when the child has
+ * ended; *f then has its last message. */
 static bool fetch_goes_on(pid_t pid, int fd, struct fetched *f)
 {
 	bool ended = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;
@@ -114,7 +115,8 @@ static void show_fetched(const struct analysis_run *r, const struct fetched *f,
 	*next_ns = clock_now_ns() + SHOW_NS;
 }
 
-/* The source is slow, and images can stand in for the rest. */
+/* Is the copied part enough? It is if the source is slow, and images can stand
+ * in for the rest. */
 static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	uint64_t *until_ns)
 {
@@ -124,7 +126,8 @@ static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	return names_are_images(r->c->mountpoint);
 }
 
-/* Later reads may be slower than the copy. */
+/* Add a note if the source's rate changed: later reads may be slower than the
+ * copy. */
 static void note_source_change(
 	struct analysis_run *r, const struct copied *copied)
 {
@@ -142,8 +145,9 @@ static void note_source_change(
 	profile_note(r->p, note);
 }
 
-/* A child process sends the request, because only a closed connection ends such
- * a long request: the daemon stops fetching when the child is killed. */
+/* Fetch the files. A child process sends the request, because only a closed
+ * connection ends such a long request: the daemon stops fetching when the child
+ * is killed. */
 static int fetch_files(struct analysis_run *r, struct fetched *f)
 {
 	uint64_t begun_ns = clock_now_ns(), show_ns = begun_ns + NS_PER_S;
@@ -211,7 +215,7 @@ static void set_unit(struct analysis_run *r)
 	profile_note(p, note);
 }
 
-/* Cached images are read in place of those that were not copied. */
+/* Let cached images be read in place of those that were not copied. */
 static int use_stand_ins(struct analysis_run *r, double share)
 {
 	char note[PROFILE_TEXT_MAX];
@@ -233,8 +237,9 @@ static int use_stand_ins(struct analysis_run *r, double share)
 	return 0;
 }
 
-/* Let no pages stay, because bytes are counted: a read of kept pages counts as
- * a read of the whole file, although only part of it may have been read. */
+/* Let the kernel keep no pages, because bytes are counted: a read of kept pages
+ * counts as a read of the whole file, although only part of it may have been
+ * read. */
 static int drop_pages(struct analysis_run *r)
 {
 	return run_tell(r,

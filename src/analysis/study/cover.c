@@ -33,7 +33,7 @@ static int own_users(uid_t uid, gid_t gid)
 {
 	char map[64];
 
-	/* Old kernels have no such file, and do not need it. */
+	/* Old kernels have no such file, and do not require it. */
 	(void)write_proc("/proc/self/setgroups", "deny");
 	(void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 	if (write_proc("/proc/self/uid_map", map) < 0)
@@ -113,7 +113,7 @@ static bool is_below(const char *path, const char *top)
 		(path[n] == '/' || path[n] == '\0');
 }
 
-/* Does a word contain the path? */
+/* Does a word of the command contain the path? */
 static bool names_mount(char *const *command, const char *path)
 {
 	for (; *command; command++)
@@ -126,7 +126,8 @@ static bool names_mount(char *const *command, const char *path)
 	return false;
 }
 
-/* Best effort: an unprivileged namespace must keep what it was given. */
+/* Detach other refrain mounts, as far as possible: an unprivileged namespace
+ * may not detach the mounts that it was created with. */
 static void detach_others(const struct analyze_config *c, const char *cwd)
 {
 	struct other_mounts all = {NULL};
@@ -135,7 +136,7 @@ static void detach_others(const struct analyze_config *c, const char *cwd)
 	if (stat(c->mountpoint, &own) < 0)
 		return;
 	list_mounts(&all, &own);
-	/* Later mounts are on top of earlier ones. */
+	/* Go backwards, because later mounts lie on top of earlier ones. */
 	for (size_t i = all.n; i-- > 0;) {
 		const struct other_mount *o = &all.mount[i];
 
@@ -162,6 +163,6 @@ int cover_source(const struct analyze_config *c)
 		mount(c->mountpoint, c->source, NULL, MS_BIND, NULL) < 0)
 		return -errno;
 	detach_others(c, cwd);
-	/* The working directory may be in the source. */
+	/* Enter the working directory again, as it may be in the source. */
 	return cwd[0] && chdir(cwd) < 0 ? -errno : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Readers with and without a delay, by turns; see late_impl.h. One thread. */
+/* Measures readers with and without a delay, by turns; see late_impl.h. One
+ * thread. */
 #include "analysis/study/late_impl.h"
 
 #include <math.h>
@@ -18,11 +19,13 @@
 /* At most this many pairs of measurements with and without the delay. */
 #define PAIRS 3
 
-/* A single pair tells nothing, and two that agree may do so by chance. */
+/* Half of the interval after one pair, and its minimum after several: one pair
+ * proves nothing, and two pairs may agree by chance. */
 #define PAIR_CI 1
 #define PAIRS_CI 0.15
 
-/* The trainer with a delay; the smallest one shows every read to the daemon. */
+/* Measure the trainer with a delay. Even the smallest delay makes the daemon
+ * see every read. */
 static int measure_delayed(struct analysis_run *r, double delay_s)
 {
 	int rc = run_tell(r,
@@ -68,7 +71,7 @@ static void note_effect(struct profile *p, const double *effect, unsigned n)
 			    : fmax(PAIRS_CI, 2 * sqrt(square / (n - 1) / n));
 }
 
-/* Would another measurement of the delays decide more? */
+/* Would another measurement of the delays help to decide? */
 static bool late_is_wanted(const struct profile *p)
 {
 	bool told = p->delay.ci > 0 && fabs(p->delay.value - 0.5) > p->delay.ci;
@@ -79,8 +82,8 @@ static bool late_is_wanted(const struct profile *p)
 		(p->r0.value > 0 && profile_limit(p, NULL) == LIMIT_UNKNOWN);
 }
 
-/* The intervals compared leave out the time spent waiting for a processor,
- * because other programs change that time from one measurement to the next. */
+/* Compare intervals without the time that readers wait for a processor, because
+ * other programs change that time from one measurement to the next. */
 static int measure_pairs(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -111,7 +114,8 @@ int late_measure(struct analysis_run *r)
 	struct profile *p = r->p;
 	int rc;
 
-	/* Reads of parts of large files tell nothing. */
+	/* Reads of parts of large files do not show how a reader spends its
+	 * time. */
 	if (r->by_bytes || (p->warm.n > 0 && !late_is_wanted(p)))
 		return 0;
 	rc = measure_delayed(r, 0);

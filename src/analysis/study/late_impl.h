@@ -8,8 +8,8 @@
 
 /*
  * Call this with everything cached. It delays each file, so that the daemon
- * sees every read, and fills in what the profile says of the readers. It does
- * nothing if the profile has that and the bottleneck is decided. Otherwise it
+ * sees every read, and sets the profile's members about readers. It does
+ * nothing if the profile has those and the bottleneck is decided. Otherwise it
  * repeats the delays until the bottleneck is decided or the time is over.
  */
 int late_measure(struct analysis_run *r);

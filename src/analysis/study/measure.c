@@ -9,25 +9,25 @@
 
 #include "analysis/study/late_impl.h"
 
-/* A larger change of the rate without misses during the run is noted. */
+/* A change of the rate without misses by more than this gets a note. */
 #define DRIFT 0.03
 
-/* Misses that cost no more than this need no points between. */
+/* If misses cost no more than this, points between are not measured. */
 #define SOURCE_HIDDEN 0.97
 
-/* Pages of misses and of tiny images stay for up to 150 ms. If the thread that
- * drops them (src/mount/fs) is in time, no more stays than 1 MiB or a 25th of
- * the dataset, whichever is more. */
+/* Pages of misses and of tiny images stay in the kernel for up to 150 ms. If
+ * the thread that drops them (src/mount/fs) is in time, no more stay than 1 MiB
+ * or a 25th of the dataset, whichever is more. */
 #define STAY_S 0.15
 #define STAY_BYTES 1048576.0
 #define STAY_SHARE 0.04
 #define STAY_MOST 0.3
 #define EPOCH_LEAST_S 0.2
 
-/* Rates that differ by no more are the same. */
+/* Rates whose difference is at most this share count as equal. */
 #define SAME 0.03
 
-/* An exact rate lies within this share of it. */
+/* The exact rate is assumed to lie within this share of a measured one. */
 #define EXACT 0.02
 
 /* Processors that are in use for more than this share of the time may be the
@@ -64,15 +64,16 @@ static void add_point(struct analysis_run *r, const struct profile_point *now)
 	p->points[p->npoints++] = *now;
 }
 
-/* The share of the dataset whose pages stay at this rate. */
+/* The share of the dataset whose pages stay in the kernel at this rate. */
 static double share_staying(const struct profile *p, double rate)
 {
 	return fmin(STAY_S * rate / p->samples,
 		fmax(STAY_SHARE, STAY_BYTES / (double)p->source_bytes));
 }
 
-/* Reads of pages that stay are not seen. In random order, their share of the
- * reads is half of the square of the share of the dataset that stays. */
+/* Correct the rate: reads of pages that stay are not seen. In random order,
+ * their share of the reads is half of the square of the share of the dataset
+ * that stays. */
 static struct profile_rate rate_of_dropped(const struct analysis_run *r)
 {
 	struct profile_rate rate = segment_rate(&r->segment);
@@ -145,7 +146,7 @@ static int check_epoch(struct analysis_run *r)
 		epoch_s);
 }
 
-/* Do misses make the trainer slower, by more than could be chance? */
+/* Do misses make the trainer slower by more than chance explains? */
 static bool misses_cost(const struct profile *p, const struct model *m)
 {
 	return m->r0 <= SOURCE_HIDDEN * m->r1 &&
@@ -186,7 +187,8 @@ static int measure_drift(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	p->r1 = p->points[0].rate;
-	/* The rate is the mean of both measurements. */
+	/* The rate is the mean of both measurements, so it has moved by half of
+	 * the drift. */
 	if (fabs(p->r1.value / was - 1) > DRIFT / 2)
 		profile_note(p,
 			"the rate with everything cached changed by more than "
@@ -194,7 +196,7 @@ static int measure_drift(struct analysis_run *r)
 	return 0;
 }
 
-/* The variation between measurements belongs to every interval. */
+/* Widen all intervals by the variation between measurements. */
 static void widen_intervals(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -225,7 +227,7 @@ static int measure_more(struct analysis_run *r)
 	return rc;
 }
 
-/* The rate with tiny images, each of which comes `late_s` later. */
+/* Measure the rate with tiny images, each of which is delayed by `late_s`. */
 static int measure_tiny(
 	struct analysis_run *r, double late_s, struct profile_rate *out)
 {
@@ -243,7 +245,7 @@ static int measure_tiny(
 }
 
 /* The delay that shows whether readers are the limit, from the time that each
- * of them had for a file in the last segment; 0: unknown. */
+ * of them had for a file in the last segment. Returns 0 if that is unknown. */
 static double delay_s(const struct analysis_run *r)
 {
 	const struct counts *begun = &r->segment.begun;
@@ -255,7 +257,7 @@ static double delay_s(const struct analysis_run *r)
 }
 
 /* Delay the tiny images, to see whether the rate `tiny` without a delay is that
- * of the trainer itself. If in doubt, it is only a bound. */
+ * of the trainer alone. If in doubt, the rate is only a lower bound. */
 static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 {
 	struct profile_rate late;
@@ -276,7 +278,7 @@ static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 	return 0;
 }
 
-/* The other results are reported without this one. */
+/* Without this result, the others are reported. */
 static int note_not_tiny(struct analysis_run *r, int rc)
 {
 	int status = r->trainer.status;
@@ -296,10 +298,9 @@ static int note_not_tiny(struct analysis_run *r, int rc)
 }
 
 /*
- * Measure the trainer without preparation: with tiny images. The rate is exact
- * if it stays the same when each image comes later by a good part of its
- * reader's time while processors are idle: then the trainer itself is the
- * limit.
+ * Measure the trainer without preparation, with tiny images. The rate is exact
+ * if a delay of each image by a good part of its reader's time does not change
+ * it while processors are idle: then the trainer itself is the limit.
  */
 static int measure_alone(struct analysis_run *r)
 {
@@ -327,7 +328,7 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
-/* The other results are reported without this one. */
+/* Without this result, the others are reported. */
 static int measure_late_reads(struct analysis_run *r)
 {
 	int rc = late_measure(r);

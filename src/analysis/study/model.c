@@ -4,20 +4,21 @@
 
 #include <math.h>
 
-/* Beyond this share the two formulas differ too little. */
+/* The knee is at most here: for more misses, the two formulas differ too
+ * little. */
 #define KNEE_MAX 0.85
 
-/* Limits of L: beyond them the measured rate was not that of the trainer. L may
+/* Limits of L. Beyond them the measured rate was not that of the trainer. L may
  * exceed 1, because batches in order can make a trainer slower than the serial
  * formula. */
 #define L_LEAST (-0.25)
 #define L_MOST 2
 
-/* Input that takes no more than this share of the time is hidden. */
+/* If input takes no more than this share of the time, it counts as hidden. */
 #define NOT_BOUND 0.05
 #define MODERATELY_BOUND 0.20
 
-/* The loss of rate that an "enough" cache may have. */
+/* A cache is "enough" if the time is at most this factor longer. */
 #define ENOUGH 1.01
 
 static double larger(double a, double b)
@@ -101,7 +102,8 @@ void model_add(struct model *m, double miss, double rate)
 	m->n++;
 }
 
-/* Where a later time is shorter than the one before, both become their mean. */
+/* Make the times rise: where a later time is shorter than the one before it,
+ * both become their mean. */
 void model_settle(struct model *m)
 {
 	double mean[MODEL_POINTS], time;
@@ -122,13 +124,15 @@ void model_settle(struct model *m)
 			m->l[i] = model_lambda(m, m->at[i], 1 / time);
 }
 
-/* The time at a measured point. Hits never make the trainer slower. */
+/* The time at a measured point, at least that without misses: hits never make
+ * the trainer slower. */
 static double time_at(const struct model *m, unsigned i)
 {
 	return limited(blend(m, m->l[i], m->at[i]), 1 / m->r1, 1 / m->r0);
 }
 
-/* Between two points, L can take the blend beyond the times at both. */
+/* Between two points, L can lead beyond the times at both; the time is limited
+ * to them. */
 double model_time(const struct model *m, double miss)
 {
 	double least = 1 / m->r1, most = 1 / m->r0;
@@ -152,7 +156,8 @@ double model_lambda(const struct model *m, double miss, double rate)
 		L_MOST);
 }
 
-/* The time grows with the misses, so the border is found by halving. */
+/* The smallest share cached that is enough. The time grows with the misses, so
+ * it is found by halving. */
 double model_enough(const struct model *m)
 {
 	double most = ENOUGH * model_time(m, 0), low = 0, high = 1;
@@ -170,7 +175,8 @@ double model_enough(const struct model *m)
 	return 1 - low;
 }
 
-/* The reuse distance of an item is a + u - a u, with a and u uniform. */
+/* The share of hits with LRU: the reuse distance of an item is a + u - a u,
+ * with a and u uniform. */
 double model_hits_lru(double c)
 {
 	if (c <= 0)
@@ -178,7 +184,8 @@ double model_hits_lru(double c)
 	return c >= 1 ? 1 : c + (1 - c) * log1p(-c);
 }
 
-/* The misses m solve 1 - m = ((1 - exp(-m / c)) c / m)^2. */
+/* The share of hits with random eviction: the misses m solve 1 - m = ((1 -
+ * exp(-m / c)) c / m)^2. */
 double model_hits_random(double c)
 {
 	double low = 0, high = 1;
@@ -191,7 +198,7 @@ double model_hits_random(double c)
 		double m = (low + high) / 2;
 		double seen = -expm1(-m / c) * c / m;
 
-		/* Both sides are near 1 at 0; the left one is larger then. */
+		/* Near 0 both sides are near 1, and the left one is larger. */
 		if (1 - m > seen * seen)
 			low = m;
 		else
@@ -209,7 +216,8 @@ struct model model_planned(const struct model *m)
 	return n;
 }
 
-/* More requests wait at the source at a time, and more processors prepare. */
+/* The model with more workers: more requests wait at the source at a time, and
+ * more processors prepare. */
 struct model model_workers(const struct model *m, double times)
 {
 	struct model n = *m;
@@ -221,7 +229,8 @@ struct model model_workers(const struct model *m, double times)
 	return n;
 }
 
-/* The whole wait for the source gets shorter, latency too. */
+/* The model with a faster source: the whole wait for it gets shorter, latency
+ * too. */
 struct model model_faster(const struct model *m, double times)
 {
 	struct model n = *m;
@@ -245,8 +254,8 @@ struct model_shares model_share(const struct model *m, double miss, double gaps)
 	s.prep = larger(0, warm - s.compute);
 	s.fetch = larger(0, all - warm);
 	/* The measured rates include gaps, in which the trainer does other
-	 * work. They are taken off the compute time. A gap takes as long with
-	 * misses as without. */
+	 * work. They are subtracted from the compute time. A gap takes as long
+	 * with misses as without. */
 	s.gaps = gaps > 0 && gaps < 1 ? warm * gaps : 0;
 	if (s.gaps > s.compute)
 		s.gaps = s.compute;

@@ -25,15 +25,14 @@ struct model {
 	double prep;   /* preparation by all processors; at least r1 */
 	double r1;     /* everything cached */
 	double r0;     /* nothing cached; at most r1 */
-	double source; /* the source alone, read as fast as it can be; at least
-			  r0 */
+	double source; /* the source alone at full speed; at least r0 */
 	/* Measured shares of misses in ascending order, and L at each of them
 	 * (0: overlapped, 1: serial). */
 	double at[MODEL_POINTS], l[MODEL_POINTS];
 	unsigned n;
 };
 
-/* Make the rates consistent: noise can put them in the wrong order. */
+/* Make the rates consistent, because noise can put them in the wrong order. */
 void model_fix(struct model *m);
 
 /* Seconds for one sample if `miss` (0 to 1) of the samples are not cached. */
@@ -48,11 +47,11 @@ double model_knee(const struct model *m);
 /* The shares of misses to measure, rising; the second is the knee. */
 double model_point(const struct model *m, unsigned i);
 
-/* Take in a rate that was measured at a share of misses. */
+/* Add a rate that was measured at a share of misses. */
 void model_add(struct model *m, double miss, double rate);
 
-/* Call this after all points were added. It removes noise: a sample must not
- * take less time with more misses. */
+/* Remove noise, after all points were added: a sample must not take less time
+ * with more misses. */
 void model_settle(struct model *m);
 
 /* L at a share of misses: interpolated, and as a measured rate shows it. */
@@ -62,14 +61,14 @@ double model_lambda(const struct model *m, double miss, double rate);
 /* The smallest share cached that gives 99 % of the rate without misses. */
 double model_enough(const struct model *m);
 
-/* The share of hits of a cache that evicts what was used least recently and
+/* The share of hits of a cache that evicts the least recently used item and
  * holds a share `cached` (0 to 1) of the samples. A cache that never evicts has
- * `cached` itself. */
+ * `cached` hits. */
 double model_hits_lru(double cached);
 double model_hits_random(double cached);
 
-/* Models of the same trainer: with its order known ahead, with `times` as many
- * workers, and with a source `times` as fast. */
+/* Models of the same trainer with a change: its order is known in advance; it
+ * has `times` as many workers; its source is `times` as fast. */
 struct model model_planned(const struct model *m);
 struct model model_workers(const struct model *m, double times);
 struct model model_faster(const struct model *m, double times);
@@ -83,8 +82,8 @@ struct model_shares {
 	double compute, prep, fetch, gaps;
 };
 
-/* `gaps` is the share of the time, without misses, in which nothing is read at
- * all. */
+/* Split the time of a sample. `gaps` is the share of the time, without misses,
+ * in which nothing is read at all. */
 struct model_shares model_share(
 	const struct model *m, double miss, double gaps);
 

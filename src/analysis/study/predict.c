@@ -4,13 +4,15 @@
 
 #include "analysis/study/study.h"
 
-/* The trainer between two measured points may differ from the model by this. */
+/* Between two measured points, the trainer may differ from the model by this
+ * share. */
 #define BETWEEN 0.02
 
-/* The same for a plan, or for other workers or sources: less certain. */
+/* With a plan, or with other workers or sources, it may differ by this share.
+ */
 #define OTHERWISE 0.05
 
-/* A use of the processors below this share is taken for this share. */
+/* A use of the processors below this share counts as this share. */
 #define USED_LEAST 0.05
 
 double profile_prep(const struct profile *p)
@@ -20,7 +22,7 @@ double profile_prep(const struct profile *p)
 	return used < 1 ? p->r1.value / used : p->r1.value;
 }
 
-/* Points at the ends are in the rates; point `left_out` is not used. */
+/* The model without point `left_out`. Points at the ends are in the rates. */
 static struct model model_but(const struct profile *p, unsigned left_out)
 {
 	struct model m = {.g = p->g.value,
@@ -71,8 +73,8 @@ const char *profile_change_name(enum profile_change change)
 	return name[change];
 }
 
-/* Would twice the workers take the same time if preparation and the trainer
- * were twice as fast? Then they only read. */
+/* Do workers only read? Then twice the workers would take the same time even if
+ * preparation and the trainer were twice as fast. */
 static bool workers_only_read(const struct profile *p)
 {
 	struct model m = profile_model(p), slow = model_workers(&m, 2), fast;
@@ -93,7 +95,7 @@ bool profile_change_known(const struct profile *p, enum profile_change change)
 					: change != CHANGE_ECHO;
 }
 
-/* Seconds a sample. */
+/* Seconds a sample after a change. */
 static double time_after(
 	const struct profile *p, double cached, enum profile_change change)
 {
@@ -126,7 +128,7 @@ static double time_after(
 struct wanted_change {
 	double cached;
 	enum profile_change change;
-	double time_s; /* by the measured rates */
+	double time_s; /* calculated from the measured rates */
 };
 
 /* The square of the change of the time if *rate moves by its interval. */
@@ -150,11 +152,12 @@ struct profile_rate profile_after(
 		cached, change, time_after(p, cached, change)};
 	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
 		change == CHANGE_FASTER;
-	/* A later run varies as much as the measured ones did. */
+	/* A later run varies as much as the measured runs did. */
 	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
 		pow(p->repeats * w.time_s, 2);
 
-	/* The speed of the source was measured once. */
+	/* The speed of the source was measured only once, so its interval is at
+	 * least that of one measurement. */
 	q.s.ci = fmax(q.s.ci, q.repeats * q.s.value);
 	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
 		effect(&q, &q.r0, &w) + effect(&q, &q.s, &w);

@@ -42,7 +42,8 @@ static json_t *point_json(const struct profile *p, unsigned i)
 	const struct profile_point *q = &p->points[i];
 	struct profile_forecast f;
 
-	(void)profile_forecast(p, i, &f); /* at the ends: the measured rate */
+	/* cannot fail: the ends are measured */
+	(void)profile_forecast(p, i, &f);
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "x", q->x,
 		"miss", q->miss, "rate", q->rate.value, "ci", q->rate.ci,
 		"predicted", f.model, "serial", f.serial, "overlapped",
@@ -57,7 +58,7 @@ static json_t *waits_json(const struct profile_waits *w)
 		w->each_s, "busy_s", w->busy_s, "ran", w->ran);
 }
 
-/* Null where readers could not be seen. */
+/* The readers as JSON; null if they could not be seen. */
 static json_t *readers_json(const struct profile *p)
 {
 	json_t *delay = p->delay.ci > 0
@@ -119,7 +120,8 @@ static json_t *shares_json(const struct model_shares *s)
 		s->fetch / all, "gaps_pct", s->gaps / all);
 }
 
-/* An epoch with a share `cached`, by how the cache evicts: seconds, rates. */
+/* An epoch with a share `cached`, for each way in which a cache evicts: seconds
+ * and rates. */
 static json_t *policy_json(
 	const struct profile *p, const struct model *m, double cached)
 {
@@ -185,7 +187,7 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "R0", rate_json(p->r0));
 	(void)json_object_set_new(o, "S", rate_json(p->s));
 	(void)json_object_set_new(o, "P", json_real(profile_prep(p)));
-	(void)json_object_set_new(o, "C", json_null()); /* part of R1 */
+	(void)json_object_set_new(o, "C", json_null()); /* a part of R1 */
 	(void)json_object_set_new(
 		o, "L", json_real(model_l(&m, model_knee(&m))));
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
@@ -209,7 +211,7 @@ json_t *profile_json(const struct profile *p)
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* Beyond these a plot could have no scale. */
+/* With numbers beyond these, a plot could have no scale. */
 #define NUMBER_LEAST 1e-18
 #define NUMBER_MOST 1e18
 #define TICK_LEAST_S 1e-3
@@ -241,7 +243,7 @@ static struct profile_waits get_times(const json_t *readers, const char *name)
 	return waits;
 }
 
-/* Profiles of earlier builds do not have these members. */
+/* Read the members about readers, which profiles of earlier builds lack. */
 static void get_readers(const json_t *json, struct profile *p)
 {
 	const json_t *readers = json_object_get(json, "readers");
@@ -263,7 +265,8 @@ static void get_text(const json_t *o, const char *name, char *to)
 	(void)escape_text(to, PROFILE_TEXT_MAX, text ? text : "");
 }
 
-/* False: the times of the series do not rise, or begin at 0 or below. */
+/* Returns false if the times of the series do not rise, or begin at 0 or below.
+ */
 static bool get_series(const json_t *series, struct profile *p)
 {
 	const json_t *tick;
@@ -288,7 +291,7 @@ static bool get_series(const json_t *series, struct profile *p)
 	return true;
 }
 
-/* False: a point has no rate. */
+/* Returns false if a point has no rate. */
 static bool get_points(const json_t *json, struct profile *p)
 {
 	const json_t *points = json_object_get(json, "points"), *q;
@@ -316,7 +319,7 @@ static bool get_points(const json_t *json, struct profile *p)
 	return true;
 }
 
-/* A profile without one is of an earlier version, in samples. */
+/* Get the unit. A profile without one is of an earlier version, in samples. */
 static enum profile_unit get_unit(const json_t *source)
 {
 	const char *text = json_string_value(json_object_get(source, "unit"));

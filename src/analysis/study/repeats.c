@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-/* The standard deviation with which a machine that does nothing else repeats a
- * rate. It counts as one pair, because the two to five measured pairs alone
- * tell little. */
+/* The standard deviation of a rate between repetitions on an otherwise idle
+ * machine. It counts as one pair, because the two to five measured pairs alone
+ * do not tell enough. */
 #define PRIOR 0.01
 
 void repeats_add(struct repeats *r, double first, double second)
@@ -18,7 +18,7 @@ void repeats_add(struct repeats *r, double first, double second)
 
 double repeats_interval(const struct repeats *r)
 {
-	/* Student's for 95 %, by degrees of freedom from 1 on. */
+	/* Student's t for 95 %, by degrees of freedom from 1 on. */
 	static const double t_95[] = {
 		12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
 	const unsigned last = sizeof(t_95) / sizeof(t_95[0]) - 1;

@@ -7,11 +7,12 @@
 #define STUDY_REPEATS_IMPL_H
 
 struct repeats {
-	double square; /* sum of the variances of log(rate), one a pair */
-	unsigned n;    /* pairs */
+	/* sum of the variances of log(rate), one for each pair */
+	double square;
+	unsigned n; /* number of pairs */
 };
 
-/* Take in two rates of the same setting, both above 0. */
+/* Add two rates of the same setting, both above 0. */
 void repeats_add(struct repeats *r, double first, double second);
 
 /* Half of the interval that holds 95 % of single measurements, as a share of

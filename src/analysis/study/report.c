@@ -8,7 +8,7 @@
 #include "common/base/escape.h"
 #include "common/base/size.h"
 
-/* Readers that get less than this share of the rate of the source are few. */
+/* With less than this share of the source's rate, readers count as too few. */
 #define READERS_FEW 0.9
 
 /* Actions that raise the rate by less than this factor get no line. */
@@ -17,11 +17,11 @@
 /* Processors used for less than this share of the time can prepare more. */
 #define CPUS_FREE 0.7
 
-/* A cache needs this many times the bytes of its files. */
+/* A cache needs room for this many times the bytes of its files. */
 #define CACHE_ROOM 1.05
 
-/* The text shows this many notes, because it is limited to 40 lines. The page
- * and the profile have all of them. */
+/* The text shows at most this many notes, because it is limited to 40 lines.
+ * The page and the profile have all of them. */
 #define NOTES 3
 
 static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 1};
@@ -84,7 +84,7 @@ static void put_rates(const struct profile *p, FILE *to)
 	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, "", to);
 	put_rate(p, "+ preparation (R1)", "", p->r1, "", to);
 	put_rate(p, "+ source, not cached (R0)", "", p->r0, "", to);
-	/* The cache, not the source, may have slowed the copy down. */
+	/* If not, the cache, not the source, may have slowed the copy down. */
 	if (p->s.value > p->r0.value)
 		put_rate(p, "source alone (S)", "", p->s, few, to);
 	else
@@ -153,7 +153,7 @@ static bool is_worth(const struct profile *p, enum profile_change change)
 		then.value - now.value > fmax(then.ci, now.ci);
 }
 
-/* How to do it: a command, or an option of the trainer. */
+/* How to make the change: a command, or an option of the trainer. */
 static const char *how_to(const struct profile *p, enum profile_change change,
 	char buf[REPORT_TEXT_MAX])
 {
@@ -332,7 +332,7 @@ static void put_errors(const struct profile *p, const struct model *m, FILE *to)
 {
 	struct profile_forecast f;
 
-	/* A source that takes no time has no points between. */
+	/* For a source that takes no time, no points between were measured. */
 	if (!report_has_errors(p))
 		return;
 	(void)fprintf(to,

@@ -52,7 +52,7 @@ static const char page_head[] =
 	"td:first-child,th:first-child{text-align:left}\n"
 	"</style></head><body>\n";
 
-/* U+FFFE and U+FFFF are UTF-8, but not XML. */
+/* Is the character valid in XML? U+FFFE and U+FFFF are UTF-8, but not XML. */
 static bool is_xml(const char *c)
 {
 	return strncmp(c, "\xef\xbf\xbe", 3) != 0 &&
@@ -148,7 +148,7 @@ static void put_rate_table(const struct profile *p, FILE *to)
 struct bar {
 	const char *name;
 	struct model_shares s;
-	double time_s, ci_s; /* of an epoch */
+	double time_s, ci_s; /* times of an epoch, in seconds */
 	bool known;
 };
 
@@ -298,7 +298,7 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 		bar, n, to);
 }
 
-/* The longest epoch first; unknown ones last. */
+/* Sort by the time of an epoch, the longest first; unknown times come last. */
 static void sort_bars(struct bar *bar, unsigned n)
 {
 	for (unsigned i = 1; i < n; i++)
@@ -361,7 +361,8 @@ static void put_point_table(const struct profile *p, FILE *to)
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
 
-		(void)profile_forecast(p, i, &f); /* the ends: as measured */
+		/* cannot fail: the ends are measured */
+		(void)profile_forecast(p, i, &f);
 		(void)fprintf(to,
 			"<tr><td>%.1f %%</td><td>%.1f/s</td><td>&#177; "
 			"%.1f</td><td>%.1f/s</td><td>%.1f/s</td>"

@@ -11,7 +11,7 @@
 #define CURVE_POINTS 60
 #define STARVED_HEIGHT 50
 
-/* Where values lie in a plot. */
+/* The scale of a plot. */
 struct axes {
 	double x_most, y_most, height;
 };
@@ -26,7 +26,7 @@ static double at_y(const struct axes *a, double y)
 	return TOP + a->height * (1 - y / a->y_most);
 }
 
-/* The least of 1, 2, 5, 10, ... steps that gives at most five. */
+/* The smallest step of 1, 2, 5, 10, ... that gives at most five lines. */
 static double round_step(double most)
 {
 	double step = pow(10, floor(log10(most / 5)));
@@ -61,7 +61,7 @@ void plot_table_end(FILE *to)
 	(void)fputs("</table></details>\n", to);
 }
 
-/* Horizontal lines with values at the left. */
+/* Draw horizontal lines with values at the left. */
 static void put_levels(FILE *to, const struct axes *a, double times)
 {
 	double step = round_step(a->y_most * times) / times;
@@ -90,7 +90,7 @@ static void put_values(
 		(LEFT + PLOT_WIDTH - RIGHT) / 2, y + 34, name);
 }
 
-/* A measured rate with its interval. */
+/* Draw a measured rate with its interval. */
 static void put_dot(FILE *to, const struct axes *a, double x,
 	struct profile_rate r, const char *x_name)
 {
@@ -214,7 +214,7 @@ static void put_hits_table(FILE *to)
 	plot_table_end(to);
 }
 
-/* The share of a measured point that was cached, and the hits that it had. */
+/* Draw the hits at a measured point over the share that was cached. */
 static void put_measured_hits(
 	FILE *to, const struct axes *a, const struct profile_point *q)
 {
@@ -294,7 +294,7 @@ static void put_starved(FILE *to, const struct profile *p, const struct axes *a)
 		LEFT - 8, base - STARVED_HEIGHT / 2.0 + 4);
 }
 
-/* A row for each setting: means over its time. */
+/* Write a row for each setting, with means over its time. */
 static void put_run_table(FILE *to, const struct profile *p)
 {
 	double from = 0, before = 0, samples = 0, starved = 0;
@@ -385,7 +385,7 @@ void plot_errors(const struct profile *p, FILE *to)
 
 	for (unsigned i = 0; i < p->npoints; i++)
 		most = fmax(most, p->points[i].rate.value);
-	/* A source that takes no time has no points between. */
+	/* For a source that takes no time, no points between were measured. */
 	if (!report_has_errors(p))
 		return;
 	a.x_most = a.y_most = 1.1 * most;

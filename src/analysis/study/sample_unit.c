@@ -11,11 +11,12 @@
 
 #include "common/base/cleanup.h"
 
-/* Files and levels of directories that are looked at. */
+/* Limits for the number of files, and for the levels of directories. */
 #define LOOKS_MAX 16
 #define LEVELS_MAX 8
 
-/* A TFRecord: length, its checksum, the bytes, their checksum. */
+/* A TFRecord has a length, the checksum of that, the bytes, and their checksum.
+ */
 #define RECORD_LENGTH_BYTES 8
 #define RECORD_EXTRA_BYTES 16
 
@@ -70,7 +71,8 @@ static bool is_tfrecord(const uint8_t *head, size_t n, uint64_t *bytes)
 	if (n < RECORD_LENGTH_BYTES + 4)
 		return false;
 	crc = crc32c(head, RECORD_LENGTH_BYTES);
-	crc = (crc >> 15 | crc << 17) + 0xa282ead8; /* as TensorFlow masks it */
+	/* TensorFlow masks checksums in this way */
+	crc = (crc >> 15 | crc << 17) + 0xa282ead8;
 	*bytes = little_endian(head, RECORD_LENGTH_BYTES);
 	return crc == little_endian(head + RECORD_LENGTH_BYTES, 4);
 }
@@ -101,7 +103,7 @@ struct file_unit unit_of(const void *head, size_t n, uint64_t file_bytes)
 
 struct unit_looks {
 	unsigned files;
-	uint64_t bytes[UNITS]; /* of the files of each unit */
+	uint64_t bytes[UNITS]; /* bytes of the files of each unit */
 	const char *format;
 };
 
@@ -125,7 +127,7 @@ static void look_at_file(struct unit_looks *l, int fd, uint64_t file_bytes)
 		l->format = u.format;
 }
 
-/* Takes over `fd`. */
+/* Look at files below a directory. Closes `fd`. */
 static void look_below(struct unit_looks *l, int fd, unsigned levels)
 {
 	CLEANUP_DIR DIR *dir = fdopendir(fd);
@@ -150,7 +152,8 @@ static void look_below(struct unit_looks *l, int fd, unsigned levels)
 	}
 }
 
-/* The unit of most bytes: a shard counts for more than the list beside it. */
+/* Find the unit that has the most bytes: a shard counts for more than a list
+ * beside it. */
 struct file_unit unit_find(const char *top)
 {
 	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

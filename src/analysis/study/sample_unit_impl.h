@@ -15,7 +15,8 @@
 
 struct file_unit {
 	enum profile_unit unit;
-	const char *format; /* of files that hold several samples; or NULL */
+	/* format of a file with several samples; NULL: it has one */
+	const char *format;
 };
 
 /* The unit for a file of file_bytes that begins with these `n` bytes. */

@@ -5,17 +5,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The least and the most that is skipped, as shares of the time limit. */
+/* The minimum and the maximum that is skipped, as shares of the time limit. */
 #define SKIP_LEAST 0.15
 #define SKIP_MOST 0.4
 
-/* Blocks that differ by no more are steady. */
+/* Two blocks whose rates differ by no more than this share count as steady. */
 #define STEADY 0.05
 
-/* An interval that is small enough to end the segment. */
+/* An interval of at most this share of the rate ends the segment. */
 #define SMALL 0.01
 
-/* Reads that go on for so many blocks are not a burst. */
+/* Reads that go on for longer than so many blocks are not a burst. */
 #define BURST_MOST 5
 
 /* Neighbouring blocks depend on each other; means over groups of blocks are
@@ -23,10 +23,11 @@
 #define GROUPS 10
 #define GROUPS_LEAST 3
 
-/* A pause that is longer than usual by more than this is not one of a step. */
+/* A pause longer than the usual one by more than this factor is not part of a
+ * step. */
 #define LONGER 3
 
-/* Pauses with this share of an epoch between them are not those of steps
+/* Pauses that have this share of an epoch between them are not part of steps
  * either. */
 #define RARELY 0.9
 
@@ -73,7 +74,7 @@ static void skip_block(struct segment *s, const struct counts *now)
 	s->end[0] = *now;
 }
 
-/* The daemon counts a pause when the next read ends it. */
+/* Record a pause. The daemon counts it when the next read ends it. */
 static void note_pause(struct segment *s, const struct counts *now)
 {
 	double length_s = now->idle_s - s->idle_s;
@@ -85,9 +86,10 @@ static void note_pause(struct segment *s, const struct counts *now)
 }
 
 /*
- * Batches are read in bursts. A block that ended anywhere would hold part of a
- * batch, which is much of the rate if a segment has few steps. So a block ends
- * with a burst if there are bursts, and otherwise now; s->read is that moment.
+ * Does a block end now? Batches are read in bursts. A block that ended at any
+ * moment could contain part of a batch, which is much of the rate if a segment
+ * has few steps. So a block ends with a burst if there are bursts, and
+ * otherwise at once; s->read is that moment.
  */
 static bool block_ends(struct segment *s, const struct counts *now)
 {
@@ -129,7 +131,8 @@ bool segment_add(struct segment *s, const struct counts *now)
 
 /* -- What was measured ----------------------------------------------------- */
 
-/* The counts when so many samples had been read since measuring began. */
+/* The counts at the moment when so many samples had been read since measuring
+ * began. */
 static struct counts counts_at(const struct segment *s, double samples)
 {
 	const struct counts *b = s->end, *end = s->end + s->nblocks;
@@ -161,10 +164,10 @@ static struct counts measured_end(const struct segment *s)
 	return s->end[s->nblocks];
 }
 
-/* The interval of the mean of n groups of as many samples each. */
+/* Half of the interval of the mean of n groups of equally many samples. */
 static double groups_ci(const struct segment *s, unsigned n, double samples)
 {
-	/* Student's for 95 %, by degrees of freedom. */
+	/* Student's t for 95 %, by degrees of freedom. */
 	static const double t_95[] = {0, 12.71, 4.303, 3.182, 2.776, 2.571,
 		2.447, 2.365, 2.306, 2.262};
 	double mean = 0, square = 0, rate[GROUPS];
@@ -188,7 +191,7 @@ struct profile_rate segment_rate(const struct segment *s)
 	struct profile_rate r = {rate_between(&s->end[0], &end), 0};
 	unsigned epochs, groups = s->nblocks < GROUPS ? s->nblocks : GROUPS;
 
-	r.ci = r.value; /* with too few blocks nothing is known */
+	r.ci = r.value; /* with too few blocks, the interval is unknown */
 	if (groups < GROUPS_LEAST || read <= 0)
 		return r;
 	/* The rate changes within an epoch, so whole epochs are compared if

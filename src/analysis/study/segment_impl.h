@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One segment of a run: the rate of the trainer while nothing is changed. Its
- * beginning is skipped, as the trainer still holds samples from before. Pure;
- * the caller passes in samples of the counters.
+ * beginning is skipped, because the trainer still holds samples from before.
+ * Pure functions; the caller passes in readings of the counters.
  */
 #ifndef STUDY_SEGMENT_IMPL_H
 #define STUDY_SEGMENT_IMPL_H
@@ -15,7 +15,7 @@
 struct counts {
 	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
 		cpu_s;
-	double readers; /* at this moment; 0: unknown */
+	double readers; /* number of readers at this moment; 0: unknown */
 	bool refused;	/* a loader wanted to read past the mount */
 };
 
@@ -25,21 +25,21 @@ struct counts {
 /* A time without reads. */
 struct pause {
 	double end_s, length_s;
-	double samples; /* that had been read before */
+	double samples; /* number of samples read before it */
 };
 
 struct segment {
 	double seconds; /* limit of the segment's length */
 	double block_s;
-	double epoch; /* samples of one */
+	double epoch; /* samples of an epoch */
 	struct counts begun, last;
-	struct counts read; /* at the last look that saw reads */
-	struct counts end[SEGMENT_BLOCKS_MAX]; /* of blocks; [0]: measuring
-						  began */
+	struct counts read; /* counts at the last look that saw reads */
+	/* counts at the ends of blocks; [0]: when measuring began */
+	struct counts end[SEGMENT_BLOCKS_MAX];
 	unsigned nblocks;
 	struct pause pause[SEGMENT_PAUSES_MAX];
 	unsigned npauses;
-	double idle_s; /* of the last look */
+	double idle_s; /* idle time at the last look */
 	double before; /* rate of the last skipped block */
 	bool measuring;
 	bool pausing;	/* the last look saw no reads */
@@ -49,18 +49,17 @@ struct segment {
 void segment_begin(struct segment *s, const struct counts *now, double seconds,
 	double epoch);
 
-/* Take in the counts of a later moment. True: the segment is complete. */
+/* Add the counts of a later moment. Returns true if the segment is complete. */
 bool segment_add(struct segment *s, const struct counts *now);
 
-/* The rate over what was measured. */
+/* The rate over the measured part. */
 struct profile_rate segment_rate(const struct segment *s);
 
 /* Share of misses. */
 double segment_miss(const struct segment *s);
 
-/* Share of time in pauses, such as those between epochs. Pauses
- * during steps do not count: they have similar lengths, and come several times
- * an epoch. */
+/* The share of time in pauses such as those between epochs. Pauses during steps
+ * do not count: they have similar lengths, and come several times an epoch. */
 double segment_gaps(const struct segment *s);
 
 #endif

@@ -16,29 +16,31 @@
 #include "common/base/hash.h"
 #include "analysis/subject/stand_in.h"
 
-/* Limits: names looked at in all; names looked at in one directory, because
+/* Limits: NAMES_MAX names in all; a number of names in one directory, because
  * other directories may hold other kinds of files; levels of directories. */
 #define NAMES_MAX 20000
 #define NAMES_DIR_MAX 256
 #define NAMES_LEVELS_MAX 8
 
-/* If this share of the files are alike, the others may be lists. */
+/* If this share of the files are alike, the others may be lists of them. */
 #define NEARLY_ALL 0.95
 
-/* Fewer other files than this beside images may be lists, too. */
+/* If fewer than this many other files are beside images, they may be lists,
+ * too. */
 #define OTHERS_LEAST 10
 
 /* Files that are one sample each; see sample_unit.c. */
 static const char *const sample_ends[] = {"jpg", "jpeg", "png", "webp", "bmp",
 	"gif", "tif", "tiff", "ppm", "wav", "flac"};
 
-/* Hashes of what is before the last dot of a name, and behind it. */
+/* Hashes of a name before and after its last dot. */
 struct name {
 	uint64_t stem, end;
 };
 
 struct names {
-	unsigned looks, images, others; /* that stand in; that are no samples */
+	/* images: can stand in for others; others: not samples */
+	unsigned looks, images, others;
 	struct name *name;
 	size_t files, room;
 };
@@ -52,7 +54,7 @@ static bool ends_as_sample(const char *end)
 	return false;
 }
 
-/* Without memory for it a file is not looked at. */
+/* Look at a name. If memory is short, it is left out. */
 static void look_at_name(struct names *n, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -67,7 +69,7 @@ static void look_at_name(struct names *n, const char *name)
 	n->others += !ends_as_sample(end);
 }
 
-/* Takes over `fd`. */
+/* Look at the names below a directory. Closes `fd`. */
 static void names_below(struct names *n, int fd, unsigned levels)
 {
 	CLEANUP_DIR DIR *dir = fdopendir(fd);
@@ -97,7 +99,7 @@ static void names_below(struct names *n, int fd, unsigned levels)
 	}
 }
 
-/* The caller frees n->name. */
+/* Look at all names. The caller frees n->name. */
 static void look_at_names(struct names *n, const char *top)
 {
 	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

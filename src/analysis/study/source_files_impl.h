@@ -8,8 +8,8 @@
 /* Are nearly all files images that can stand in for each other? */
 bool names_are_images(const char *top);
 
-/* Does a sample seem to be several files? Names are alike but for their ends
- * (a.jpg, a.txt), or other files are between images. */
+/* Does a sample seem to be several files? This is so if names differ only in
+ * their ends (a.jpg, a.txt), or if other files lie between images. */
 bool names_are_mixed(const char *top);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Data-stall analysis: runs a trainer once over a mount with --analysis, makes
- * the cache look smaller step by step, and measures the trainer's rate. What
- * was measured is a profile; reports and predictions come from that alone.
+ * the cache look smaller step by step, and measures the trainer's rate. The
+ * result is a profile. Reports and predictions use nothing else.
  */
 #ifndef STUDY_H
 #define STUDY_H
@@ -40,19 +40,20 @@ struct profile_point {
 	struct profile_rate rate;
 };
 
-/* The times of a reader from one file to its next, without the time for which
- * it waits for a processor. */
+/* The mean time of a reader from one file to its next, without the time for
+ * which it waits for a processor. */
 struct profile_waits {
 	double n;      /* intervals; 0: not measured */
 	double each_s; /* mean */
-	double busy_s; /* the part that is not spent waiting for the consumer */
-	double ran;    /* share of the time spent on a processor */
+	/* part in which the reader does not wait for its consumer */
+	double busy_s;
+	double ran; /* share of the time spent on a processor */
 };
 
 /* A moment of the run. */
 struct profile_tick {
-	double time_s;	/* since the command began to read */
-	double rate;	/* since the tick before */
+	double time_s;	/* time since the command began to read */
+	double rate;	/* rate since the tick before */
 	double starved; /* share of that time in which a reader waited */
 	double x;	/* share that may hit; -1: tiny images */
 };
@@ -62,17 +63,20 @@ struct profile {
 	char machine[PROFILE_TEXT_MAX], command[PROFILE_TEXT_MAX];
 	char source[PROFILE_TEXT_MAX];
 	uint64_t source_bytes, source_items;
-	double samples;		/* in the dataset */
+	double samples;		/* number in the dataset */
 	enum profile_unit unit; /* of samples */
-	unsigned cpus;		/* that the trainer may use */
-	double cpus_used;	/* share of them, with everything cached */
-	double cached; /* share of the dataset that fits, to report on */
+	unsigned cpus;		/* processors that the trainer may use */
+	double cpus_used; /* share of them in use with everything cached */
+	/* share of the dataset that the reported cache has room for */
+	double cached;
 	struct profile_rate g, r1, r0, s;
-	bool g_bound;	/* g is a lower bound */
-	double gaps;	/* share of the time between epochs and the like, with
-			   everything cached */
-	double repeats; /* half of the 95 % interval of one measurement, as a
-			   share of the rate: what else the machine did */
+	bool g_bound; /* g is a lower bound */
+	/* share of the time in pauses between epochs and similar ones, with
+	 * everything cached */
+	double gaps;
+	/* half of the 95 % interval of one measurement, as a share of the rate:
+	 * the effect of other programs */
+	double repeats;
 	/* The number of threads that read at a time, and their times with
 	 * everything cached and with nothing cached. */
 	double readers;
@@ -90,41 +94,41 @@ struct profile {
 };
 
 struct analyze_config {
-	const char *mountpoint; /* of the analysis mount */
-	const char *source;	/* directory that the mount covers for the
-				   command; NULL: the command names the
-				   mountpoint instead */
-	char **command;		/* ends with NULL; strings are borrowed */
-	double samples;		/* in the dataset; 0: one a file, or unknown */
-	unsigned seconds;	/* limit of each segment */
-	unsigned start_s;	/* limit of a time without reads */
-	unsigned copy_s;	/* limit of copying, for images */
-	bool no_tiny;		/* do not replace images */
-	const volatile sig_atomic_t *stop; /* a signal came */
+	const char *mountpoint; /* mountpoint of the analysis */
+	/* directory that the mount covers for the command; NULL: the command
+	 * names the mountpoint instead */
+	const char *source;
+	char **command;	  /* ends with NULL; strings are borrowed */
+	double samples;	  /* number in the dataset; 0: one a file, or unknown */
+	unsigned seconds; /* time limit of each segment */
+	unsigned start_s; /* time limit without reads */
+	unsigned copy_s;  /* time limit for copying images */
+	bool no_tiny;	  /* do not replace images */
+	const volatile sig_atomic_t *stop; /* set when a signal came */
 };
 
 /*
  * Fetch the dataset into the cache, start the command, measure, and end the
- * command. -errno with err set if it cannot be analysed; the command has ended
- * in any case.
+ * command. Returns -errno with err set if the command cannot be analysed; it
+ * has ended in any case.
  */
 int analyze_run(const struct analyze_config *config, struct profile *p,
 	struct error *err);
 
-/* "samples", "files" or "MB". */
+/* The name of the unit: "samples", "files" or "MB". */
 const char *profile_unit_name(const struct profile *p);
 
-/* A line about the run that the report repeats. */
+/* Add a line about the run, which the report repeats. */
 void profile_note(struct profile *p, const char *text);
 
-/* The profile as JSON, with everything derived from it; NULL if memory is
+/* The profile as JSON, with all results that follow from it; NULL if memory is
  * short. */
 json_t *profile_json(const struct profile *p);
 
-/* -EINVAL: not a profile of this version. */
+/* Read a profile. Returns -EINVAL if it is not of this version. */
 int profile_parse(const json_t *json, struct profile *p, struct error *err);
 
-/* The model of what was measured. */
+/* The model that follows from the measurements. */
 struct model profile_model(const struct profile *p);
 
 /* Rates at a measured point, by the model of the other points and by the two
@@ -133,7 +137,8 @@ struct profile_forecast {
 	double model, serial, overlapped;
 };
 
-/* Returns false for the points that every model is made of. */
+/* Predict a measured point. Returns false for the two points that every model
+ * needs. */
 bool profile_forecast(
 	const struct profile *p, unsigned i, struct profile_forecast *f);
 
@@ -152,16 +157,16 @@ enum profile_limit {
 /* "undecided", "compute", "prep" or "fetch". */
 const char *profile_limit_name(enum profile_limit limit);
 
-/* Set G by what the readers show, where that is more than tiny images do. */
+/* Set G by the times of readers, if they show more than tiny images do. */
 void profile_use_readers(struct profile *p);
 
-/* With everything cached. */
+/* The bottleneck with everything cached. */
 enum profile_limit profile_warm_limit(const struct profile *p);
 
 /*
  * The bottleneck with p->cached of the dataset cached. LIMIT_UNKNOWN: the
  * measurements do not tell two limits apart. *likely (may be NULL) is then the
- * limit that the measured rates point to, and otherwise the result itself.
+ * limit that the measured rates suggest, and otherwise the result itself.
  */
 enum profile_limit profile_limit(
 	const struct profile *p, enum profile_limit *likely);
@@ -169,13 +174,13 @@ enum profile_limit profile_limit(
 /* How input-bound: "not", "moderately" or "highly". */
 const char *profile_verdict(const struct profile *p);
 
-/* Fetching takes little of an epoch, its interval included. */
+/* Does fetching take little of an epoch, even at the end of its interval? */
 bool profile_hides_source(const struct profile *p);
 
 /* Half of the interval of the share of fetching. */
 double profile_fetch_ci(const struct profile *p);
 
-/* The cheapest first. */
+/* Changes to the trainer or the mount, the cheapest first. */
 enum profile_change {
 	CHANGE_NONE,
 	CHANGE_WORKERS,
@@ -189,7 +194,7 @@ enum profile_change {
 
 const char *profile_change_name(enum profile_change change);
 
-/* False: the profile does not tell what it would bring. */
+/* Does the profile tell what the change would bring? */
 bool profile_change_known(const struct profile *p, enum profile_change change);
 
 /* The rate after a change, with a share `cached` of the samples in the cache,

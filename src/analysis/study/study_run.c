@@ -24,15 +24,15 @@
 /* The interval between two readings of the counters. */
 #define LOOK_NS (25 * NS_PER_MS)
 
-/* Mapped files are looked for in one of this many looks at the trainer. */
+/* Mapped files are looked for only in one of this many looks at the trainer. */
 #define LOOKS_A_MAP 8
 
 /* The resolution of the timeline. */
 #define TICK_S 0.5
 
-/* Time limits for an answer of the daemon (`warm` has none), and for its answer
- * to `mask` or `content`, before which it may have to drop the pages of a
- * million files. */
+/* Time limits for the daemon's answers (`warm` has none). Before it answers
+ * `mask` or `content` it may have to drop the pages of a million files, so
+ * their limit is longer. */
 #define ANSWER_S 30
 #define CHANGE_S 300
 
@@ -44,12 +44,13 @@
  * to them. */
 #define READ_MOST 4
 
-/* Optional measurements may begin until this many times the limit of one
- * measurement has passed since the first read: with the default, 100 s of three
+/* An optional measurement may begin until this many times the limit of one
+ * measurement has passed since the first read: by default, 100 s of three
  * minutes. */
 #define MORE_UNTIL 5
 
-/* Reads that neither the temporary copy nor a stand-in answers. */
+/* The maximum share of reads that neither the temporary copy nor a stand-in
+ * answers. */
 #define MISSED_MOST 0.05
 
 /* -- The daemon ------------------------------------------------------------ */
@@ -123,7 +124,8 @@ void run_wait(void)
 	(void)nanosleep(&look, NULL); /* a signal ends it early */
 }
 
-/* Refuse mapped files: their pages stay, or are read more than once. */
+/* Refuse mapped files: their pages stay in memory, or are read more than once.
+ */
 static int refuse_maps(struct analysis_run *r)
 {
 	if (!trainer_maps(&r->trainer, r->device))
@@ -142,7 +144,8 @@ static int look_for_maps(struct analysis_run *r)
 	return refuse_maps(r);
 }
 
-/* -EINTR after a signal, an error once the command has ended. */
+/* Check that the command runs. Returns -EINTR after a signal, and an error once
+ * the command has ended. */
 static int look_at_trainer(struct analysis_run *r, const char *doing)
 {
 	int status;
@@ -195,7 +198,7 @@ static int wait_for_scan(struct analysis_run *r)
 }
 
 /* The number of processors that the affinity allows; 0: unknown. There may be
- * more than a cpu_set_t holds. */
+ * more than a cpu_set_t has room for. */
 static unsigned allowed_processors(void)
 {
 	unsigned n = 0;
@@ -211,8 +214,9 @@ static unsigned allowed_processors(void)
 	return n;
 }
 
-/* A fraction of a processor is ignored: it is better to overestimate the share
- * of processors that the trainer uses than to underestimate it. */
+/* The whole number of processors that the trainer may use. A fraction of a
+ * processor is ignored: it is better to overestimate the share of processors
+ * that the trainer uses than to underestimate it. */
 static unsigned usable_processors(void)
 {
 	uint64_t limit = cgroup_processor_limit("") / 1000;
@@ -247,7 +251,7 @@ int run_prepare(struct analysis_run *r)
 
 /* -- Segments -------------------------------------------------------------- */
 
-/* Are samples what we count? */
+/* Check that counting files, or bytes, counts samples. */
 static int check_reads(struct analysis_run *r, const struct counts *first,
 	const struct counts *last)
 {
@@ -272,7 +276,7 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 		100 * bytes / (mean * files));
 }
 
-/* The timeline of the run; it begins with the first read. */
+/* Add a moment to the timeline of the run, which begins with the first read. */
 static void add_tick(struct analysis_run *r, const struct counts *n)
 {
 	double took_s = n->time_s - r->tick.time_s;
@@ -306,7 +310,7 @@ static int next_counts(
 	return 0;
 }
 
-/* The time for which the command may read nothing. A command that has begun may
+/* The time limit for a command that reads nothing. A command that has begun may
  * validate or save a checkpoint. The limit is shortest with tiny images (x <
  * 0), because the report does not need them. */
 static double pause_limit_s(const struct analysis_run *r)
@@ -357,7 +361,8 @@ int run_start(struct analysis_run *r)
 	return rc;
 }
 
-/* Say why nothing was read for long, mapped or partly read files first. */
+/* Report why nothing was read for long. Mapped or partly read files come first.
+ */
 static int stopped_reading(
 	struct analysis_run *r, const struct counts *n, const char *doing)
 {
@@ -374,7 +379,8 @@ static int stopped_reading(
 		pause_limit_s(r), doing);
 }
 
-/* How much of the processors the command used in the segment. */
+/* Record the share of the processors that the command and the daemon used in
+ * the segment. */
 static void note_cpus(struct analysis_run *r, const struct counts *n,
 	double cpu_s, const struct busy *was)
 {
@@ -382,7 +388,8 @@ static void note_cpus(struct analysis_run *r, const struct counts *n,
 	struct busy now = {NULL};
 
 	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s;
-	cpu_s += n->cpu_s - r->segment.begun.cpu_s; /* the mount's share */
+	/* with the daemon's processor time */
+	cpu_s += n->cpu_s - r->segment.begun.cpu_s;
 	r->cpus_used = fmax(cpu_s, 0) / took_s / (double)r->p->cpus;
 	busy_look(&now, &r->trainer);
 	r->busiest = busy_most_s(was, &now) / took_s;
@@ -394,8 +401,8 @@ bool run_has_time(const struct analysis_run *r)
 	return r->now_s - r->began.time_s < MORE_UNTIL * r->c->seconds;
 }
 
-/* Take counts until the segment is complete. r->waits gets the readers'
- * intervals, also without those of the beginning, which the segment skips. */
+/* Add counts until the segment is complete. r->waits gets the readers'
+ * intervals, without those of the beginning, which the segment skips. */
 static int fill_segment(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
@@ -447,7 +454,7 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: now %s\n", doing);
-	/* A long pause may leave no reads except those at the beginning, which
+	/* After a long pause, there may be reads only in the beginning, which
 	 * is skipped. Then measure again for twice as long. */
 	for (; rc == 0; seconds *= 2) {
 		rc = measure_segment(r, doing, seconds, &n);

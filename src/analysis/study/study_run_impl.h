@@ -19,38 +19,41 @@ struct analysis_run {
 	struct ctl_client *ctl;
 	struct trainer trainer;
 	struct segment segment;
-	double cpus_used; /* in the last segment, of those allowed */
+	double cpus_used; /* share of the allowed ones, in the last segment */
 	double busiest; /* largest share of a processor that one process used */
-	dev_t device;	/* of the mount */
+	dev_t device;	/* device of the mount */
 	bool starting;	/* nothing is measured yet */
-	unsigned looks; /* at the trainer, so far, while it starts */
+	unsigned looks; /* number of looks at the trainer while it starts */
 	double x;	/* share that may hit now; -1: tiny images */
 	bool stand_ins; /* images stand in for others */
 	bool by_bytes;	/* samples are counted by their bytes */
-	struct counts before;	   /* the command */
-	struct counts began, tick; /* of reading, of the last tick */
-	double now_s;		   /* of the last look */
+	struct counts before;	   /* before the command */
+	struct counts began, tick; /* at the first read; at the last tick */
+	double now_s;		   /* time of the last look */
 	struct repeats repeats;
-	unsigned times[PROFILE_POINTS_MAX]; /* that a point was measured */
-	struct waits waits; /* of readers, in the last segment */
-	struct waits cold;  /* in segments with nothing cached */
+	/* number of measurements of each point */
+	unsigned times[PROFILE_POINTS_MAX];
+	struct waits waits; /* waits of readers in the last segment */
+	struct waits cold;  /* waits in segments with nothing cached */
 };
 
-/* A command without further results to the daemon; takes over `request`. */
+/* Send the daemon a command that has no other result. Takes over `request`. */
 int run_tell(struct analysis_run *r, json_t *request);
 
-/* Is there time for a measurement that is not always made? */
+/* Is there time for an optional measurement? */
 bool run_has_time(const struct analysis_run *r);
 
-/* The interval between two readings of the counters; a signal ends it early. */
+/* Wait for the interval between two readings of the counters; a signal ends it
+ * early. */
 void run_wait(void);
 
-/* Connect, wait for the list of files. Sets what the profile says of source and
- * machine. */
+/* Connect, and wait for the list of files. Sets the profile's members about
+ * source and machine. */
 int run_prepare(struct analysis_run *r);
 
-/* Fetch all files into the cache, or as many as there is time and room for if
- * images can stand in for the rest. Sets the unit of rates, and the rate s. */
+/* Fetch all files into the cache. If images can stand in for the rest, fetch as
+ * many as there is time and room for. Sets the unit of rates, and the rate s.
+ */
 int run_copy(struct analysis_run *r);
 
 /* Let only a share x of the cached items hit. */
@@ -60,17 +63,18 @@ int run_mask(struct analysis_run *r, double x);
 int run_start(struct analysis_run *r);
 
 /*
- * Measure for `seconds` at most; the result is in r->segment and r->cpus_used.
- * `doing` completes "... during " in messages. -ECHILD: the command has ended;
- * -ENODATA: it does not read; -ENOTSUP: what it reads cannot be counted.
+ * Measure for at most `seconds`; the result is in r->segment and r->cpus_used.
+ * `doing` completes "... during " in messages. Returns -ECHILD if the command
+ * has ended, -ENODATA if it does not read, -ENOTSUP if its reads cannot be
+ * counted.
  */
 int run_segment(struct analysis_run *r, const char *doing, double seconds);
 
-/* Check the last segment. -ENOTSUP: files were not read to their ends. -ENOSPC:
- * too much of what was read was not cached. */
+/* Check the last segment. Returns -ENOTSUP if files were not read to their
+ * ends, -ENOSPC if too many reads were not cached. */
 int run_check(struct analysis_run *r);
 
-/* End the command, by force if need be, and disconnect. */
+/* End the command, by force if necessary, and disconnect. */
 void run_end(struct analysis_run *r);
 
 #endif

@@ -20,14 +20,14 @@
 #include "common/base/clock.h"
 
 /* The time that the command may take to end after SIGTERM. When it has ended,
- * the processes that it leaves get SIGKILL. */
+ * the processes that it has left get SIGKILL. */
 #define END_NS (3 * NS_PER_S)
 #define LOOK_NS (20 * NS_PER_MS)
 
-/* The reason why the command was not started, for the parent. */
+/* Tells the parent why the command was not started. */
 struct trainer_failure {
 	int rc;
-	bool covering; /* in cover_source(); false: in exec */
+	bool covering; /* the failure was in cover_source(); false: in exec */
 };
 
 /* -- In the child ---------------------------------------------------------- */
@@ -86,14 +86,14 @@ static bool look_at_process(
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	name_end = strrchr(text, ')'); /* the name may hold anything */
+	name_end = strrchr(text, ')'); /* NAME may contain anything, also ')' */
 	if (!name_end || sscanf(name_end + 2, "%*c %d", parent) != 1)
 		return false;
 	*fields = name_end + 2;
 	return true;
 }
 
-/* When a process was started, in ticks; 0: unknown. */
+/* The time when a process was started, in clock ticks; 0: unknown. */
 static unsigned long long started_at(const char *fields)
 {
 	unsigned long long ticks;
@@ -125,10 +125,10 @@ static int session_of(const char *fields)
 }
 
 /*
- * The program that executed this one, such as a shell, may have left children
- * to this process. Processes that such a child starts and leaves are adopted
- * here, just as those of the command are. They are in the session of such a
- * child, and the command never is.
+ * Record the sessions of older children. The program that executed this one,
+ * such as a shell, may have left children to this process. Processes that such
+ * a child starts and leaves are adopted here, just as those of the command are.
+ * They are in the session of such a child, and the command never is.
  */
 static void note_older(struct trainer *t)
 {
@@ -159,7 +159,8 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot start the command: %m");
 	note_older(t);
-	/* Descendants stay ours when their parents end. */
+	/* Descendants become children of this process when their parents end.
+	 */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	t->pid = fork();
 	if (t->pid == 0)
@@ -180,7 +181,8 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	return n == sizeof(f) ? start_failed(&f, config, err) : 0;
 }
 
-/* Neither older than the command, nor started by an older child of ours? */
+/* Is the process younger than the command, and not started by an older child?
+ */
 static bool is_younger(const struct trainer *t, const char *fields)
 {
 	int session = session_of(fields);
@@ -229,7 +231,8 @@ static void reap_process(struct trainer *t, pid_t pid)
 			seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
 }
 
-/* Processes that the command has left are our children now. */
+/* Reap processes that the command has left: they are children of this one now.
+ */
 static void reap_adopted(struct trainer *t)
 {
 	siginfo_t info = {.si_pid = 0};
@@ -244,7 +247,7 @@ bool trainer_ended(struct trainer *t)
 {
 	reap_adopted(t);
 	if (t->pid > 0 && waitpid(t->pid, &t->status, WNOHANG) == t->pid) {
-		/* Its other processes must end, too. */
+		/* The other processes of the command must end, too. */
 		trainer_stop(t);
 	}
 	return t->pid == 0;
@@ -330,7 +333,7 @@ bool trainer_maps(const struct trainer *t, dev_t device)
 
 struct killing {
 	int number;
-	unsigned n; /* processes that it was sent to */
+	unsigned n; /* number of processes that got the signal */
 };
 
 static void kill_process(void *arg, pid_t pid, const char *fields)
@@ -339,11 +342,12 @@ static void kill_process(void *arg, pid_t pid, const char *fields)
 
 	if (has_ended(fields))
 		return;
-	(void)kill(pid, k->number); /* it may end meanwhile */
+	(void)kill(pid, k->number); /* the process may end meanwhile */
 	k->n++;
 }
 
-/* Send a signal to all processes; false if there is none. */
+/* Send a signal to all processes of the command. Returns false if there are
+ * none. */
 static bool kill_all(const struct trainer *t, int number)
 {
 	struct killing k = {.number = number};
@@ -359,7 +363,8 @@ static void stop_look(void)
 	(void)nanosleep(&look, NULL);
 }
 
-/* Repeat, for processes that are being started; some end only later. */
+/* Kill all processes, repeatedly: some are just being started, others take a
+ * while to end. */
 static void kill_rest(struct trainer *t)
 {
 	uint64_t until_ns = clock_now_ns() + END_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command that is analysed: all our descendants but the daemon, also those
- * that made a session of their own or whose parents have ended. The mount may
- * cover the source for them. One thread uses it.
+ * The command that is analysed: all descendants of this process but the daemon,
+ * also those that made a session of their own or whose parents have ended. The
+ * mount may cover the source for them. One thread uses it.
  */
 #ifndef STUDY_TRAINER_IMPL_H
 #define STUDY_TRAINER_IMPL_H
@@ -11,40 +11,42 @@
 
 #include "analysis/study/study.h"
 
-/* Children that were there before; further ones are ignored. */
+/* Maximum number of children from before; further ones are ignored. */
 #define TRAINER_OLDER_MAX 32
 
 struct trainer {
-	pid_t daemon;			/* set once */
-	pid_t pid;			/* 0: not running */
-	int status;			/* of waitpid(), once it has ended */
-	unsigned long long started;	/* in ticks, as those of /proc */
-	pid_t older[TRAINER_OLDER_MAX]; /* sessions of older children, which are
-					   not the command's */
+	pid_t daemon; /* set once */
+	pid_t pid;    /* 0: the command does not run */
+	int status;   /* as waitpid() reports it, once the command has ended */
+	unsigned long long started; /* start time in clock ticks, as in /proc */
+	/* sessions of older children, which are not the command's */
+	pid_t older[TRAINER_OLDER_MAX];
 	unsigned nolder;
 	double reaped_s; /* processor time of adopted processes that ended */
 };
 
-/* Its standard output goes to our standard error. */
+/* Start the command. Its standard output goes to this process's standard error.
+ */
 int trainer_start(struct trainer *t, const struct analyze_config *config,
 	struct error *err);
 
-/* Has it ended? */
+/* Has the command ended? */
 bool trainer_ended(struct trainer *t);
 
-/* Processor seconds that its processes have used, those that ended, too. */
+/* Seconds of processor time of all processes of the command, also ended ones.
+ */
 double trainer_cpu_s(const struct trainer *t);
 
-/* Call fn for each process of the command, also for one that has ended and was
- * not waited for. `fields` is the part of the process's line in /proc that
+/* Call fn for each process of the command, also for one that has ended and has
+ * not been waited for. `fields` is the part of the process's line in /proc that
  * begins with its state. */
 void trainer_each(const struct trainer *t,
 	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg);
 
-/* Has one of its processes mapped a file of this device into its memory? */
+/* Has a process of the command mapped a file of this device into its memory? */
 bool trainer_maps(const struct trainer *t, dev_t device);
 
-/* End all its processes, by force if need be. */
+/* End all processes of the command, by force if necessary. */
 void trainer_stop(struct trainer *t);
 
 #endif

@@ -4,42 +4,46 @@
  * unless one of these shows it:
  *
  * 1. The time of readers from one file to the next. If they wait for their
- *    consumer most of the time, the bottleneck is compute. If they never do,
- *    reading limits the trainer: by fetching or by preparing, whichever takes
- *    longer.
- * 2. Between the two, a reader may wait because the trainer computes in between
- *    (its waits are the share of compute), or because it is ahead (the trainer
- *    hides all that the reader does). A delay of each file tells them apart:
- *    only the former makes the trainer slower.
- * 3. The rates, where their difference is larger than its interval. A machine
- *    that does other work changes the rates from one measurement to the next,
- *    but hardly the times of a reader that are measured together.
+ * consumer most of the time, the bottleneck is compute. If they never do,
+ * reading limits the trainer: by fetching or by preparing, whichever takes
+ * longer.
+ * 2. A delay of each file, if readers wait for some of the time. A reader may
+ * wait because the trainer computes in between (then its waits are the share of
+ * compute), or because it is ahead (then the trainer hides all that the reader
+ * does). The delay makes the trainer slower only in the first case.
+ * 3. The rates, if their difference is larger than its interval. A machine that
+ * does other work changes the rates from one measurement to the next, but
+ * hardly the times of a reader that are measured together.
  */
 #include <math.h>
 
 #include "analysis/study/study.h"
 
-/* Readers wait for most of the time, or hardly ever. */
+/* Shares of a reader's time: it waits most of the time above the first, and
+ * hardly ever below the second. */
 #define WAITS_MOST 0.55
 #define WAITS_LEAST 0.12
 
-/* Readers that use a processor for as much of their time are busy with it. */
+/* A reader that uses a processor for more than this share of its time is busy.
+ */
 #define RAN_MOST 0.6
 
 /* If all readers together use a processor for this share of the time, they may
  * take turns at one, as with Python's lock. */
 #define RAN_TOGETHER 0.7
 
-/* With so many threads, one may do no more than a file of each batch. */
+/* With so many threads, each may read no more than one file of each batch. */
 #define MANY_READERS 8
 
-/* Parts of a reader's time that differ by less may be the other way round. */
+/* Parts of a reader's time whose ratio is smaller may be the other way round.
+ */
 #define CLEARLY 1.25
 
-/* Times of readers that differ by less are the same. */
+/* Times of readers whose ratio is smaller count as equal. */
 #define ALIKE 1.1
 
-/* Shares of the time of an epoch: what is hidden, and what is most of it. */
+/* Shares of the time of an epoch: a part below the first is hidden, a part
+ * above the second is large. */
 #define LITTLE 0.05
 #define SOME 0.20
 #define HALF 0.50
@@ -61,7 +65,8 @@ static double waits_share(const struct profile_waits *w)
 	return w->n > 0 ? fmax(0, 1 - w->busy_s / w->each_s) : 0;
 }
 
-/* A delay makes the trainer slower, or does not; both false: unknown. */
+/* Does a delay make the trainer slower? If neither function returns true, this
+ * is unknown. */
 static bool delay_shows(const struct profile *p)
 {
 	return p->delay.ci > 0 && p->delay.value - p->delay.ci > 0.5;
@@ -74,7 +79,7 @@ static bool delay_is_hidden(const struct profile *p)
 
 /* -- With everything cached ------------------------------------------------ */
 
-/* The readers have no time to wait. */
+/* Decide for readers that never wait. */
 static enum profile_limit limit_of_busy(const struct profile *p)
 {
 	if (p->warm.ran >= RAN_MOST)
@@ -131,7 +136,7 @@ void profile_use_readers(struct profile *p)
 {
 	double waits = waits_share(&p->warm);
 
-	/* On a noisy machine nothing follows from R1. */
+	/* On a noisy machine R1 proves nothing. */
 	if (p->r1.ci > SOME * p->r1.value)
 		return;
 	/* Computing takes the time in which the readers wait. */
@@ -191,7 +196,7 @@ static enum profile_limit cold_limit(
 
 	if (c->n == 0 || p->warm.n == 0)
 		return LIMIT_UNKNOWN;
-	/* The readers wait for consumers that prepare. */
+	/* Readers wait for consumers that prepare. */
 	if (waits > WAITS_LEAST && warm == LIMIT_PREP && !delay_shows(p))
 		return LIMIT_UNKNOWN;
 	if (waits >= WAITS_MOST)
@@ -201,7 +206,7 @@ static enum profile_limit cold_limit(
 			: delay_shows(p)  ? largest_part(c->each_s - c->busy_s,
 						    p->warm.busy_s, fetch_s)
 					  : LIMIT_UNKNOWN;
-	/* The readers never wait with nothing cached. If computing is the limit
+	/* Readers never wait with nothing cached. If computing is the limit
 	 * with everything cached, they wait then, or are ahead. */
 	if (warm == LIMIT_COMPUTE && c->each_s < ALIKE * p->warm.each_s)
 		return LIMIT_COMPUTE;
@@ -213,8 +218,8 @@ static enum profile_limit cold_limit(
 				  : LIMIT_UNKNOWN;
 }
 
-/* Name the bottleneck by the time of an epoch; `warm` is the one without the
- * source. */
+/* Find the bottleneck by the parts of the time of an epoch. `warm` is the
+ * bottleneck without the source. */
 static enum profile_limit limit_by_rates(
 	const struct profile *p, enum profile_limit warm)
 {
@@ -236,8 +241,8 @@ static enum profile_limit limit_by_rates(
 	return LIMIT_UNKNOWN;
 }
 
-/* Readers and rates are measured one after the other: on a noisy machine the
- * share of fetching may contradict what the readers did. */
+/* Do the readers contradict the rates? Both are measured one after the other,
+ * so on a noisy machine the share of fetching may be wrong. */
 static bool is_contradicted(const struct profile *p, enum profile_limit limit)
 {
 	double fetch = fetch_share(p), ci = profile_fetch_ci(p);
@@ -274,8 +279,8 @@ const char *profile_verdict(const struct profile *p)
 	const char *verdict = model_verdict(&s);
 	enum profile_limit limit = profile_limit(p, NULL);
 
-	/* A bound of G may hide preparation, and the readers may show a limit
-	 * that the rates do not show. */
+	/* G may hide preparation if it is only a bound, and the readers may
+	 * show a limit that the rates do not show. */
 	if (verdict[0] == 'n' && (limit == LIMIT_PREP || limit == LIMIT_FETCH))
 		return "moderately";
 	return verdict;

@@ -2,7 +2,7 @@
 /* How readers spend their time; see waits_impl.h. */
 #include "analysis/study/waits_impl.h"
 
-/* Fewer intervals than this tell nothing. */
+/* With fewer intervals than this, there is no result. */
 #define INTERVALS_LEAST 32
 
 /* The shortest quarter of the intervals are the short ones. Intervals longer

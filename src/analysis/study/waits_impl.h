@@ -2,8 +2,8 @@
 /*
  * How readers spend their time: the times from one file of a thread to its
  * next, as the daemon counts them by length. A reader that waits for its
- * consumer does so once a batch, so its time has short intervals, which are
- * fetching and preparing, and long ones, which are waiting. Pure.
+ * consumer does so once a batch, so its time has short intervals, in which it
+ * fetches and prepares, and long ones, in which it waits. Pure functions.
  */
 #ifndef STUDY_WAITS_IMPL_H
 #define STUDY_WAITS_IMPL_H
@@ -21,7 +21,7 @@ struct waits {
 /* Read the reply to `rates` with intervals. */
 void waits_read(struct waits *w, const json_t *reply);
 
-/* Add to *sum what came between two moments. */
+/* Add to *sum the intervals between two moments. */
 void waits_add(
 	struct waits *sum, const struct waits *from, const struct waits *to);
 
