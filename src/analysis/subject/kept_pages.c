@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps pages, and finds out when they are read. An item is a whole file here,
- * so a read after the file was closed begins to read the item again.
+ * Lets the kernel keep pages, and finds out when they are read. An item is a
+ * whole file here, so a read after the file was closed begins to read the item
+ * again.
  */
 #include "analysis/subject/kept_pages_impl.h"
 
@@ -19,38 +20,40 @@
 #include "common/base/lock.h"
 
 /* A read belongs to the same reading of a file as the one before it, unless
- * that is longer ago than this, or 1/AGAIN_SHARE of all that is kept was read
- * in between. */
+ * more than this time, or reads of 1/AGAIN_SHARE of all kept files, lie between
+ * them. */
 #define AGAIN_NS (100 * NS_PER_MS)
 #define AGAIN_SHARE 25
 
-/* The same limit for a file that was not closed meanwhile: its reader may be
+/* The same limit for a file that was not closed in between: its reader may be
  * slow, or keep the file open from one epoch to the next. */
 #define HELD_NS NS_PER_S
 
-/* Kept pages take at most this share 1/n of the machine's memory. */
+/* Kept pages take at most this fraction of the machine's memory: a quarter. */
 #define MEMORY_SHARE 4
 
 #define EVENTS (IN_ACCESS | IN_CLOSE_NOWRITE)
 
 struct kept_file {
 	struct cache_item item;
-	uint64_t last_ns, last_read; /* when, and which of all reads it was */
-	bool closed;		     /* since then */
+	/* time of the last read; its number among all reads */
+	uint64_t last_ns, last_read;
+	bool closed; /* closed since the last read */
 };
 
 struct kept {
 	struct kept_config config; /* set once */
-	uint64_t max_bytes;	   /* likewise */
-	int fd;			   /* the thread; -1: none */
-	node_id *dir;		   /* the thread; by watch; 0: none */
+	uint64_t max_bytes;	   /* set once */
+	int fd;			   /* used by the thread; -1: there is none */
+	node_id *dir; /* used by the thread; indexed by watch; 0: none */
 	size_t ndirs;
-	pthread_mutex_t lock;	 /* the thread writes; guards all below */
+	/* only the thread writes; guards the members below */
+	pthread_mutex_t lock;
 	struct kept_file **file; /* by node; NULL: not kept */
 	size_t nfiles;
-	size_t files;	/* that are kept */
+	size_t files;	/* number of kept files */
 	uint64_t bytes; /* bytes of the files that are kept */
-	uint64_t reads; /* so far */
+	uint64_t reads; /* number of reads so far */
 };
 
 struct kept *kept_new(const struct kept_config *config)
@@ -88,13 +91,13 @@ void kept_free(struct kept *k)
 		free(k->file[i]);
 	free(k->file);
 	free(k->dir);
-	(void)pthread_mutex_destroy(&k->lock); /* nobody is left */
+	(void)pthread_mutex_destroy(&k->lock); /* no thread uses it any more */
 	free(k);
 }
 
 /* -- Keeping ------------------------------------------------------------- */
 
-/* Watch the directory of a file; once is enough, but more do no harm. */
+/* Watch the directory of a file. Repeated calls do no harm. */
 static bool kept_watch_dir(struct kept *k, node_id id)
 {
 	node_id dir = manifest_parent(k->config.manifest, id);
@@ -112,7 +115,7 @@ static bool kept_watch_dir(struct kept *k, node_id id)
 	return true;
 }
 
-/* With the lock, or by the thread. */
+/* Find a kept file. Requires the lock, or the thread. */
 static struct kept_file *kept_find(const struct kept *k, uint64_t id)
 {
 	return id < k->nfiles ? k->file[id] : NULL;
@@ -178,7 +181,7 @@ void kept_check(struct kept *k, pages_drop_fn *drop, void *arg)
 
 /* -- Seeing -------------------------------------------------------------- */
 
-/* Lock held. */
+/* Requires the lock. Does the read begin a new reading of the file? */
 static bool is_new(
 	const struct kept *k, const struct kept_file *f, uint64_t now_ns)
 {
@@ -209,7 +212,8 @@ bool kept_has(struct kept *k, const struct cache_item *item)
 	return kept_find(k, item->cookie) != NULL;
 }
 
-/* True: the file is being read again, and *item is it. */
+/* Handle a read. Returns true, and sets *item, if the file is being read again.
+ */
 static bool kept_was_read(struct kept *k, const struct inotify_event *e,
 	uint64_t now_ns, struct cache_item *item)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Items whose pages the kernel keeps during an analysis: it answers their
- * readers alone, as it does in a mount that is not analysed. Reads of them are
- * seen by inotify, which reports each read(2) in a directory afterwards, so
- * that no reader waits. All functions but the last two are for one thread,
- * which also is the only one that has the descriptor.
+ * readers alone, as it does in a mount that is not analysed. The daemon sees
+ * reads of them by inotify, which reports each read(2) in a directory
+ * afterwards, so that no reader waits. All functions but the last two are for
+ * one thread, which alone has the descriptor.
  */
 #ifndef SUBJECT_KEPT_PAGES_IMPL_H
 #define SUBJECT_KEPT_PAGES_IMPL_H
@@ -16,36 +16,37 @@ struct kept;
 struct kept_config {
 	struct manifest *manifest;
 	const char *mountpoint; /* borrowed */
-	/* May the kernel keep the pages of this item? It was read to its end.
-	 */
+	/* May the kernel keep the pages of this item, which was read to its
+	 * end? */
 	bool (*stays)(void *arg, const struct cache_item *item);
-	/* Somebody has begun to read an item again, from pages that stayed. */
+	/* A reader has begun to read an item again, from kept pages. */
 	void (*seen)(void *arg, const struct cache_item *item);
 	void *arg;
 };
 
-/* NULL for want of memory. */
+/* Returns NULL if memory is short. */
 struct kept *kept_new(const struct kept_config *config);
-/* The thread calls these before and after all others of its own. */
+/* The thread calls kept_open() first and kept_close() last. */
 void kept_open(struct kept *k);
 void kept_close(struct kept *k);
 void kept_free(struct kept *k); /* NULL is allowed */
 
-/* True: the pages of this item, which was read at since_ns, stay. */
+/* Let the kernel keep the pages of an item that was read at since_ns. Returns
+ * true if they stay. */
 bool kept_add(struct kept *k, const struct cache_item *item, uint64_t since_ns);
 
 /* The bytes of all items that stay. */
 uint64_t kept_bytes(const struct kept *k);
 
-/* Call seen() for what was read since the last call. */
+/* Call seen() for the items that were read since the last call. */
 void kept_look(struct kept *k);
 
-/* Give up those that may not stay: call drop(). */
+/* Call drop() for the items whose pages may no longer stay. */
 void kept_check(struct kept *k, pages_drop_fn *drop, void *arg);
 
 /* Any thread. Do the pages of this item stay? */
 bool kept_has(struct kept *k, const struct cache_item *item);
-/* Any thread. A READ of an item's first byte came, and was counted. */
+/* Any thread. A READ of an item's first byte came, and has been counted. */
 void kept_asked(struct kept *k, const struct cache_item *item);
 
 #endif

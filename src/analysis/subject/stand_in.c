@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Images in place of others; see stand_in.h. Pure, but for the table. */
+/* Images that replace others; see stand_in.h. Pure functions, except for the
+ * table. */
 #include "analysis/subject/stand_in.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images that a mount under analysis answers in place of others: a tiny one, so
- * that preparation costs nearly nothing; and cached ones of like size, so that
- * a dataset need not fit the cache. Both are padded with zeros, which decoders
- * of JPEG pass over.
+ * Images that a mount under analysis serves in place of others: a tiny one, so
+ * that preparation costs nearly nothing; and cached ones of similar size, so
+ * that a dataset need not fit the cache. Both are padded with zeros, which
+ * decoders of JPEG ignore.
  */
 #ifndef SUBJECT_STAND_IN_H
 #define SUBJECT_STAND_IN_H
@@ -14,16 +14,17 @@
 
 #include "common/base/hash.h"
 
-/* Files that are not larger have no tiny image. */
+/* Files of at most this size are not replaced by a tiny image. */
 #define STAND_IN_TINY_BYTES ((size_t)305)
 
-/* Bytes [off, off + len) of a tiny image of any length. */
+/* Write bytes [off, off + len) of a tiny image that is padded to any length. */
 void stand_in_tiny(uint64_t off, size_t len, void *buf);
 
 /* Is a file of this path an image, by its name? */
 bool stand_in_is_image(const char *path);
 
-/* How many images are kept as stand-ins; they are chosen at random. */
+/* The maximum number of images that are kept as stand-ins; they are chosen at
+ * random. */
 #define STAND_INS_MAX 4096
 
 struct stand_in {
@@ -37,18 +38,18 @@ struct stand_in {
  */
 struct stand_ins;
 
-struct stand_ins *stand_ins_new(void); /* NULL: no memory */
+struct stand_ins *stand_ins_new(void); /* NULL if memory is short */
 void stand_ins_free(struct stand_ins *s);
 void stand_ins_add(
 	struct stand_ins *s, struct hash128 key, uint64_t size_bytes);
 void stand_ins_sort(struct stand_ins *s);
 
-/* Images that were added. */
+/* The number of images that were added. */
 uint64_t stand_ins_count(const struct stand_ins *s);
 
 /*
  * Find one of the largest images of at most size_bytes; `choice` selects it.
- * False: all images are larger.
+ * Returns false if all images are larger.
  */
 bool stand_ins_find(const struct stand_ins *s, uint64_t size_bytes,
 	uint64_t choice, struct stand_in *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount with --analysis as its readers see it; see subject_impl.h. The
- * kernel keeps the pages of items that hit, as in other mounts, and reads of
- * these pages are seen later. The pages of other items are dropped after the
- * item was read to its end, so that the next epoch reads it again from the
- * daemon. Entered by the workers of the session, by threads of control
+ * A mount with --analysis as its readers see it; see subject_impl.h. The kernel
+ * keeps the pages of items that hit, as in other mounts, and the daemon learns
+ * of reads of these pages afterwards. The pages of other items are dropped
+ * after the item was read to its end, so that the next epoch reads it again
+ * from the daemon. Used by the workers of the session, by threads of control
  * connections, and by the thread of the pages.
  */
 #include "analysis/subject/subject_impl.h"
@@ -21,7 +21,7 @@
  * once a step. */
 #define IDLE_NS NS_PER_S
 
-/* Larger files are read by parts, each of which is to be seen. */
+/* Larger files are read in parts, and the daemon must see each part. */
 #define STAYS_MAX ((uint64_t)4 << 20)
 
 /* -- READs ----------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static void note_idle(struct subject *s)
 			(now_ns - last_ns) / NS_PER_US);
 }
 
-/* The scratch of the calling thread; NULL for want of memory. */
+/* The scratch memory of the calling thread; NULL if memory is short. */
 static struct store_scratch *scratch_of(struct subject *s)
 {
 	struct store_scratch *scratch = pthread_getspecific(s->scratch);
@@ -74,8 +74,8 @@ bool subject_has_image_name(struct subject *s, uint64_t cookie)
 		stand_in_is_image(path);
 }
 
-/* If the tier has the file, its first bytes tell; if others stand in for it,
- * its name does. */
+/* Is the item a JPEG? If the tier has it, its first bytes show that; if another
+ * image stands in for it, its name does. */
 static bool reads_as_jpeg(struct subject *s, const struct cache_item *item)
 {
 	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
@@ -93,7 +93,8 @@ static bool reads_as_jpeg(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* Would a larger cache have it, by the mask, where this one does not? */
+/* By the mask, would a larger cache have the item, although this one does not?
+ */
 static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 {
 	uint64_t limit =
@@ -109,8 +110,8 @@ static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* Answer from the same image for all READs of a file; the smallest files get a
- * tiny image. */
+/* Answer from a stand-in, the same one for all READs of a file. The smallest
+ * files get a tiny image. */
 static bool put_stand_in(struct subject *s, const struct cache_item *item,
 	uint64_t off, size_t len, void *buf)
 {
@@ -168,7 +169,7 @@ static enum content content_of(
 	return content;
 }
 
-/* True: the READ was answered from another image. */
+/* Returns true if the READ was answered from another image. */
 static bool answer_otherwise(struct subject *s, const struct cache_item *item,
 	enum content content, uint64_t off, size_t len, void *buf)
 {
@@ -222,7 +223,8 @@ static bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
 
 /* -- Pages ----------------------------------------------------------------- */
 
-/* A whole file that this cache answered as it is. */
+/* May the pages stay? The item must be a whole file that this cache answered
+ * unchanged. */
 static bool subject_stays(void *arg, const struct cache_item *item)
 {
 	struct subject *s = OBJECT(subject, arg);
@@ -282,7 +284,7 @@ static int subject_begin(
 	return s->kept ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }
 
-/* The tables that the mount gets. */
+/* Set the mount's tables of functions. */
 static void fill_hooks(struct subject *s)
 {
 	const struct ctl_command commands[] = {{"mask", command_mask, s},
@@ -318,7 +320,7 @@ static struct subject *subject_new(void)
 
 static void subject_free(struct subject *s)
 {
-	(void)pthread_mutex_destroy(&s->lock); /* nobody is left */
+	(void)pthread_mutex_destroy(&s->lock); /* no thread uses it any more */
 	(void)pthread_key_delete(s->scratch);
 	stand_ins_free(s->stand_ins);
 	kept_free(s->kept);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The part of an analysis that runs inside the mount: hides cached items,
- * answers other images in their place, and counts reads, as commands of the
- * control socket say. Ordinary mounts do not have it.
+ * serves other images in their place, and counts reads, as commands of the
+ * control socket request. Ordinary mounts do not have it.
  */
 #ifndef SUBJECT_H
 #define SUBJECT_H
 
 #include "mount/daemon/daemon.h"
 
-/* daemon_run() for a mount that is to be analysed. */
+/* Run the daemon of a mount for an analysis; otherwise like daemon_run(). */
 int subject_run(const struct mount_options *options, struct error *err);
 
 #endif

@@ -7,8 +7,8 @@
 #include "common/base/clock.h"
 #include "analysis/subject/subject_impl.h"
 
-/* The longest delay of a tiny image. It blocks a thread of the session, which
- * is acceptable only during an analysis. */
+/* The limit for the delay of a tiny image, in microseconds. The delay blocks a
+ * thread of the session, which is acceptable only during an analysis. */
 #define LATE_MAX_US 1000000
 
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
@@ -60,7 +60,7 @@ static void add_stand_ins(struct subject *s, struct stand_ins *all)
 	stand_ins_sort(all);
 }
 
-/* The table is made once: entries are never evicted. */
+/* Make the table, only once: entries are never evicted. */
 static bool make_stand_ins(struct subject *s)
 {
 	LOCK_SCOPE(&s->lock);
@@ -133,7 +133,7 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-/* A counter as JSON has it. */
+/* A counter as a member of the JSON answer. */
 #define RATE(of, name)                                                         \
 	((json_int_t)atomic_load_explicit(&(of)->name, memory_order_relaxed))
 
@@ -155,7 +155,7 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	kept = pages_settle(s->parts->pages);
 	cache_status(s->parts->cache,
-		&status); /* counts the time of what is parked */
+		&status); /* this adds the time of parked threads */
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
 			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),

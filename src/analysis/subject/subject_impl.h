@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state of a mount with --analysis. Its commands: `mask` makes the cache
- * look smaller, `content` replaces images by others, `rates` counts what is
- * read.
+ * look smaller, `content` replaces images by others, `rates` returns counts of
+ * reads.
  */
 #ifndef SUBJECT_IMPL_H
 #define SUBJECT_IMPL_H
@@ -15,21 +15,21 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_hooks.h"
 
-/* Entries of a table; files that share one are rarely read at the same moment.
- */
+/* Entries of the table of files that are being read. Two files that share an
+ * entry are rarely read at the same moment. */
 #define FILES_BEGUN (1U << 20)
 
 enum content {
 	CONTENT_REAL,
 	CONTENT_TINY,	   /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE,	   /* the same, later */
-	CONTENT_REAL_LATE, /* as they are, later; no pages stay */
-	CONTENT_STAND_IN,  /* of one file: a cached image of like size */
+	CONTENT_LATE,	   /* JPEGs are a delayed tiny image */
+	CONTENT_REAL_LATE, /* files are unchanged but delayed; no pages stay */
+	CONTENT_STAND_IN,  /* a file is a cached image of similar size */
 };
 
 struct subject {
 	uint32_t magic;
-	pthread_mutex_t lock; /* guards the making of `stand_ins` */
+	pthread_mutex_t lock; /* held while `stand_ins` is made */
 	/* Set once, by begin(). */
 	const struct mount_parts *parts;
 	struct kept *kept;
@@ -41,9 +41,9 @@ struct subject {
 	struct ctl_command commands[4];
 	struct cache_mask mask;	     /* atomic */
 	struct stand_ins *stand_ins; /* set before `standing` */
-	/* Cached images are answered in place of others. Release, acquire. */
+	/* Cached images replace others. Release, acquire. */
 	atomic_bool standing;
-	/* All below are relaxed: nothing else depends on them. */
+	/* The members below are relaxed: no other data depends on them. */
 	atomic_int content; /* enum content */
 	atomic_uint late_us;
 	struct readers readers;
@@ -54,13 +54,13 @@ struct subject {
 	_Atomic uint64_t stand_in_reads;
 	_Atomic uint64_t kept_reads;
 	_Atomic uint64_t last_read_ns;
-	atomic_bool drops;   /* no pages stay */
+	atomic_bool drops;   /* let no pages stay */
 	atomic_bool refused; /* a loader wanted to read past the mount */
-	/* The content that a file's first READ got, by a hash of the file:
-	 * later ones get the same, so that no image is half tiny. */
+	/* The content that a file's first READ got, by a hash of the file. Its
+	 * later READs get the same, so that no image is tiny in part. */
 	atomic_uchar begun[FILES_BEGUN];
 };
-/* The item that a file begins with, and its key. */
+/* The first item of a file, and its key. */
 struct hash128 subject_item(const struct subject *a,
 	const struct cache_item *item, struct cache_item *first);
 

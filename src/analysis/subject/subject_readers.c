@@ -2,8 +2,8 @@
 /*
  * The threads that read from a mount that is analysed: their number, estimated
  * from the threads of the last reads, and the times from one file of a thread
- * to its next. The workers of the session note reads. A thread of a control
- * connection counts, and may miss what happens meanwhile.
+ * to its next. The workers of the session record reads. The thread of a control
+ * connection reads the counts, and may miss reads that happen meanwhile.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 
 /* -- Times ----------------------------------------------------------------- */
 
-/* The times a thread has spent on a processor and waiting for one, so far. Both
- * are 0 where the kernel does not report them. */
+/* Get the times that a thread has spent on a processor and waiting for one.
+ * Both are 0 where the kernel does not report them. */
 static void look_at_thread(pid_t thread, uint64_t *ran_ns, uint64_t *delayed_ns)
 {
 	char path[32], text[96], *end;
@@ -42,8 +42,8 @@ static uint64_t lesser_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Set a sum, and return by how much it has grown. The old sum may be of another
- * thread and larger; then return 0. */
+/* Set a sum, and return by how much it has grown. The old sum may be that of
+ * another thread and larger; then return 0. */
 static uint64_t swap_sum(_Atomic uint64_t *was, uint64_t now)
 {
 	uint64_t before =

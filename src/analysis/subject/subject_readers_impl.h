@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Readers are counted as the different threads in this many last reads. */
+/* The number of readers is that of the different threads in this many last
+ * reads. */
 #define READERS_LOOK 128
 
 /* Threads whose last read is known. Threads with the same index displace each
@@ -30,23 +31,26 @@ struct reader_slot {
 	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
 };
 
-/* All relaxed: nothing else depends on them. */
+/* All are relaxed: no other data depends on them. */
 struct readers {
 	atomic_uint next;
-	atomic_int thread[READERS_LOOK]; /* of the last reads */
+	atomic_int thread[READERS_LOOK]; /* the threads of the last reads */
 	struct reader_slot slot[READERS_SLOTS];
-	/* Sums; intervals are without the time of waiting for a processor. */
+	/* Sums; intervals do not include the time of waiting for a processor.
+	 */
 	_Atomic uint64_t count[INTERVALS], length_us[INTERVALS];
 	_Atomic uint64_t ran_us, delayed_us;
 };
 
-/* A thread begins to read a file. 0: one that cannot be seen from here. */
+/* Record that a thread begins to read a file. 0: the thread is not visible
+ * here. */
 void readers_note(struct readers *r, pid_t thread);
 
-/* [[class of lengths, count, sum in us] for each that there was]. */
+/* The intervals as [[class of lengths, count, sum in us], ...], without empty
+ * classes. */
 json_t *readers_intervals(const struct readers *r);
 
-/* Different threads in the last reads; 0: unknown. */
+/* The number of different threads in the last reads; 0: unknown. */
 unsigned readers_count(const struct readers *r);
 
 #endif
