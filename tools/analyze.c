@@ -28,7 +28,7 @@ struct analyze_args {
 	const char *cache, *cache_size, *profile_out, *html, *from, *at;
 	unsigned samples;
 	bool json;
-	int left; /* exit status, if something could not be removed */
+	int left; /* exit status if an entry could not be removed */
 };
 
 #define FIELD(f) offsetof(struct analyze_args, f)
@@ -163,7 +163,7 @@ static int start_mount(
 	int rc;
 
 	o->mountpoint = at->mountpoint;
-	/* Memory is for the trainer, too. */
+	/* The trainer needs memory, too. */
 	o->tiers[0] = (struct tier_config){at->tier,
 		args->cache_size      ? args->cache_size
 			: args->cache ? "90%"
@@ -177,7 +177,7 @@ static int start_mount(
 
 /* -- The command ----------------------------------------------------------- */
 
-/* A word with `path` in place of each {}; the caller frees it. */
+/* A copy of the word with `path` in place of each {}; the caller frees it. */
 static char *replace_braces(const char *word, const char *path)
 {
 	char *text = NULL;
@@ -191,8 +191,8 @@ static char *replace_braces(const char *word, const char *path)
 	return NULL;
 }
 
-/* Replace {} by `path` in the words. Returns whether there was one. The new
- * words are not freed before the process ends. */
+/* Replace {} by `path` in the words. Returns 1 if a word had one, else 0. The
+ * new words are not freed before the process ends. */
 static int set_words(char **words, const char *path, struct error *err)
 {
 	int found = 0;
@@ -231,10 +231,11 @@ static int set_command(struct analyze_args *args,
 	return 0;
 }
 
-/* The command as typed. */
+/* Record the command as it was typed. */
 static void note_command(struct profile *p, char **words)
 {
-	char all[2 * sizeof(p->command)]; /* cut where it is not shown */
+	/* longer than what is shown, which is cut */
+	char all[2 * sizeof(p->command)];
 	size_t at = 0;
 
 	all[0] = '\0';
@@ -253,7 +254,8 @@ static void catch_analyze_signals(void)
 
 	(void)sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		/* These cannot fail. nohup has SIGHUP ignored. */
+		/* These calls cannot fail. Under nohup, SIGHUP stays ignored.
+		 */
 		if (sigaction(numbers[i], NULL, &was) == 0 &&
 			was.sa_handler != SIG_IGN)
 			(void)sigaction(numbers[i], &act, NULL);
@@ -272,8 +274,8 @@ static int measure_command(struct analyze_args *args, char **words,
 	if (!tmp || !*tmp)
 		tmp = "/tmp";
 
-	/* A signal must not end us once there is something to remove. The
-	 * daemon takes its signals in another way. */
+	/* A signal must not end this process once there are entries to remove.
+	 * The daemon handles signals by itself. */
 	catch_analyze_signals();
 	note_command(p, words);
 	place_remove_left(tmp, top);
@@ -284,7 +286,7 @@ static int measure_command(struct analyze_args *args, char **words,
 		rc = start_mount(&at, args, err);
 	if (rc == 0)
 		rc = analyze_run(&args->run, p, err);
-	/* A failure to remove the mount does not stop the report. */
+	/* If the mount cannot be removed, the report is printed even so. */
 	if (place_remove(&at, &left) < 0)
 		args->left = command_fail("analyze", &left);
 	return rc;
@@ -349,7 +351,7 @@ static int put_profile(const struct analyze_args *args, const struct profile *p,
 		rc = output_write(args->html, put_html, p, err);
 	if (args->json) {
 		put_json(stdout, json);
-		(void)fputc('\n', stdout); /* main() looks for errors */
+		(void)fputc('\n', stdout); /* main() looks for write errors */
 	} else {
 		profile_report(p, stdout);
 	}
@@ -365,7 +367,7 @@ static int check_analyze_options(
 	struct profile any = {.source_bytes = UINT32_MAX};
 	int rc = set_cached(args, &any, err);
 
-	/* Check the files first, so that no measuring is in vain. */
+	/* Check the files first, so that no measurement is wasted. */
 	if (rc == 0)
 		rc = output_check(args->profile_out, err);
 	return rc < 0 ? rc : output_check(args->html, err);
@@ -393,7 +395,7 @@ int cmd_analyze(int argc, char **argv)
 			stderr);
 		return EXIT_USAGE;
 	}
-	argv[n + 1] = NULL; /* our own options are behind the operands */
+	argv[n + 1] = NULL; /* this command's options come after the operands */
 	args.options.source.name = argv[1];
 	args.run.samples = args.samples;
 	rc = check_analyze_options(&args, &err);

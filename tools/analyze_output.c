@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks and writes files; see analyze_output.h. One thread, no state. */
+/* Checks and writes output files; see analyze_output.h. One thread, no state.
+ */
 #include "analyze_output.h"
 
 #include <errno.h>
@@ -46,13 +47,15 @@ int output_check(const char *path, struct error *err)
 	}
 	if (errno != ENOENT)
 		return output_failed(path, errno, err);
-	/* Else it is a link to a file that does not exist yet. */
+	/* If there is an entry, it is a link to a file that does not exist yet.
+	 */
 	return lstat(path, &st) < 0 ? check_parent(path, err) : 0;
 }
 
 /* -- After it -------------------------------------------------------------- */
 
-/* A file beside `path`, with the permissions that `path` has or would get. */
+/* Create a file beside `path`, with the permissions that `path` has or would
+ * get. */
 static FILE *open_beside(const char *path, char **beside)
 {
 	mode_t mask = umask(0), mode = 0666 & ~mask;
@@ -87,13 +90,13 @@ int output_write(const char *path, void (*put)(FILE *to, const void *what),
 	FILE *to = open_beside(path, &beside);
 	bool replace = to != NULL, bad;
 
-	/* If no new file can be made, write to the old one. */
+	/* If no new file can be created, write to the old one. */
 	if (!replace)
 		to = fopen(path, "we");
 	if (!to)
 		return output_failed(path, errno, err);
 	put(to, what);
-	errno = EIO; /* an error before fclose() has no number any more */
+	errno = EIO; /* the reason of an error before fclose() is lost */
 	bad = ferror(to);
 	bad = fclose(to) != 0 || bad || (replace && rename(beside, path) < 0);
 	if (!bad)

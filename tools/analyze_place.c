@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories and mount of an analysis; see analyze_place.h. One thread. */
+/* The directories and the mount of an analysis; see analyze_place.h. One
+ * thread. */
 #include "analyze_place.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@
 /* Directories are named after the process that made them. */
 #define PLACE_NAME "refrain-analyze."
 
-/* The daemon ends its own work within seconds. */
+/* The time limit for the daemon, which ends its own work within seconds. */
 #define DAEMON_ENDS_MS 30000
 
 /* -- Of this analysis ------------------------------------------------------ */
@@ -54,8 +55,9 @@ int place_make(struct analyze_place *at, const char *tmp, const char *top,
 
 /*
  * End the daemon, which unmounts. Unmounting alone would leave it running if
- * another mount namespace, made during the analysis, has a copy of the mount:
- * nobody needs that copy. Best effort: umount reports what goes wrong.
+ * another mount namespace, made during the analysis, has a copy of the mount,
+ * which nobody needs. Errors are not reported here, because umount reports
+ * them.
  */
 static void end_daemon(const char *mountpoint)
 {
@@ -71,7 +73,8 @@ static void end_daemon(const char *mountpoint)
 	ctl_disconnect(client);
 }
 
-/* True: nothing is mounted there any more. Else umount has said why. */
+/* Returns true if nothing is mounted there any more. Otherwise umount has
+ * reported why. */
 static bool end_mount(char *mountpoint)
 {
 	char *umount[] = {(char[]){"umount"}, mountpoint, NULL};
@@ -95,7 +98,7 @@ int place_remove(struct analyze_place *at, struct error *err)
 			at->cache);
 	else if (at->mounted)
 		rc = store_clear_dir(at->tier, &removed, err);
-	/* The directories are empty, or the failure is reported. */
+	/* The directories are empty, or a failure has been reported. */
 	if (at->tier[0])
 		(void)rmdir(at->tier);
 	if (at->cache[0])
@@ -107,7 +110,7 @@ int place_remove(struct analyze_place *at, struct error *err)
 
 /* -- Analyses that were killed --------------------------------------------- */
 
-/* Another user's daemon need not answer, and may name any socket as its own, so
+/* Another user's daemon may not answer, and may name any socket as its own, so
  * this does not access the mounted file system. */
 static bool is_refrain_mount(const char *path, uid_t *owner)
 {
@@ -117,8 +120,8 @@ static bool is_refrain_mount(const char *path, uid_t *owner)
 	return fd >= 0 && mountinfo_refrain_root(fd, owner, NULL, 0) == 0;
 }
 
-/* Call fn for each directory and each of our mounts that an analysis has left
- * in `top`, if the analysis has ended. */
+/* Call fn for each directory and each mount of this user that an analysis has
+ * left in `top`, if the analysis has ended. */
 static void each_left(
 	const char *top, void (*fn)(const char *path, bool mounted))
 {
@@ -156,7 +159,7 @@ static void remove_left_mount(const char *path, bool mounted)
 
 	(void)snprintf(text, sizeof(text), "%s", path);
 	if (mounted)
-		(void)end_mount(text); /* it says why it failed */
+		(void)end_mount(text); /* it reports why it failed */
 	(void)rmdir(path);
 }
 
@@ -168,8 +171,8 @@ static void remove_left_cache(const char *path, bool mounted)
 
 	(void)mounted;
 	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
-	/* This leaves a tier that another mount uses, and files that are not
-	 * ours. */
+	/* This does not remove a tier that another mount uses, and files of
+	 * others. */
 	(void)store_clear_dir(tier, &removed, &err);
 	(void)rmdir(tier);
 	(void)rmdir(path);

@@ -16,13 +16,14 @@
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
 
-/* argv[0] is the name of the command; returns the exit status. */
+/* Runs a command. argv[0] is its name; returns the exit status. */
 typedef int command_fn(int argc, char **argv);
 
 struct command {
 	const char *name, *summary;
 	command_fn *run;
-	const struct option_usage *usage; /* NULL: it knows --help itself */
+	/* NULL: the command handles --help itself */
+	const struct option_usage *usage;
 };
 
 /* All commands, in the order of --help; ends with name NULL. */

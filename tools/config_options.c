@@ -25,7 +25,7 @@ static bool is_own(const struct config_options *o, const char *name)
 	return false;
 }
 
-/* The name of an option has '-' where that of a member has '_'. */
+/* The name of an option, with '-' in place of '_' in the member's name. */
 static const char *name_for(char *name, const char *member)
 {
 	size_t n = strlen(member);
@@ -58,8 +58,8 @@ static void add_member(struct config_options *o, const struct refrain_member *m)
 	};
 }
 
-/* Members come first, as they say what is done; the program's own options say
- * how. */
+/* Build the table. Members come first, since they say what the loader does; the
+ * program's own options say how the program runs it. */
 const struct option_def *config_options_table(struct config_options *o)
 {
 	struct refrain_member m = {.size = sizeof(m)};
@@ -75,7 +75,8 @@ const struct option_def *config_options_table(struct config_options *o)
 	return o->table;
 }
 
-/* An option has a name other than its member's only if a choice gives one. */
+/* The name of the option for a member. It differs from the member's name only
+ * if a choice says so. */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n)
 {
@@ -93,7 +94,8 @@ const char *config_options_name(
 	return NULL;
 }
 
-/* The message without the member's name at its front, which the caller adds. */
+/* The message about a member, without the name at its front, which the caller
+ * adds. */
 static const char *message_of(const char *member)
 {
 	const char *message = refrain_message(NULL);
@@ -115,7 +117,8 @@ int config_options_set(const struct config_options *o,
 	while (c->member && (!c->name || strcmp(c->name, option->name) != 0))
 		c++;
 	(void)snprintf(member, sizeof(member), "%s",
-		c->member ? c->member : option->name); /* fits: it is one's */
+		/* fits: it is the name of a member */
+		c->member ? c->member : option->name);
 	for (char *at = member; *at; at++)
 		*at = *at == '-' ? '_' : *at;
 	rc = refrain_config_set(config, member, value ? value : "1");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options of a program that stand for members of the loader's configuration.
- * The library describes the members and their texts, so programs have no copy
- * of that. One thread.
+ * The library describes the members with their texts, so programs have no copy
+ * of them. One thread.
  */
 #ifndef TOOLS_CONFIG_OPTIONS_H
 #define TOOLS_CONFIG_OPTIONS_H
@@ -13,8 +13,8 @@
 #include "common/base/option.h"
 #include "refrain/loader.h"
 
-/* Rows of a table of a program's own options. The program defines FIELD(f), the
- * offset of member f. */
+/* Rows for a table of a program's own options. The program defines FIELD(f) as
+ * the offset of member f. */
 #define OPTION_ROW(name, arg, help, kind, f)                                   \
 	{                                                                      \
 		name, 0, arg, help, kind, FIELD(f), NULL, false                \
@@ -34,7 +34,7 @@
 struct config_choice {
 	const char *member;
 	const char *name; /* name of the option; NULL: the member's */
-	char letter;	  /* or 0 */
+	char letter;	  /* letter of the short form, or 0 */
 	bool required, left_out;
 };
 
@@ -48,8 +48,9 @@ struct config_choice {
 	}
 
 /*
- * Choices of the commands that run a loader on a DATASET. They have --drop-last
- * and --timeout of their own; two members are for callbacks only.
+ * Choices of the commands that run a loader on a DATASET. These commands have
+ * --drop-last and --timeout options of their own. Two members are left out,
+ * since they are for callbacks only.
  */
 #define CONFIG_RUN_CHOICES                                                     \
 	{"batch", NULL, 'b', true, false}, CONFIG_CHOICE("echo", NULL, 'e'),   \
@@ -65,18 +66,18 @@ struct config_choice {
 		CONFIG_LEFT_OUT("sample_bytes")
 
 struct config_options {
-	/* Set by the program. Each table ends with a NULL name. */
+	/* Set by the program. Each of these tables ends with a NULL name. */
 	const struct option_def *own;
 	const struct config_choice *choices;
 	bool all; /* also members without a choice */
-	/* Made of that. */
+	/* Built by config_options_table(). */
 	struct option_def table[CONFIG_OPTIONS_MAX + 1];
 	char names[CONFIG_OPTIONS_MAX][CONFIG_OPTION_NAME_MAX];
 	unsigned n;
 };
 
-/* Return the table, building it on first use; for struct option_usage.build. A
- * member is left out if the program has an option of that name. */
+/* Return the table, which is built on first use; for struct option_usage.build.
+ * A member is left out if the program has an option with the same name. */
 const struct option_def *config_options_table(struct config_options *o);
 
 /* Set the member that an option stands for; for struct option_usage.set. */
@@ -84,12 +85,13 @@ int config_options_set(const struct config_options *o,
 	struct refrain_config *config, const struct option_def *option,
 	const char *value, struct error *err);
 
-/* The name of the option for a member, of n characters; NULL: there is none.
- * After config_options_table(). */
+/* The name of the option for the member `member`, n characters long; NULL:
+ * there is none. Call config_options_table() before. */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n);
 
-/* Milliseconds of a --timeout in seconds; 0, which waits for ever, is -1. */
+/* Convert --timeout from seconds to milliseconds; 0 waits for ever, which is
+ * -1. */
 int config_timeout_ms(unsigned seconds);
 
 #endif

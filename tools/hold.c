@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain-hold: starts the daemon of a mount, keeps the descriptors that the
- * daemon asks it to keep, and starts it again with them if it dies. It speaks
- * the protocols of sd_notify(3) and sd_listen_fds(3), as systemd does, so the
- * daemon has one way to be held. It ends with the mount, or gives up in bounded
- * time: then the kernel's connection ends, as nobody has it any more.
+ * daemon asks it to keep, and starts it again with them if it dies. It uses the
+ * protocols of sd_notify(3) and sd_listen_fds(3), as systemd does, so there is
+ * one protocol for the daemon. It ends with the mount, or gives up in bounded
+ * time: then the kernel ends the connection, as no process has it any more.
  *
- * With --socket somebody else starts the daemons, such as the runtime of
- * another container: by --join a daemon gets what is kept, and is linked from
- * then on. This holder ends the mount in the same time, and then waits for the
- * next one.
+ * With --socket another program starts the daemons, such as the runtime of
+ * another container. A daemon with --join gets the kept descriptors, and stays
+ * linked to the holder. The holder gives up in the same time, and then waits
+ * for the next mount.
  *
- * One thread, few pages: it must not be killed for what the daemon takes.
+ * One thread, few pages: the kernel must not kill it for the daemon's use of
+ * memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,34 +45,37 @@
 #define MS_PER_S 1000
 #define FORK_PAUSE_MS (5L * MS_PER_S)
 
-/* How often a child is looked at that may be stuck in the kernel, and for how
- * long it is so. */
+/* The interval of checks for a child that is stuck in the kernel, and the time
+ * for which it must be stuck. */
 #define STUCK_MS (2L * MS_PER_S)
 #define RECOVER_TIMEOUT_S 30
 
 struct holder {
-	char **argv;	    /* of the daemon; NULL: daemons join */
-	char cwd[PATH_MAX]; /* where it is started */
-	const char *path;   /* of the socket, or NULL */
+	char **argv;	    /* words of the daemon; NULL: daemons join */
+	char cwd[PATH_MAX]; /* directory in which it is started */
+	const char *path;   /* path of the socket, or NULL */
 	const char *join;   /* the socket to join, or NULL */
-	const char *above;  /* NOTIFY_SOCKET of who started us, or NULL */
+	/* NOTIFY_SOCKET of the service manager above, or NULL */
+	const char *above;
 	bool background;
 	struct hold_socket socket;
 	int signals, ready_fd;
 	long timeout_ms;
-	int oom_score; /* what the daemon gets */
+	int oom_score; /* oom_score_adj of the daemon */
 	struct stored kept[HOLD_FDS_MAX];
-	unsigned n; /* of kept */
+	unsigned n; /* number of elements of `kept` */
 	char mountpoint[PATH_MAX];
-	unsigned device; /* its minor number; 0: it is not seen from here */
-	pid_t child;	 /* 0: there is none */
-	int link;	 /* of a daemon that joined; -1: none has */
-	bool ready;	 /* the daemon serves */
-	bool served;	 /* one did */
-	long ready_ms;	 /* since when it does */
-	long down_ms;	 /* since when nobody serves */
-	long stuck_ms;	 /* since when the child's leader is dead; 0: no */
-	long next_ms;	 /* when to start the next one */
+	/* minor number of the mount's device; 0: not visible here */
+	unsigned device;
+	pid_t child;   /* the daemon's process; 0: none */
+	int link;      /* link to a daemon that joined; -1: none */
+	bool ready;    /* the daemon serves */
+	bool served;   /* a daemon has served */
+	long ready_ms; /* since when the daemon serves */
+	long down_ms;  /* since when no daemon serves */
+	/* since when the child's first thread is dead; 0: it is not */
+	long stuck_ms;
+	long next_ms; /* when to start the next daemon */
 	struct hold_ends ends;
 };
 
@@ -125,7 +129,7 @@ static void hold_keep(struct holder *h, const char *name, int fd)
 	h->kept[h->n++].fd = fd;
 }
 
-/* The kernel's connection, or -1. */
+/* The descriptor of the kernel's connection, or -1. */
 static int connection(const struct holder *h)
 {
 	for (unsigned i = 0; i < h->n; i++)
@@ -143,7 +147,8 @@ static bool hold_unmounted(const struct holder *h)
 
 /* -- Messages of the daemon ----------------------------------------------- */
 
-/* Forward a state to systemd, which accepts messages of this process only. */
+/* Forward a state to the service manager, which accepts messages from this
+ * process only. */
 static void tell_above(const struct holder *h, const char *state)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -158,14 +163,14 @@ static void tell_above(const struct holder *h, const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* A failure means that nobody listens. */
+	/* A failure means that no process listens. */
 	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
 		(struct sockaddr *)&to,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	(void)close(fd);
 }
 
-/* Nothing of the caller's terminal or working directory is kept. */
+/* Give up the caller's terminal and working directory. */
 static void let_go_of_caller(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -175,7 +180,7 @@ static void let_go_of_caller(void)
 	if (null > 2)
 		(void)close(null);
 	if (chdir("/") < 0)
-		return; /* then it stays busy, no more */
+		return; /* then the directory stays busy, which is all */
 }
 
 static void hold_ready(struct holder *h)
@@ -191,7 +196,8 @@ static void hold_ready(struct holder *h)
 	if (h->ready_fd < 0)
 		return;
 	let_go_of_caller();
-	(void)!write(h->ready_fd, "r", 1); /* nobody may wait any more */
+	/* no process may wait for it any more */
+	(void)!write(h->ready_fd, "r", 1);
 	(void)close(h->ready_fd);
 	h->ready_fd = -1;
 }
@@ -211,13 +217,13 @@ static void hold_drop_all(struct holder *h)
 }
 
 /* Close the last copies of the connection, so that waiting programs get an
- * error. Returns the status to end with, or -1 to wait for the next daemon. */
+ * error. Returns the exit status, or -1 to wait for the next daemon. */
 static int hold_give_up(struct holder *h, const char *why)
 {
 	unsigned device = h->device;
 	struct error err;
 
-	/* Nobody waits for it: it may hang. */
+	/* Do not wait for the child, as it may hang. */
 	if (h->child > 0)
 		(void)kill(h->child, SIGKILL);
 	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
@@ -227,14 +233,14 @@ static int hold_give_up(struct holder *h, const char *why)
 	return h->argv ? 1 : -1;
 }
 
-/* How long the daemon has served; 0: it did not. */
+/* The time for which the daemon has served; 0: it has not. */
 static long served_ms(const struct holder *h, long now)
 {
 	return h->ready ? now - h->ready_ms : 0;
 }
 
-/* The daemon has closed its link, so none of its threads can take a request any
- * more. */
+/* A joined daemon has closed its link, so none of its threads can take a
+ * request any more. */
 static void daemon_left(struct holder *h)
 {
 	long now = now_ms();
@@ -259,7 +265,7 @@ static void daemon_left(struct holder *h)
 		h->mountpoint);
 }
 
-/* Let one daemon join at a time. */
+/* Accept a daemon that joins; only one may be linked at a time. */
 static void let_in(struct holder *h, int link)
 {
 	if (h->link >= 0 && hold_closed(h->link))
@@ -270,7 +276,7 @@ static void let_in(struct holder *h, int link)
 		(void)close(link);
 }
 
-/* Only the daemon that is held may say what to keep. */
+/* Only the daemon that is held may choose what to keep. */
 static bool is_daemon(const struct holder *h, pid_t pid)
 {
 	return h->child > 0 ? pid == h->child
@@ -321,10 +327,10 @@ static void set_oom_score(int score)
 	if (!f)
 		return;
 	(void)fprintf(f, "%d", score);
-	(void)fclose(f); /* not everybody may */
+	(void)fclose(f); /* not every user may write it */
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void hold_exec(const struct holder *h)
 {
 	sigset_t none;
@@ -332,7 +338,7 @@ static void hold_exec(const struct holder *h)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (h->background)
-		(void)setsid(); /* as without a holder */
+		(void)setsid(); /* as for a daemon without a holder */
 	set_oom_score(h->oom_score);
 	if (h->served && chdir(h->cwd) < 0)
 		_exit(127);
@@ -377,7 +383,7 @@ static int as_exit(int status)
 
 /*
  * The daemon has ended and was reaped, so that none of its threads can take a
- * request any more. Returns the status to end with, or -1 to go on.
+ * request any more. Returns the exit status, or -1 to continue.
  */
 static int child_ended(struct holder *h, int status)
 {
@@ -390,11 +396,11 @@ static int child_ended(struct holder *h, int status)
 	h->child = 0;
 	if (connection(h) < 0)
 		return as_exit(status);
-	if (hold_unmounted(h)) /* unmounted meanwhile */
+	if (hold_unmounted(h)) /* the mount was unmounted meanwhile */
 		return 0;
 	if (h->ready)
 		h->down_ms = now;
-	/* It was told to leave the mount to the next one. */
+	/* The daemon was told to leave the mount to the next daemon. */
 	if (h->ready && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		failed = false;
 	hold_say(h, "%s: the daemon %s; starting it again", h->mountpoint,
@@ -419,8 +425,8 @@ static int hold_reap(struct holder *h)
 
 /*
  * A killed daemon cannot be reaped while one of its threads waits in the kernel
- * for a lock that a reader holds, who waits for the daemon. Nobody says so:
- * its first thread is dead, and the process is not.
+ * for a lock of a reader that waits for the daemon. No signal reports that. The
+ * sign is that the first thread is dead, but the process is not.
  */
 static void look_for_stuck_child(struct holder *h, long now)
 {
@@ -454,7 +460,7 @@ static int hold_on_signal(struct holder *h)
 		(void)kill(h->child, (int)s.ssi_signo);
 	if (h->child > 0 || s.ssi_signo == SIGHUP)
 		return -1;
-	/* A daemon that has joined goes on without a holder. */
+	/* A daemon that has joined continues without a holder. */
 	if (!h->argv && (h->link >= 0 || h->n == 0))
 		return 0;
 	(void)hold_give_up(h, "told to end while no daemon served");
@@ -466,7 +472,7 @@ static bool is_down(const struct holder *h)
 	return h->n > 0 && !(has_daemon(h) && h->ready);
 }
 
-/* How long to wait; -1: until something happens. */
+/* The time to wait, in ms; -1: until an event. */
 static int hold_wait_ms(const struct holder *h, long now)
 {
 	long until = -1;
@@ -476,7 +482,7 @@ static int hold_wait_ms(const struct holder *h, long now)
 	if (is_down(h) && h->served &&
 		(until < 0 || h->down_ms + h->timeout_ms < until))
 		until = h->down_ms + h->timeout_ms;
-	/* No signal tells of a child that is stuck. */
+	/* No signal reports a child that is stuck. */
 	if (h->ready && h->child > 0 && (until < 0 || now + STUCK_MS < until))
 		until = now + STUCK_MS;
 	if (until < 0)
@@ -497,7 +503,7 @@ static int on_time(struct holder *h)
 	return -1;
 }
 
-/* The mount was unmounted while no daemon served. */
+/* Handle a mount that was unmounted while no daemon served. */
 static int hold_ended(struct holder *h)
 {
 	hold_drop_all(h);
@@ -509,8 +515,8 @@ static int hold_run(struct holder *h)
 	int end = -1;
 
 	while (end < 0) {
-		/* The connection is looked at only while nobody serves it: the
-		 * kernel would wake us for each request. */
+		/* Poll the connection only while no daemon serves it: otherwise
+		 * each request would wake this process. */
 		struct pollfd p[] = {
 			{.fd = h->signals, .events = POLLIN},
 			{.fd = h->socket.fd, .events = POLLIN},
@@ -564,8 +570,8 @@ static void protect(struct holder *h)
 	if (f)
 		(void)fclose(f);
 	set_oom_score(-1000);
-	/* What was touched stays in memory, without a limit or as far as it
-	 * goes. */
+	/* Keep touched pages in memory, if the limit of locked memory allows
+	 * it. */
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
@@ -598,7 +604,7 @@ static bool hold_option(struct holder *h, const char *name, const char *value)
 	return true;
 }
 
-/* Become the daemon of a mount that is held elsewhere. */
+/* Execute the daemon of a mount whose descriptors another holder keeps. */
 static int hold_become(struct holder *h)
 {
 	int link = hold_join(h->join, h->kept, &h->n);

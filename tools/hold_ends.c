@@ -8,7 +8,8 @@
 #define PAUSE_MS 100
 #define PAUSE_MAX_MS 5000
 
-/* The time of a failure takes the place of the one that is longest ago. */
+/* Record a failure in place of the oldest one. Returns true if there were too
+ * many in the time. */
 static bool too_many_failures(struct hold_ends *e, long now_ms)
 {
 	long *at = &e->failed_ms[e->failures % FAILURES_KEPT];

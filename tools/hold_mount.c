@@ -17,7 +17,8 @@ unsigned hold_mounted(const char *mountpoint)
 	return mountinfo_find(mountpoint, &d) == 0 && d.refrain ? d.minor : 0;
 }
 
-/* The user who mounts may write the file, if the file system is there. */
+/* Abort the connection through the kernel's control file system, if it is
+ * mounted. The user who mounted may write the file. */
 static void abort_connection(unsigned device)
 {
 	char path[64];
@@ -27,7 +28,7 @@ static void abort_connection(unsigned device)
 		device);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		return; /* then it ends with the last copy */
+		return; /* then the connection ends with its last copy */
 	(void)!write(fd, "1", 1);
 	(void)close(fd);
 }
@@ -36,7 +37,7 @@ int hold_end_mount(const char *mountpoint, unsigned device, struct error *err)
 {
 	if (device == 0 || hold_mounted(mountpoint) != device)
 		return 0;
-	/* Root's way. */
+	/* Root can unmount by force. */
 	if (umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_FORCE | MNT_DETACH) == 0)
 		return 0;
 	abort_connection(device);

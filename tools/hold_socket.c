@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* No process has it any more. */
+/* Was the socket left behind: does no process listen on it? */
 static bool is_left(const struct sockaddr_un *at)
 {
 	struct stat st;
@@ -31,7 +31,7 @@ static bool is_left(const struct sockaddr_un *at)
 	return refused;
 }
 
-/* With mode 0600. */
+/* Bind the socket with mode 0600. */
 static int socket_bind(int fd, const struct sockaddr_un *at, socklen_t len)
 {
 	mode_t mask = umask(0177);

@@ -29,7 +29,7 @@ union hold_control {
 	struct cmsghdr align;
 };
 
-/* Returns their number. */
+/* Copy the descriptors of a message. Returns their number. */
 static unsigned take_fds(const struct cmsghdr *c, int *fds)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -40,7 +40,7 @@ static unsigned take_fds(const struct cmsghdr *c, int *fds)
 	return (unsigned)n;
 }
 
-/* As recvmsg(). `text` has room for a zero at its end. */
+/* Like recvmsg(). `text` has room for a NUL at its end. */
 static ssize_t hold_receive(int socket, char *text, size_t size, int *fds,
 	unsigned *nfds, struct ucred *who)
 {
@@ -70,7 +70,7 @@ static ssize_t hold_receive(int socket, char *text, size_t size, int *fds,
 	return n;
 }
 
-/* False: there is none. */
+/* Receive one message. Returns false if there is none. */
 static bool hold_hear(int socket, struct said *said)
 {
 	struct ucred who = {.pid = -1, .uid = (uid_t)-1};
@@ -135,7 +135,7 @@ bool hold_closed(int link)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Send text and descriptors. */
+/* Send text and descriptors in one message. */
 static bool hold_send(int socket, const struct sockaddr_un *to,
 	const char *text, const int *fds, unsigned n)
 {
@@ -160,7 +160,8 @@ static bool hold_send(int socket, const struct sockaddr_un *to,
 	return sendmsg(socket, &msg, MSG_NOSIGNAL) >= 0;
 }
 
-/* The names, each with a colon before it. */
+/* Send the descriptors. The text has their names, each with a colon before it.
+ */
 bool hold_answer(int link, const struct stored *kept, unsigned n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 1] = ":";
@@ -187,7 +188,8 @@ static int cannot_join(const char *path, const char *why)
 	return -1;
 }
 
-/* Our user's or root's: others could serve us descriptors of their own. */
+/* Does the holder run as this user or root? Others could pass descriptors of
+ * their own. */
 static bool is_holder(const char *path)
 {
 	struct stat st;
@@ -209,7 +211,8 @@ static bool ask_to_join(const char *path, int end)
 	return sent;
 }
 
-/* False: another daemon is linked, or nobody answers. */
+/* Receive the holder's answer. Returns false if another daemon is linked, or no
+ * holder answers. */
 static bool hear_answer(int link, struct stored *kept, unsigned *n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 2], *at = names + 1;
@@ -263,7 +266,7 @@ void hold_setenv(const char *name, long n)
 	char text[32];
 
 	(void)snprintf(text, sizeof(text), "%ld", n);
-	(void)setenv(name, text, 1); /* then the daemon is not held */
+	(void)setenv(name, text, 1); /* on failure the daemon is not held */
 }
 
 void hold_pass(const struct stored *kept, unsigned n)

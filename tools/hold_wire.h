@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages between a daemon and its holder: datagrams of sd_notify(3), and
- * one more, by which the daemon of another container joins a holder. That
- * message carries one end of a socket pair, the *link*, on which the holder
- * answers with the descriptors that it keeps. When the link closes, all threads
- * of the daemon have ended.
+ * one more, with which the daemon of another container joins a holder. That
+ * message has one end of a socket pair, the *link*. On the link, the holder
+ * sends the descriptors that it keeps. When the link closes, all threads of the
+ * daemon have ended.
  */
 #ifndef TOOLS_HOLD_WIRE_H
 #define TOOLS_HOLD_WIRE_H
@@ -16,22 +16,22 @@
 #define HOLD_FDS_MAX 8
 #define HOLD_NAME_BYTES 32
 
-/* A descriptor that is kept. */
+/* A descriptor that the holder keeps. */
 struct stored {
 	char name[HOLD_NAME_BYTES];
 	int fd;
 };
 
-/* What one datagram says. */
+/* The content of one datagram. */
 struct said {
 	char text[4096]; /* "" if it came from another user */
-	int fd;		 /* -1: none; the receiver's */
-	pid_t pid;	 /* the sender; 0 if it cannot be seen from here */
+	int fd;		 /* a descriptor, which the receiver closes; -1: none */
+	pid_t pid;	 /* the sender; 0 if it is not visible here */
 };
 
 /*
- * Receive what is queued, but no more than a queue can have
- * (net.unix.max_dgram_qlen, usually 512): somebody may send without end.
+ * Receive the queued messages, but no more than a queue can have
+ * (net.unix.max_dgram_qlen, usually 512): a sender may not stop.
  */
 #define HOLD_HEAR_MAX 1024u
 void hold_hear_queued(
@@ -41,16 +41,17 @@ void hold_hear_queued(
 const char *hold_value(
 	const char *text, const char *name, char *buf, size_t size);
 
-/* The process at the other end of a link; 0 if it cannot be seen from here. */
+/* The process at the other end of a link; 0 if it is not visible here. */
 pid_t hold_peer(int link);
 bool hold_closed(int link);
 
-/* Let the other end have these, at most HOLD_FDS_MAX. False: it has gone. */
+/* Send the descriptors, at most HOLD_FDS_MAX, over the link. Returns false if
+ * the other end is closed. */
 bool hold_answer(int link, const struct stored *kept, unsigned n);
 
 /* Join the holder that listens at `path`, and get the descriptors that it
- * keeps. Returns the link, which the next program inherits, or -1 after saying
- * why. */
+ * keeps. Returns the link, which the next program inherits, or -1 after
+ * printing the reason. */
 int hold_join(const char *path, struct stored *kept, unsigned *n);
 
 /* Pass the descriptors to the program that this process executes next, as

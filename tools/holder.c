@@ -30,7 +30,7 @@ static int holder_path(char *path, size_t size)
 	char self[PATH_MAX];
 	int n;
 
-	/* In a build folder, it is beside this program. */
+	/* In a build folder, refrain-hold is beside this program. */
 	if (program_path(self, sizeof(self)) == 0) {
 		*strrchr(self, '/') = '\0';
 		n = snprintf(path, size, "%s/" HOLDER_PROGRAM, self);
@@ -43,7 +43,7 @@ static int holder_path(char *path, size_t size)
 	return 0;
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void holder_exec(
 	const char *program, char **words, int n, unsigned recover_s, int fd)
 {
@@ -176,7 +176,7 @@ int cmd_hold(int argc, char **argv)
 	struct error err;
 	int status;
 
-	/* The program parses its options itself. */
+	/* refrain-hold parses its options itself. */
 	if (argc < 2 || strcmp(argv[1], "--help") == 0)
 		return command_parse(&hold_usage, argc, argv, NULL, &status) < 0
 			? status

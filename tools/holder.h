@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts the daemon of a mount below refrain-hold, which keeps the mount when
- * the daemon dies.
+ * Starts the daemon of a mount under refrain-hold, which keeps the mount if the
+ * daemon dies.
  */
 #ifndef TOOLS_HOLDER_H
 #define TOOLS_HOLDER_H
@@ -10,7 +10,7 @@
 
 #include "common/base/err.h"
 
-/* How long a mount may be without a daemon. */
+/* The default time for which a mount may be without a daemon. */
 #define HOLDER_RECOVER_S 30
 
 /* The name of the program, and of its process. */
@@ -18,12 +18,12 @@
 
 /*
  * Run `refrain` with these words in the background, and wait until the mount is
- * ready. Returns the exit status of the daemon, which has said why it failed,
- * or -errno with err set; -ENOENT: there is no refrain-hold.
+ * ready. Returns the exit status of the daemon, which has printed why it
+ * failed, or -errno with err set; -ENOENT: there is no refrain-hold.
  */
 int holder_start(char **words, int n, unsigned recover_s, struct error *err);
 
-/* The holder that started this daemon; 0: none. */
+/* The holder that started this daemon; 0: there is none. */
 pid_t holder_of(pid_t daemon);
 
 #endif

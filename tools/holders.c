@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds what keeps a mount busy by walking /proc. Does not access the mount. */
+/* Finds the processes that keep a mount busy by reading /proc. Does not access
+ * the mount. */
 #include "holders.h"
 
 #include <ctype.h>
@@ -20,7 +21,7 @@
 
 #define SHOWN_MAX 3u
 
-/* The next process in /proc, 0 at the end. */
+/* The next process in /proc; 0 at the end. */
 static pid_t next_process(DIR *proc)
 {
 	const struct dirent *e;
@@ -88,7 +89,7 @@ static void command_of(pid_t pid, char name[64])
 		return;
 	if (fgets(name, 64, f))
 		name[strcspn(name, "\n")] = '\0';
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* it was only read */
 }
 
 const char *holders_programs(const char *path, char *buf, size_t size)
@@ -141,7 +142,8 @@ struct holders_device holders_device_of(const char *path)
 	return d;
 }
 
-/* Find where process `pid` (0: this one) sees the device; false if nowhere. */
+/* Find where process `pid` (0: this one) has mounted the device. Returns false
+ * if it has not. */
 static bool find_device(
 	pid_t pid, struct holders_device d, char *path, size_t size)
 {
@@ -174,7 +176,7 @@ static ino_t namespace_of(pid_t pid)
 
 /* -- The daemon ------------------------------------------------------------ */
 
-/* Has the process a connection to the kernel for the device? */
+/* Does the process have a connection to the kernel for the device? */
 static bool has_connection(pid_t pid, unsigned minor)
 {
 	char name[64], link[PATH_MAX];

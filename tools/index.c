@@ -60,7 +60,8 @@ static int index_to(
 	return rc;
 }
 
-/* Replace the file only when it is complete. */
+/* Write the index to a new file, which replaces the old one when it is
+ * complete. */
 static int index_to_file(const struct stack_config *source, const char *output,
 	struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain load: drives the loader as a trainer with a given step time would,
- * and reports the cost. One thread, besides the library's.
+ * refrain load: uses the loader as a trainer with a given step time would, and
+ * reports the cost. One thread, besides the library's.
  */
 #include "load.h"
 
@@ -16,7 +16,7 @@
 #include "command.h"
 #include "progress.h"
 
-/* The signal that ended the run, or 0. A second one ends the process. */
+/* The signal that ended the run, or 0. A second signal ends the process. */
 static volatile sig_atomic_t load_signal;
 
 static void on_signal(int number)
@@ -24,7 +24,7 @@ static void on_signal(int number)
 	load_signal = number;
 }
 
-/* On a signal the results so far are printed. Calls that wait are not
+/* After a signal, the results so far are printed. Waiting calls are not
  * restarted. */
 static void catch_signals(void)
 {
@@ -48,7 +48,7 @@ struct load {
 	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
 	uint64_t begun_ns;
-	uint64_t step_end_ns; /* end of the trainer's step */
+	uint64_t step_end_ns; /* end of the trainer's simulated step */
 };
 
 static int open_loader(struct load *ld, const char *dataset, struct error *err)
@@ -84,9 +84,9 @@ static int load_open_log(struct load *ld, struct error *err)
 }
 
 /*
- * Simulate the step of an accelerator. It takes its time from the arrival of
- * the batch, whatever this thread does meanwhile. If one sleep takes too long,
- * the next is shorter.
+ * Simulate the step of an accelerator. The step begins with the arrival of the
+ * batch, and takes its time whatever this thread does meanwhile. If one sleep
+ * takes too long, the next one is shorter.
  */
 static void load_step(struct load *ld, uint64_t waited_ns)
 {
@@ -130,7 +130,7 @@ static void load_count(struct load *ld, const struct refrain_batch *b)
 	r->bytes += b->data_bytes;
 	if (!ld->o.no_hash)
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
-	/* Computed each time, because --echo auto changes how many are left. */
+	/* The rest is computed each time, because --echo auto changes it. */
 	load_show(ld, r->bytes + left * b->data_bytes);
 }
 
@@ -158,7 +158,8 @@ static int open_steps(struct load *ld, struct error *err)
 	if (!ld->steps)
 		return error_set(
 			err, -errno, "cannot write '%s': %m", ld->o.step_log);
-	/* By lines: complete up to the last step, however this process ends. */
+	/* The log is buffered by lines, so it is complete up to the last step,
+	 * however this process ends. */
 	(void)setvbuf(ld->steps, NULL, _IOLBF, BUFSIZ);
 	return 0;
 }
@@ -188,7 +189,7 @@ static int next_or_signal(struct load *ld, const struct refrain_batch **b)
 	return rc == -ETIMEDOUT && load_signal ? 0 : rc;
 }
 
-/* 1, or 0 at the end. */
+/* Run one step. Returns 1, or 0 at the end. */
 static int one_step(struct load *ld, struct error *err)
 {
 	const struct refrain_batch *b;
@@ -259,14 +260,14 @@ static int load_load(struct load *ld, const char *dataset, struct error *err)
 	return rc < 0 ? rc : close_steps(ld, err);
 }
 
-/* An invalid configuration is wrong usage. */
+/* Report a failed open. An invalid configuration is a usage error. */
 static int load_failed(int rc, const struct error *err)
 {
 	(void)command_fail("load", err);
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* End by the same signal, so that a shell sees the cause. */
+/* End with the same signal, so that a shell sees the cause. */
 static void end_by_signal(void)
 {
 	(void)fflush(stdout);
@@ -291,7 +292,8 @@ int cmd_load(int argc, char **argv)
 		rc = load_print_json(&ld.o, &ld.r);
 	else if (rc >= 0)
 		load_print(&ld.o, &ld.r);
-	(void)refrain_close(ld.loader); /* hung reads end with the process */
+	/* reads that hang end with the process */
+	(void)refrain_close(ld.loader);
 	load_state_close(&ld.state);
 	load_echo_close(&ld.echo);
 	hash_stream_free(ld.pixels);

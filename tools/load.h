@@ -17,19 +17,19 @@
 #include "refrain/loader.h"
 
 struct load_options {
-	struct refrain_config config; /* all of it but dataset and state */
+	struct refrain_config config; /* without dataset and state */
 	bool drop_last, no_hash, json;
 	unsigned step_ms, timeout_s;
-	uint64_t steps; /* 0: to the end */
+	uint64_t steps; /* 0: to the end of the run */
 	const char *state, *trace, *step_log;
 	const char *echo_log, *echo_replay;
 };
 
 /* The log of echo changes to replay, and the log to write. */
 struct load_echo {
-	char *replayed; /* or NULL */
+	char *replayed; /* path, or NULL */
 	const char *path;
-	FILE *log; /* or NULL */
+	FILE *log; /* file, or NULL */
 	uint64_t before,
 		written; /* changes by earlier runs; changes in the file */
 };
@@ -46,7 +46,7 @@ struct load_state {
 	uint64_t trace_bytes;
 	struct load_echo *echo;
 	unsigned char loader[REFRAIN_STATE_MAX];
-	size_t loader_bytes; /* 0: from the beginning */
+	size_t loader_bytes; /* length of the state; 0: from the beginning */
 };
 
 /* Room for the loader's statistics as JSON. */
@@ -59,23 +59,23 @@ struct load_result {
 	uint64_t pixel_hash;
 	uint64_t open_ns, first_ns, run_ns;
 	struct refrain_stats stats;
-	char stats_json[LOAD_STATS_JSON_BYTES]; /* the same as JSON */
+	char stats_json[LOAD_STATS_JSON_BYTES]; /* the statistics as JSON */
 };
 
 /* -- load_options.c -- */
 
-/* Report a message of the loader with member names replaced by options. */
+/* Set err to a message of the loader, with options in place of member names. */
 int load_options_say(const char *message, int rc, struct error *err);
 
-/* Check and apply rules that the tables cannot express; -EINVAL. */
+/* Check and apply rules that the tables cannot express. Returns 0 or -EINVAL.
+ */
 int load_options_finish(struct load_options *o, struct error *err);
 
 /* -- load_echo.c -- */
 
 /* Read a log for struct refrain_config. */
 int load_echo_replay(struct load_echo *e, const char *path, struct error *err);
-/* Open the log for writing, after `before` changes written by an earlier run.
- */
+/* Open the log for writing. An earlier run has written `before` changes. */
 int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 	struct error *err);
 /* Write the changes since the last call. */
@@ -86,8 +86,8 @@ void load_echo_close(struct load_echo *e);
 /* -- load_state.c -- */
 
 /*
- * Read the state of an earlier run, if there is one, and open the trace at that
- * position. Returns -EBADMSG for a file in another format, or -errno.
+ * Read the state of an earlier run, if there is one, and open the trace at its
+ * position. Returns 0, -EBADMSG for a file in another format, or -errno.
  */
 int load_state_open(struct load_state *s, const char *path,
 	const char *trace_path, struct error *err);
@@ -101,8 +101,8 @@ int load_state_used(struct load_state *s, struct refrain_loader *l,
 /* -- load_report.c -- */
 
 void load_print(const struct load_options *o, const struct load_result *r);
-/* One line: the loader's statistics as refrain_stats_json() writes them, and
- * what the command alone knows. -ENOMEM. */
+/* Print one line: the loader's statistics as refrain_stats_json() writes them,
+ * and the figures of the command itself. Returns 0 or -ENOMEM. */
 int load_print_json(const struct load_options *o, const struct load_result *r);
 
 #endif

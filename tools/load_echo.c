@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The logs of `refrain load --echo auto`: the one that is replayed and the one
+ * The logs of `refrain load --echo auto`: the log that is replayed and the log
  * that is written. A log has a line for each change of the echo factor, written
  * before any state that depends on the change. A run that resumes from a state
  * keeps the lines up to that state and appends to them. One thread.
@@ -16,11 +16,11 @@
 #include "common/base/cleanup.h"
 #include "load.h"
 
-#define LINE_MAX_BYTES 32 /* refrain_echo_log() */
+#define LINE_MAX_BYTES 32 /* maximum length of a line of refrain_echo_log() */
 #define FILE_MAX ((size_t)64 << 20)
 #define READ_BYTES ((size_t)4096)
 
-/* Read the whole file and add a NUL. */
+/* Read the whole file and append a NUL. */
 static int read_all(int fd, char **out)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -55,7 +55,7 @@ int load_echo_replay(struct load_echo *e, const char *path, struct error *err)
 	return 0;
 }
 
-/* The offset after the first `lines` lines; -1: there are fewer. */
+/* The offset after the first `lines` lines; -1 if there are fewer. */
 static off_t lines_end(const char *text, uint64_t lines)
 {
 	const char *at = text;
@@ -117,7 +117,7 @@ int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 	return 0;
 }
 
-/* Append what the loader has logged since the last call. */
+/* Append the changes that the loader has logged since the last call. */
 static int load_echo_append(struct load_echo *e, const char *text)
 {
 	off_t from = lines_end(text, e->written - e->before);
@@ -140,7 +140,7 @@ int load_echo_used(
 
 	if (!e->log || n == e->written)
 		return 0;
-	/* Another change may come meanwhile. */
+	/* Leave room for another change that may come meanwhile. */
 	room = (size_t)(n - e->before + 2) * LINE_MAX_BYTES;
 	text = malloc(room);
 	if (!text)
@@ -157,6 +157,6 @@ int load_echo_used(
 void load_echo_close(struct load_echo *e)
 {
 	if (e->log)
-		(void)fclose(e->log); /* flushed after each change */
+		(void)fclose(e->log); /* it is flushed after each change */
 	free(e->replayed);
 }

@@ -50,11 +50,11 @@ static const struct option_def own[] = {
 		"Save the position to FILE after each batch. If FILE exists, "
 		"resume from it.",
 		state),
-	/* For tests and benchmarks. A line for each sample: step, index, echo
-	 * number, augmentation seed. */
+	/* For tests and benchmarks: write a line for each sample, with step,
+	 * index, echo number and augmentation seed. */
 	TEXT("trace", "FILE", NULL, trace),
-	/* A line for each step: when its batch was there, how long it was
-	 * waited for, fresh examples, whether an epoch ends. */
+	/* Write a line for each step: when its batch came, how long the step
+	 * waited for it, its fresh examples, and whether an epoch ends. */
 	TEXT("step-log", "FILE", NULL, step_log),
 	FLAG("no-hash",
 		"Do not hash the batches. At high rates the hash takes most "
@@ -96,7 +96,7 @@ const struct option_usage load_usage = {
 	.max_operands = 1,
 };
 
-/* The option for a member, without its dashes; NULL if there is none. */
+/* The option for a member, without dashes; NULL if there is none. */
 static const char *option_of(const char *word, size_t n)
 {
 	static const char *const others[][2] = {{"last", "drop-last"},
@@ -109,7 +109,8 @@ static const char *option_of(const char *word, size_t n)
 	return config_options_name(&options, word, n);
 }
 
-/* A word is a member's name only if it contains '_' or begins the message. */
+/* Replace members by options. A word counts as a member's name only if it
+ * contains '_' or begins the message. */
 int load_options_say(const char *message, int rc, struct error *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";

@@ -18,8 +18,8 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
-#define R_ECHOES 1.04	/* at or below it --echo auto makes no echoes */
-#define ECHO_ADVISED 4. /* above it an echo is worth visibly less */
+#define R_ECHOES 1.04	/* for this R or less, --echo auto makes no echoes */
+#define ECHO_ADVISED 4. /* above this R, more echoes gain much less */
 
 static double load_report_ratio(double a, double b)
 {
@@ -61,7 +61,7 @@ static void print_stages(const struct refrain_stats *s)
 	}
 }
 
-/* The memory is printed as --memory takes it, rounded up. */
+/* Print the memory in the form that --memory accepts, rounded up. */
 static void print_rereads(const struct refrain_stats *s)
 {
 	if (!s->rereads)
@@ -93,7 +93,7 @@ static void print_damage(const struct refrain_stats *s)
 			s->dropped_examples, s->dropped_echoes);
 }
 
-/* Files that are not used would otherwise go unnoticed. */
+/* Print the files that are not used, which would otherwise go unnoticed. */
 static void print_skipped(
 	const struct load_result *r, const struct refrain_stats *s)
 {
@@ -136,7 +136,7 @@ static void print_echoes(
 		s->end_duplicates);
 }
 
-/* Echoes save nothing if the trainer is the slower side. */
+/* Print advice. Echoes save nothing if the trainer is the slower side. */
 static void print_advice(
 	const struct load_options *o, const struct refrain_stats *s)
 {
@@ -150,7 +150,7 @@ static void print_advice(
 		(void)printf("\nslowest is %s; echoes from --echo-point %s "
 			     "would help, --echo %.1f\n",
 			s->bottleneck, s->suggested_point, factor);
-	else if (s->r > 0) /* 0: nothing was measured */
+	else if (s->r > 0) /* 0: not measured */
 		(void)printf("\nslowest is %s; a batch is produced faster "
 			     "than it is consumed, so echoes would not help\n",
 			s->bottleneck);
@@ -232,7 +232,7 @@ static void set_real(json_t *o, const char *name, double value)
 	(void)json_object_set_new(o, name, json_real(value));
 }
 
-/* Add what the loader does not count. */
+/* Add the figures that the loader does not count. */
 static void add_run(json_t *o, const struct load_options *options,
 	const struct load_result *r)
 {
@@ -282,7 +282,7 @@ int load_print_json(
 		return -ENOMEM;
 	add_run(o, options, r);
 	add_shared_run(o, options, &r->stats);
-	/* Without memory for a value, the object lacks it. */
+	/* If memory for a value was short, the object lacks it. */
 	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	json_decref(o);
 	if (!text)

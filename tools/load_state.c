@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The two files of `refrain load --state FILE --trace FILE`. A consumed batch
- * is first appended to the trace. Then a state with the length of the trace
- * replaces the state before it by a rename. So the state is complete at any
- * moment, and the trace has at least the batches before it. Lines beyond that
- * length are cut off before the run goes on, and their batches are served
+ * is first appended to the trace. Then a new state, which has the length of the
+ * trace, replaces the previous state by a rename. So the state is complete at
+ * any moment, and the trace has at least the batches before it. When a run
+ * resumes, lines beyond that length are cut off, and their batches are served
  * again.
  *
  * The state: "rfrload" and a NUL, then little endian: 8 bytes length of the
  * trace, 8 bytes length n of the loader's state, those n bytes, and XXH3-64 of
- * all before it (doc/formats.md).
+ * all bytes before it (doc/formats.md).
  */
 #include <endian.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ static int load_state_parse(struct load_state *s, const unsigned char *file,
 	return 0;
 }
 
-/* A missing file is not a failure: nothing was saved yet. */
+/* Read the state. A missing file is not a failure: no state was saved yet. */
 static int load_state_read_state(struct load_state *s, struct error *err)
 {
 	unsigned char file[FILE_MAX + 1];
@@ -116,7 +116,7 @@ int load_state_open(struct load_state *s, const char *path,
 void load_state_close(struct load_state *s)
 {
 	if (s->trace)
-		(void)fclose(s->trace); /* flushed after each batch */
+		(void)fclose(s->trace); /* it is flushed after each batch */
 	free(s->fresh_path);
 }
 
@@ -149,7 +149,8 @@ static int load_state_write_file(
 	return close(steal_fd(&fd)) == 0 ? 0 : -errno;
 }
 
-/* No sync: a crash of the machine loses at most the rename. */
+/* Save the state. The file is not synced: a crash of the machine loses at most
+ * the rename. */
 static int load_state_save(
 	struct load_state *s, struct refrain_loader *l, struct error *err)
 {

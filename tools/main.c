@@ -99,7 +99,7 @@ static int cmd_help(int argc, char **argv)
 	return c->run(2, child);
 }
 
-/* For completion: the commands, or the options of one. */
+/* Print words for shell completion: the commands, or the options of one. */
 static int print_words(int argc, char **argv)
 {
 	const struct command *c;
@@ -140,7 +140,7 @@ static int main_run(int argc, char **argv)
 	if (strcmp(name, "--fill-man") == 0)
 		return manual_fill();
 	c = main_find_command(name);
-	/* mount.fuse, which handles a remount, does not know our helper. */
+	/* mount.fuse, which handles a remount, does not know mount.refrain. */
 	if (!c && argc > 3 && strchr(name, '/'))
 		return mount_helper(argc, argv);
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);
@@ -149,8 +149,8 @@ static int main_run(int argc, char **argv)
 /*
  * Open /dev/null for standard descriptors that the caller has closed, so that
  * no other file gets their numbers: a mount in the background replaces the
- * standard descriptors. Read-only, so that output to a closed one fails as
- * before.
+ * standard descriptors. It is opened read-only, so that output to a closed
+ * descriptor fails as before.
  */
 static void fill_standard(void)
 {

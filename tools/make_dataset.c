@@ -26,24 +26,24 @@
 #include "picture.h"
 
 #define CLASSES_MAX 100000
-#define IMAGES_MAX 99999999 /* as many as names of eight digits hold */
-#define SIDE_MAX 8192	    /* 200 MB of pixels a thread */
+#define IMAGES_MAX 99999999 /* names have eight digits */
+#define SIDE_MAX 8192	    /* 200 MB of pixels for each thread */
 #define THREADS_MAX 64
-#define NAME_MAX_BYTES 64 /* of "class_00000/00000000.jpg" */
+#define NAME_MAX_BYTES 64 /* room for "class_00000/00000000.jpg" */
 
 struct made_dataset {
 	/* Set once, before the threads start. */
 	const char *dir;
 	unsigned classes, images, threads, seed;
-	unsigned width, height; /* 0: natural sizes */
+	unsigned width, height; /* 0: sizes as photographs have */
 	int dir_fd;
 	int class_digits;
 
 	_Atomic unsigned next;	/* next picture to draw; relaxed */
-	_Atomic uint64_t bytes; /* written so far; relaxed */
-	_Atomic bool failed;	/* relaxed; the threads' join orders it */
+	_Atomic uint64_t bytes; /* bytes written so far; relaxed */
+	_Atomic bool failed;	/* relaxed: joining the threads orders it */
 	pthread_mutex_t mutex;	/* protects the members below */
-	struct error first;	/* failure */
+	struct error first;	/* first failure */
 };
 
 static int make_dataset_parse_size(
@@ -105,7 +105,7 @@ struct painter {
 static void painter_release(struct painter *p)
 {
 	if (p->jpeg)
-		(void)tjDestroy(p->jpeg); /* frees, cannot usefully fail */
+		(void)tjDestroy(p->jpeg); /* only frees memory */
 	tjFree(p->file);
 	free(p->rgb);
 }
@@ -144,7 +144,7 @@ static int painter_paint(struct painter *p, const struct picture_spec *spec,
 	if (rc < 0)
 		return rc;
 	*bytes = p->file_bytes;
-	/* The accurate DCT is the same on every machine. */
+	/* The accurate DCT gives the same result on every machine. */
 	if (tjCompress2(p->jpeg, p->rgb, (int)spec->width, 0, (int)spec->height,
 		    TJPF_RGB, &p->file, bytes, TJSAMP_420, (int)spec->quality,
 		    TJFLAG_NOREALLOC | TJFLAG_ACCURATEDCT) < 0)
@@ -165,7 +165,8 @@ static int make_dataset_write_file(
 	if (rc == 0 && close(steal_fd(&fd)) < 0)
 		rc = -errno;
 	if (rc < 0)
-		(void)unlinkat(dir_fd, name, 0); /* do not leave half a file */
+		/* do not leave an incomplete file */
+		(void)unlinkat(dir_fd, name, 0);
 	return rc;
 }
 
@@ -173,11 +174,11 @@ static void class_name(
 	const struct made_dataset *d, unsigned class, char name[NAME_MAX_BYTES])
 {
 	(void)snprintf(name, NAME_MAX_BYTES, "class_%0*u", d->class_digits,
-		class); /* fits: CLASSES_MAX */
+		class); /* fits: see CLASSES_MAX */
 }
 
-/* Images are dealt to the classes in turn, so the counts differ by one at most.
- */
+/* Create image i. The classes get images in turn, so their counts differ by one
+ * at most. */
 static int make_one(struct painter *p, unsigned i)
 {
 	struct made_dataset *d = p->d;
@@ -192,7 +193,7 @@ static int make_one(struct painter *p, unsigned i)
 	}
 	class_name(d, spec.class, class);
 	(void)snprintf(name, sizeof(name), "%s/%08u.jpg", class,
-		i / d->classes + 1); /* fits: IMAGES_MAX */
+		i / d->classes + 1); /* fits: see IMAGES_MAX */
 	rc = painter_paint(p, &spec, &bytes);
 	if (rc == 0)
 		rc = make_dataset_write_file(d->dir_fd, name, p->file, bytes);
@@ -237,9 +238,10 @@ static int start_and_join(struct made_dataset *d, struct error *err)
 	for (; n < d->threads && rc == 0; n++)
 		rc = -pthread_create(&threads[n], NULL, painter_run, d);
 	if (rc < 0)
-		n--; /* the threads already started do the work */
+		n--; /* the threads that were started do the work */
 	for (unsigned i = 0; i < n; i++)
-		(void)pthread_join(threads[i], NULL); /* joinable, ours */
+		/* cannot fail: the thread is joinable */
+		(void)pthread_join(threads[i], NULL);
 	if (atomic_load(&d->failed)) {
 		*err = d->first;
 		return -EIO;
@@ -265,8 +267,8 @@ static int make_dataset_make_classes(
 	return 0;
 }
 
-/* Open the directory, creating it if missing. It must be empty, as nothing is
- * overwritten. */
+/* Open the directory, and create it if it is missing. It must be empty, because
+ * no file may be overwritten. */
 static int open_empty_dir(struct made_dataset *d, struct error *err)
 {
 	CLEANUP_DIR DIR *dir = NULL;
@@ -351,7 +353,7 @@ int cmd_make_dataset(int argc, char **argv)
 	}
 	rc = make_dataset(&d, &err);
 	if (d.dir_fd >= 0)
-		(void)close(d.dir_fd); /* a directory, nothing to flush */
+		(void)close(d.dir_fd); /* no data is lost: it is a directory */
 	if (rc < 0)
 		fprintf(stderr, "refrain: %s\n", err.msg);
 	return rc < 0 ? 1 : 0;

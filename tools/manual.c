@@ -2,8 +2,8 @@
 /*
  * Fills in the tables of manual pages. A line "@OPTIONS name@" becomes the
  * options of that command; "@COMMANDS@", "@COUNTERS@", "@GAUGES@" and
- * "@MESSAGES@" (of the log) become these tables. "@VERSION@" in any line
- * becomes the version.
+ * "@MESSAGES@" (the log's) become these tables. "@VERSION@" in any line becomes
+ * the version.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,14 +19,15 @@
 #include "holder.h"
 #include "peer_options.h"
 
-/* The options were not given. The daemon represents that as 0. */
+/* Values of options that were not given, because 0 has a meaning on the command
+ * line. The daemon represents these values as 0. */
 #define REVALIDATE_NEVER UINT_MAX
 #define STAGING_BY_MEMORY UINT64_MAX
 
 struct mount_args {
 	struct mount_options options;
-	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
-	struct peer_list peers;	     /* behind options.peers */
+	char *dirs[STORE_TIERS_MAX]; /* memory for options.tiers[].dir */
+	struct peer_list peers;	     /* memory for options.peers */
 	bool no_hold;
 	bool analysis;
 	unsigned recover_s;
@@ -337,7 +338,8 @@ static int refuse(const char *why)
 	return EXIT_USAGE;
 }
 
-/* The options of peers go together. False: they do not, and it was said. */
+/* Take the options about peers, which need each other. Returns false, with a
+ * message printed, if one is missing. */
 static bool mount_take_peers(struct mount_args *args)
 {
 	struct peers_config *p = &args->options.peers;
@@ -383,8 +385,7 @@ static int mount_run(
 			      "changes only on 'refrain refresh'");
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
-	/* Without --chunk the source chooses the chunk size, and its choice
-	 * fits. */
+	/* Without --chunk the source chooses a chunk size that fits. */
 	if (cache_check_sizes(o->limit_bytes,
 		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
 		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
@@ -411,14 +412,14 @@ static int mount_run(
 		(void)command_fail("mount", &err);
 	if (rc == 0 && o->check)
 		return MOUNT_CAN_TAKE_OVER;
-	if (rc == -EFBIG) /* a tier larger than its file system */
+	if (rc == -EFBIG) /* the tier is larger than its file system */
 		return EXIT_USAGE;
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 static int mount_parse(const struct command_words *words)
 {
-	/* Parsing changes the order. */
+	/* option_parse() changes the order of the words. */
 	CLEANUP_FREE char **argv = calloc(words->n + 1, sizeof(*argv));
 	struct mount_args args = {
 		.options =

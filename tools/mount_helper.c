@@ -15,7 +15,7 @@
 #include "command.h"
 #include "upgrade.h"
 
-/* Options that mount(8) and systemd add for themselves. */
+/* Options that mount(8) and systemd add. */
 static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
 	"user", "nouser", "users", "owner", "group", "_netdev", "nofail",
 	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime",
@@ -25,10 +25,10 @@ static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
 
 struct helper_args {
 	bool sloppy; /* unknown options are not errors */
-	bool fake;   /* all but the mount itself */
+	bool fake;   /* do everything except the mount */
 	bool ignored;
 	const char *ignored_text;
-	char *list; /* all -o lists, joined by commas; ours */
+	char *list; /* all -o lists, joined by commas; allocated */
 };
 
 static int add_list(void *out, const char *value, struct error *err)
@@ -87,7 +87,7 @@ struct words {
 	char **v;
 	int n;
 	size_t room;
-	bool remount; /* change the options of a mount that is there */
+	bool remount; /* change the options of an existing mount */
 };
 
 static int add_word(struct words *w, const char *dashes, const char *text)
@@ -120,7 +120,8 @@ static int unknown_word(const char *word, struct error *err)
 		near_text(&near, "", text));
 }
 
-/* Handle one element of the list: our option, one of mount(8), or unknown. */
+/* Handle one element of the list: an option of refrain, one of mount(8), or an
+ * unknown one. */
 static int add_option(
 	struct words *w, const char *word, bool sloppy, struct error *err)
 {
@@ -161,8 +162,8 @@ static int make_words(struct words *w, const struct helper_args *args,
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
-/* Send the options of the command line to the daemon that already serves the
- * mount. It says which of them cannot change. */
+/* Send the options of the command line to the daemon that serves the mount. The
+ * daemon reports which of them cannot be changed. */
 static int change_options(const struct words *w, const char *mountpoint)
 {
 	json_t *options = json_array();
@@ -206,7 +207,7 @@ int mount_helper(int argc, char **argv)
 	struct helper_args args = {.list = NULL};
 	int status;
 
-	/* ps and top show this name, and not that of the link. */
+	/* ps and top show this name instead of that of the link. */
 	(void)prctl(PR_SET_NAME, "refrain"); /* cannot fail */
 	if (command_parse(&helper_usage, argc, argv, &args, &status) >= 0)
 		status = mount_helper_run(&args, argv);

@@ -9,9 +9,9 @@
 #include "common/base/err.h"
 
 /*
- * Return the path of the mount at `path` as the kernel knows it; the caller
- * frees it. Returns -EINVAL if nothing or something else is mounted there, or
- * -errno.
+ * Get the path of the mount at `path` according to the kernel; the caller frees
+ * *canonical. Returns 0, -EINVAL if nothing or another file system is mounted
+ * there, or another -errno.
  */
 int mounts_find(const char *path, char **canonical, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of an order that can be read again. One thread. */
+/* Reads the lines of an order, which can be read again. One thread. */
 #include "order_lines.h"
 
 void order_lines_begin(struct order_lines *o, bool null)
@@ -15,7 +15,8 @@ void order_lines_begin(struct order_lines *o, bool null)
 static void order_lines_drop(struct order_lines *o)
 {
 	if (o->copy)
-		(void)fclose(o->copy); /* it has no name */
+		/* the file has no name: its data is not needed */
+		(void)fclose(o->copy);
 	o->copy = NULL;
 }
 
@@ -26,7 +27,8 @@ static ssize_t order_lines_copied(
 
 	if (len < 0) {
 		o->copied = false;
-		(void)fseek(o->copy, 0, SEEK_END); /* it is there already */
+		/* the position is at the end already */
+		(void)fseek(o->copy, 0, SEEK_END);
 	}
 	return len;
 }
@@ -37,7 +39,8 @@ ssize_t order_lines_next(struct order_lines *o, char **line, size_t *room)
 
 	if (len < 0) {
 		len = getdelim(line, room, o->end, stdin);
-		/* Without all of it the order cannot be read again. */
+		/* If a line cannot be copied, the order cannot be read again.
+		 */
 		if (len > 0 && o->copy &&
 			fwrite(*line, 1, (size_t)len, o->copy) != (size_t)len)
 			order_lines_drop(o);

@@ -19,7 +19,7 @@
 #include "common/base/cleanup.h"
 #include "origin/peer/peer.h"
 
-/* A list of PEERS_MAX long lines with as many comments. */
+/* Room for a list of PEERS_MAX long lines with as many comments. */
 #define PEER_FILE_MAX_BYTES ((size_t)1 << 20)
 #define PEER_SECRET_MIN_BYTES 16u
 #define PEER_SECRET_MAX_BYTES 4096u
@@ -65,7 +65,7 @@ static int peer_list_words(struct peer_list *list, char *text,
 	return rc;
 }
 
-/* The whole of a small regular file, with a NUL behind it. */
+/* Read a small regular file, and append a NUL. */
 static int peer_file_read(const char *path, size_t max_bytes, bool private,
 	char **text, size_t *bytes, struct error *err)
 {
@@ -102,7 +102,7 @@ static int peer_file_read(const char *path, size_t max_bytes, bool private,
 	return 0;
 }
 
-/* Blank out the comments: they end with their line. */
+/* Replace comments by blanks; a comment ends with its line. */
 static void peer_drop_comments(char *text)
 {
 	bool comment = false;
@@ -176,7 +176,7 @@ int peer_list_read_secret(
 
 /* -- Which of them is this machine ----------------------------------------- */
 
-/* HOST of "HOST", "HOST:PORT" or "[IPV6]:PORT". */
+/* Copy HOST of "HOST", "HOST:PORT" or "[IPV6]:PORT". */
 static void peer_bare_host(const char *host, char *bare, size_t size)
 {
 	const char *colon = strchr(host, ':');
@@ -235,7 +235,7 @@ const char *peer_list_self(const struct peer_list *list)
 	unsigned n = 0;
 
 	if (getifaddrs(&all) < 0)
-		all = NULL; /* its name may still be on the list */
+		all = NULL; /* the list may have the machine's name */
 	for (size_t i = 0; i < list->n; i++) {
 		peer_bare_host(list->host[i], bare, sizeof(bare));
 		if (!peer_is_name(bare) && !peer_is_address(bare, all))

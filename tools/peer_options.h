@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hosts of a partitioned cache as they are typed: a list, or a file with
- * one host a line; and the secret of their checksums. Parsed here, at the edge.
+ * one host a line; and the secret of their checksums.
  */
 #ifndef TOOLS_PEER_OPTIONS_H
 #define TOOLS_PEER_OPTIONS_H
@@ -13,30 +13,30 @@
 
 #define PEER_LIST_HELP "HOST[:PORT],...|@FILE"
 
-/* All zero: no hosts. */
+/* Zero it to begin, which is a list without hosts. */
 struct peer_list {
-	char **host; /* ours, as are the strings */
+	char **host; /* allocated, as are the strings */
 	size_t n, room;
-	char *secret; /* ours */
+	char *secret; /* allocated */
 	size_t secret_bytes;
 };
 
 /*
  * Add the hosts of "HOST[:PORT],..." or "@FILE". A file has one host a line;
- * empty lines and what follows a '#' are skipped. -EINVAL, or the -errno of the
- * file, with a message.
+ * empty lines, and the rest of a line after '#', are skipped. Returns 0, or
+ * -EINVAL or the -errno of the file, with a message.
  */
 int peer_list_add(struct peer_list *list, const char *value, struct error *err);
 
-/* Read the secret: the bytes of the file without a newline at the end. */
+/* Read the secret: all bytes of the file but a newline at its end. */
 int peer_list_read_secret(
 	struct peer_list *list, const char *path, struct error *err);
 
 bool peer_list_has(const struct peer_list *list, const char *host);
 
 /*
- * The only element of the list whose host is this machine's name, the first
- * label of it, or one of its addresses; NULL if there is none, or more.
+ * The element of the list whose host is this machine's name, the first label of
+ * that name, or one of its addresses; NULL if there is none, or more than one.
  */
 const char *peer_list_self(const struct peer_list *list);
 

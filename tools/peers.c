@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain peers: asks the servers of a partitioned cache for their settings and
- * their use, and prints them. One thread, and that of the client.
+ * their use, and prints them. One thread, and the thread of the client.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -150,7 +150,7 @@ static int peers_print_json(const struct peer_status *all, size_t n)
 
 /* -- Both ------------------------------------------------------------------ */
 
-/* 1 if one is not in use. */
+/* Print the servers. Returns 1 if one is not in use, else 0. */
 static int peers_show(
 	const struct peer_list *list, bool json, struct error *err)
 {
@@ -167,7 +167,8 @@ static int peers_show(
 	rc = peers_start(&peers, &config, err);
 	if (rc < 0)
 		return rc;
-	(void)peers_settle(peers, PEERS_ANSWER_NS); /* the rest is not up */
+	/* on a time-out, the other servers are shown as not up */
+	(void)peers_settle(peers, PEERS_ANSWER_NS);
 	for (size_t i = 0; i < list->n; i++) {
 		peers_status(peers, i, &all[i]);
 		if (all[i].state != PEER_UP)

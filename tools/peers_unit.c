@@ -11,8 +11,8 @@
 /*
  * The value of memcached's slab_chunk_max that makes chunks of 16 KiB, for a
  * version such as "1.6.18"; NULL if the format for this version is unknown. Its
- * meaning changed from bytes to kilobytes in 1.6.24, and the old one crashes
- * with a small value.
+ * unit changed from bytes to kilobytes in 1.6.24, and older versions crash with
+ * a small value.
  */
 static const char *peers_unit_chunk(const char *version)
 {
@@ -24,7 +24,7 @@ static const char *peers_unit_chunk(const char *version)
 	return minor > 6 || patch >= 24 ? "16" : "16384";
 }
 
-/* The version of memcached here, or "". */
+/* Get the version of the installed memcached, or "". */
 static void peers_unit_version(char *version, size_t size)
 {
 	FILE *f = popen("memcached -V 2>/dev/null", "re");
@@ -41,7 +41,7 @@ static void peers_unit_version(char *version, size_t size)
 	(void)pclose(f); /* without memcached there is no version */
 }
 
-/* Address and port of "HOST[:PORT]". */
+/* Print address and port of "HOST[:PORT]". */
 static void peers_unit_listen(const char *host)
 {
 	const char *colon = host ? strrchr(host, ':') : NULL;

@@ -3,7 +3,7 @@
 #ifndef TOOLS_PEERS_UNIT_H
 #define TOOLS_PEERS_UNIT_H
 
-/* Print the unit. `host` is this host as the list names it, or NULL. */
+/* Print the unit. `host` is this host as the list spells it, or NULL. */
 void peers_unit_print(const char *host);
 
 #endif

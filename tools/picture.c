@@ -12,7 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 
-#define GRID 6 /* nodes a side of the smooth field */
+#define GRID 6 /* nodes along each side of the smooth field */
 #define CHANNELS 3
 
 /* -- Random numbers: a counter, well mixed (an LCG would show stripes) -- */
@@ -61,9 +61,10 @@ enum shape_kind {
 };
 
 struct picture_look {
-	int field[CHANNELS][GRID][GRID]; /* zero mean a channel */
-	int waves_x, waves_y;		 /* of the grating over the frame */
-	int tint[CHANNELS];		 /* of the grating, percent */
+	/* values of the nodes; the mean of each channel is 0 */
+	int field[CHANNELS][GRID][GRID];
+	int waves_x, waves_y; /* waves of the grating across the frame */
+	int tint[CHANNELS];   /* colour of the grating, in percent */
 	enum shape_kind shape;
 	int nshapes;
 };
@@ -111,10 +112,10 @@ static uint8_t clamp(int v)
 /* The position of a pixel between two nodes of the field. */
 struct between {
 	int node;
-	int weight; /* of the next node, of 256 */
+	int weight; /* weight of the next node, out of 256 */
 };
 
-/* Ease the weight, so that the nodes leave no creases. */
+/* Ease the weight, so that no creases show at the nodes. */
 static struct between between(int at, int length, int shift)
 {
 	int64_t span = (int64_t)(GRID - 1) << 16;
@@ -134,7 +135,8 @@ static int picture_mix(int a, int b, int weight)
 	return a + (b - a) * weight / 256;
 }
 
-/* A wave of amplitude 128 and period 2^32: a parabola, close to a sine. */
+/* A wave of amplitude 128 and period 2^32: a parabola, which is close to a
+ * sine. */
 static int wave(uint32_t phase)
 {
 	int p = (int16_t)(phase >> 16);
@@ -145,17 +147,18 @@ static int wave(uint32_t phase)
 struct ground {
 	struct picture_look look;
 	int base[CHANNELS]; /* mean colour of this picture */
-	int strength;	    /* of the field, percent */
-	int shift_y;	    /* of the field, in 1/65536 of a node */
+	int strength;	    /* strength of the field, in percent */
+	int shift_y;	    /* shift of the field, in 1/65536 of a node */
 	struct between *columns;
-	uint32_t phase, step_x, step_y; /* of the grating, 2^32 a turn */
-	int noise;			/* amplitude, 0..255 */
-	struct rng rng;			/* of the noise */
+	/* of the grating; 2^32 is a full turn */
+	uint32_t phase, step_x, step_y;
+	int noise;	/* amplitude, 0..255 */
+	struct rng rng; /* random numbers for the noise */
 };
 
 static uint32_t turns(struct rng *r, int waves, int length)
 {
-	/* Within a tenth of the class's pitch. */
+	/* The pitch varies by up to a tenth around that of the class. */
 	int64_t percent = rng_range(r, 90, 110);
 
 	return (uint32_t)(waves * percent * (INT64_C(1) << 32) /
@@ -268,7 +271,7 @@ static void shape_draw(struct canvas *cv, enum shape_kind kind, struct rng *rng)
 
 			if (!picture_inside(kind, x - cx, y - cy, r))
 				continue;
-			/* Let some of the ground and its noise through. */
+			/* Let some of the ground and its noise show through. */
 			for (int c = 0; c < CHANNELS; c++)
 				px[c] = (uint8_t)picture_mix(
 					px[c], colour[c], 190);
@@ -300,7 +303,8 @@ struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class)
 	} aspects[] = {{4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {3, 4},
 		{3, 4}, {3, 2}, {1, 1}};
 	struct rng r = rng_of(seed, OF_SIZE, index);
-	/* Products of uniform numbers lean to small values, as sizes do. */
+	/* Products of uniform numbers are mostly small, as are sizes of
+	 * objects. */
 	int side = 468 * rng_range(&r, 62, 140) / 100 * rng_range(&r, 62, 140) /
 		100;
 	size_t a = (size_t)rng_range(&r, 0, 9);

@@ -19,16 +19,17 @@ struct picture_spec {
 	uint64_t index;
 	unsigned class;
 	unsigned width, height;
-	unsigned quality; /* JPEG quality, as a camera would choose */
+	unsigned quality; /* JPEG quality, as a camera would choose it */
 };
 
 /*
- * The spec of one picture with a size as photographs have: most about 500 x
- * 375, some a quarter of that, some several times; 110 KB as JPEG on average.
+ * The spec of one picture, with a size like those of photographs: most are
+ * about 500 x 375, some a quarter of that, some several times that; 110 KB as
+ * JPEG on average.
  */
 struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class);
 
-/* Draw into rgb[height][width][3]. 0 or -ENOMEM. */
+/* Draw into rgb[height][width][3]. Returns 0 or -ENOMEM. */
 int picture_draw(const struct picture_spec *spec, uint8_t *rgb);
 
 #endif

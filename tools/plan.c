@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain plan: sends a mount the order in which files will be read, and waits
- * until they have been. The next daemon of a mount that is held gets the order
- * again, from where the readers are. One thread.
+ * until they have been read. If the mount is held and its daemon dies, the next
+ * daemon gets the order again, from the position of the readers. One thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,11 +31,11 @@
 
 #define NOT_GIVEN UINT_MAX
 
-/* Between two attempts to reach the next daemon. */
+/* The pause between two attempts to reach the next daemon. */
 #define AGAIN_US 50000
 #define AGAIN_MAX 200
-/* The time between two looks at the plan. The end of a plan is given up when
- * this many looks see no read: 10 s. */
+/* The interval between two looks at the plan. The plan counts as ended if this
+ * many looks in a row see no read: 10 s. */
 #define LOOK_US 100000
 #define STILL_MAX 100u
 
@@ -128,14 +128,14 @@ struct plan_run {
 	struct progress progress;
 	const char *mountpoint;
 	struct order_lines order;
-	bool read;	  /* all of it was read once */
-	uint64_t skip;	  /* names at its beginning that are done with */
-	uint64_t skipped; /* of these, names that were passed over */
-	json_t *told;	  /* the last status of this daemon, or NULL */
-	unsigned still;	  /* looks since something was read */
-	json_t *before;	  /* sums of the daemons before, or NULL */
+	bool read;	  /* the whole order was read once */
+	uint64_t skip;	  /* names at its beginning that are done */
+	uint64_t skipped; /* number of these that were passed over */
+	json_t *told;	  /* last status of this daemon, or NULL */
+	unsigned still;	  /* number of looks since the last read */
+	json_t *before;	  /* sums of the earlier daemons, or NULL */
 	json_t *names;	  /* names of the next request */
-	uint64_t epoch;	  /* of these */
+	uint64_t epoch;	  /* epoch of these names */
 	size_t bytes;
 	/* Counts of lines that were left out. */
 	uint64_t unknown, not_file, empty, duplicate, too_long;
@@ -143,7 +143,7 @@ struct plan_run {
 	json_t *examples; /* examples of such lines; NULL: none yet */
 };
 
-/* Put a number of the command line into the request. */
+/* Add a number of the command line to the request. */
 static int set_number(
 	json_t *request, const char *name, const char *text, struct error *err)
 {
@@ -236,7 +236,7 @@ static int send_names(struct plan_run *p, struct error *err)
 static int add_line(
 	struct plan_run *p, char *line, size_t len, struct error *err)
 {
-	/* An upper bound of its escaped length. */
+	/* An upper bound of the name's escaped length. */
 	size_t bytes = 6 * len + 16;
 	int rc = 0;
 
@@ -252,7 +252,7 @@ static int add_line(
 		rc = send_names(p, err);
 	if (rc == 0 && json_array_append_new(p->names, ctl_path_new(line)) < 0)
 		rc = error_set(err, -ENOMEM, "%m");
-	/* Most bytes need no escape; correct the bound. */
+	/* Most bytes need no escape, so the bound is corrected. */
 	for (size_t i = 0; i < len; i++)
 		if (line[i] >= ' ' && line[i] < 127 && line[i] != '"' &&
 			line[i] != '\\')
@@ -261,7 +261,7 @@ static int add_line(
 	return rc;
 }
 
-/* An empty line ends an epoch. */
+/* End an epoch; an empty line does so. */
 static int end_epoch(struct plan_run *p, struct error *err)
 {
 	int rc = send_names(p, err);
@@ -357,8 +357,8 @@ static void plan_report(const struct plan_run *p, json_t *reply)
 		ask_number(reply, "wasted_items"));
 }
 
-/* Also counts files that had changed at the source; the next plan gets them
- * right. */
+/* Report files that could not be fetched. Files that had changed at the source
+ * count, too; the next plan has their new version. */
 static int check_failed(const json_t *reply, struct error *err)
 {
 	uint64_t n = ask_number(reply, "failed_items");
@@ -418,7 +418,8 @@ static int wait_until_done(struct plan_run *p, struct error *err)
 	return 0;
 }
 
-/* Send the order, and wait until it is done. -EPIPE: the daemon has ended. */
+/* Send the order, and wait until it is done. Returns -EPIPE if the daemon has
+ * ended. */
 static int plan_send(struct plan_run *p, json_t *request, struct error *err)
 {
 	bool first = !p->read;
@@ -438,7 +439,7 @@ static int plan_send(struct plan_run *p, json_t *request, struct error *err)
 				    : "standard input has no lines");
 	if (rc < 0)
 		return rc;
-	/* Printed at once, because the end may be hours away. */
+	/* Print this at once, because the end may be hours away. */
 	if (first && !p->args->json)
 		print_left_out(p);
 	return wait_until_done(p, err);
@@ -458,7 +459,7 @@ static void add_sums(json_t *to, const json_t *from)
 				ask_number(from, sums[i]))));
 }
 
-/* Skip the positions that the trainer is done with. */
+/* Skip the positions that the trainer has passed. */
 static void pass_done(struct plan_run *p, json_t *request)
 {
 	uint64_t done = ask_number(p->told, "done");
@@ -492,7 +493,7 @@ static bool turn_back(struct plan_run *p)
 	return true;
 }
 
-/* The kernel lets us wait for the next daemon, or says that there is none. */
+/* Wait for the next daemon, if the kernel still has the mount. */
 static int plan_reconnect(struct plan_run *p)
 {
 	int rc = -EAGAIN;

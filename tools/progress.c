@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The progress bar. State is the caller's. */
+/* The progress bar. The caller owns the state. */
 #include "progress.h"
 
 #include <stdio.h>

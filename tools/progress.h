@@ -14,18 +14,19 @@ struct progress {
 	uint64_t begun_ns, drawn_ns;
 };
 
-/* Columns of a bar, its brackets not included. */
+/* Columns of a bar, without its brackets. */
 #define BAR_COLUMNS 24
 
-/* Write "[####....]" for done of total into buf; returns buf. */
+/* Write a bar such as "[####....]" for `done` of `total` into buf; returns buf.
+ */
 const char *progress_bar(
 	uint64_t done, uint64_t total, char buf[BAR_COLUMNS + 3]);
 
 void progress_begin(struct progress *p);
 
 /*
- * Show the progress, unless it was just shown. With total_bytes 0 the end is
- * not known, and neither share nor time left is shown.
+ * Show the progress, unless it was shown a moment ago. total_bytes 0: the total
+ * is unknown, and neither share nor time left is shown.
  */
 void progress_show(struct progress *p, uint64_t items, uint64_t bytes,
 	uint64_t total_bytes, const char *note);

@@ -22,7 +22,7 @@ import time
 import gdb
 import gdb.types
 
-# A list that is longer is damaged, or too long to read.
+# A longer list is damaged, or too long to print.
 LONGEST = 10000
 
 
@@ -38,7 +38,7 @@ def member_at(kind, path):
 
 
 def each(head, tag, path):
-    """The structs on a list (list.h) that hangs on to their member `path`."""
+    """The structs on a list (list.h) whose node is their member `path`."""
     kind = gdb.lookup_type('struct ' + tag)
     link = head['next']
     for _ in range(LONGEST):
@@ -51,24 +51,24 @@ def each(head, tag, path):
 
 
 def word(value):
-    """An enumerator without its prefix: FILL_STAGED is `staged`."""
+    """The name of an enumerator without prefix: `staged` for FILL_STAGED."""
     return str(value).split('_', 1)[-1].lower()
 
 
 def text(pointer):
-    """A path; the name of a file can have bytes that are not UTF-8."""
+    """A path as text; its bytes need not be UTF-8."""
     if int(pointer) == 0:
         return '?'
     return pointer.string('utf-8', 'backslashreplace')
 
 
 def age(since_ns):
-    """How long ago that was, by the clock of this machine."""
+    """The time since `since_ns`, as text, by the clock of this machine."""
     since_ns = int(since_ns)
     connection = gdb.selected_inferior().connection
     if since_ns == 0:
         return 'never'
-    if connection is None or connection.type != 'native':  # a core
+    if connection is None or connection.type != 'native':  # a core dump
         return 'since %.3f s of the clock' % (since_ns / 1e9)
     return '%.1f s' % ((time.monotonic_ns() - since_ns) / 1e9)
 
@@ -80,10 +80,10 @@ def magic_is_right(pointer, tag):
 
 
 def in_frame(frame, tags):
-    """Pointers to structs of these names that a frame has, with the name."""
+    """Pairs (name, pointer) for a frame's pointers to these structs."""
     try:
         block = frame.block()
-    except RuntimeError:  # no debug information
+    except RuntimeError:  # the frame has no debug information
         return
     while block:
         for symbol in block:
@@ -100,7 +100,7 @@ def in_frame(frame, tags):
                 if magic_is_right(value, tag):
                     yield tag, value
             except (gdb.error, gdb.MemoryError):
-                pass  # optimised out, or not set yet
+                pass  # the variable is optimised out, or not set yet
         block = None if block.function else block.superblock
 
 
@@ -220,8 +220,8 @@ class Fill(gdb.Command):
     """Print a fill of a mount: its phase, item, parked reads, pages, requests.
 
 Usage: refrain-fill [EXPRESSION]
-EXPRESSION is a struct fill, or a pointer to one. Without it, all fills of the
-mount are printed that are not gone."""
+EXPRESSION is a struct fill, or a pointer to one. Without it, all fills of
+the mount that have not ended are printed."""
 
     def __init__(self):
         super().__init__('refrain-fill', gdb.COMMAND_DATA,
@@ -293,9 +293,9 @@ class Step(gdb.Command):
     """Print a step of a loader: which servings of its batch are not done, and why.
 
 Usage: refrain-step [EXPRESSION]
-EXPRESSION is a struct step, or a pointer to one. Without it, all steps of the
-loader are printed that refrain_next() has not returned. A member of a share has
-none: the host of the share makes its batches."""
+EXPRESSION is a struct step, or a pointer to one. Without it, all steps of
+the loader that refrain_next() has not returned are printed. A member of a
+share has no steps: the host of the share makes its batches."""
 
     def __init__(self):
         super().__init__('refrain-step', gdb.COMMAND_DATA,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain refresh: makes the daemon look for changes at the origin. */
+/* refrain refresh: lets the daemon look for changes at the origin. */
 #include <inttypes.h>
 #include <stdio.h>
 

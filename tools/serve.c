@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain serve: hosts a share, so that no job has to, until its jobs have
- * left. One thread, besides the library's.
+ * refrain serve: hosts a share in place of its jobs, until they have left. One
+ * thread, besides the library's.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -72,7 +72,7 @@ const struct option_usage serve_usage = {
 	.max_operands = 1,
 };
 
-/* A descriptor that polls readable when the command is to end. */
+/* A descriptor that becomes readable when the command is to end. */
 static int serve_signals(void)
 {
 	sigset_t set;

@@ -19,7 +19,7 @@
 #include "loader/share/share.h"
 
 #define ANSWER_MS 2000
-/* JSON is UTF-8, and names are not always: every byte may become \xHH. */
+/* JSON must be UTF-8, which names may not be: every byte may become \xHH. */
 #define ESCAPED(room) (4 * (room))
 
 struct share_options {
@@ -49,13 +49,13 @@ const struct option_usage share_usage = {
 };
 
 struct share_query {
-	const char *name; /* or NULL: all */
-	bool watched;	  /* the end of NAME is no failure */
-	json_t *all;	  /* with --json */
+	const char *name; /* name of one share, or NULL: all */
+	bool watched;	  /* if NAME ends, that is no failure */
+	json_t *all;	  /* the answers, with --json */
 	unsigned found, failed;
 };
 
-/* 1, or 0: nobody hosts it. */
+/* Ask the host of a share. Returns 1, or 0 if no process hosts it. */
 static int share_ask_view(
 	const char *name, struct share_view *view, struct error *err)
 {
@@ -74,7 +74,7 @@ static int share_ask_view(
 	else if (rc == -ENOENT || rc == -ECONNREFUSED)
 		rc = -EPIPE;
 	if (fd >= 0)
-		(void)close(fd); /* nobody asked for it */
+		(void)close(fd); /* the descriptor is not needed */
 	if (rc == 0)
 		rc = error_set(err, -ETIMEDOUT,
 			"the host of '%s' (process %d) does not answer", name,
@@ -174,7 +174,7 @@ static json_t *share_json(const struct share_view *v)
 
 /* -- Both -- */
 
-/* NAME, or NAME.RANK-WORLD. */
+/* Is `name` the share NAME, or NAME.RANK-WORLD? */
 static bool share_is_asked(const struct share_query *q, const char *name)
 {
 	size_t n = q->name ? strlen(q->name) : 0;
@@ -184,7 +184,7 @@ static bool share_is_asked(const struct share_query *q, const char *name)
 			(!name[n] || name[n] == '.'));
 }
 
-/* A share that does not answer does not hide the others. */
+/* Print one share. If it does not answer, the others are printed even so. */
 static int share_each(void *arg, const char *name)
 {
 	struct share_query *q = arg;
@@ -244,7 +244,7 @@ void shares_print(void)
 {
 	struct share_query q = {.name = NULL};
 
-	(void)share_show(&q); /* it has said why it failed */
+	(void)share_show(&q); /* on failure it has printed why */
 }
 
 static int share_watch(struct share_query *q)
@@ -255,7 +255,8 @@ static int share_watch(struct share_query *q)
 	q->watched = true;
 	while (status == EXIT_OK && !(q->name && !q->found) &&
 		fflush(stdout) == 0) {
-		(void)nanosleep(&second, NULL); /* may return early */
+		/* an early return is harmless */
+		(void)nanosleep(&second, NULL);
 		if (isatty(STDOUT_FILENO) == 1)
 			(void)fputs("\033[H\033[2J", stdout);
 		status = share_show(q);

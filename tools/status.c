@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain status: prints one screen, JSON or Prometheus text, or a screen each
+/* refrain status: prints one screen, JSON or Prometheus text, once or every
  * second. */
 #include <errno.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static int watch(struct ctl_client *client, struct error *err)
 			&second, NULL); /* an early return is harmless */
 	}
 	json_decref(before);
-	return rc == -EPIPE ? 0 : rc; /* unmounted */
+	return rc == -EPIPE ? 0 : rc; /* -EPIPE: the mount was unmounted */
 }
 
 static int status_show(const struct status_args *args, const char *mountpoint,

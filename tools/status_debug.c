@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints what a mount is doing, for `refrain status --debug`. No state. */
+/* Prints the present work of a mount, for `refrain status --debug`. No state.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -122,6 +123,6 @@ void status_print_debug(const json_t *o)
 	(void)printf("plans: %zu\n", json_array_size(plans));
 	print_list(plans, 0, print_plan);
 	(void)puts("shares of this user:");
-	(void)fflush(stdout); /* before messages of a share */
+	(void)fflush(stdout); /* print it before messages about a share */
 	shares_print();
 }

@@ -36,8 +36,8 @@ static void print_head(const char *prefix, const char *name, const char *suffix,
 		suffix, help, prefix, name, suffix, type);
 }
 
-/* Print one sample; `of` is NULL unless it belongs to a tier or peer, whose
- * name is `part`. */
+/* Print one sample. `of` is NULL unless the sample belongs to a tier or peer;
+ * `part` is then its name. */
 static void print_sample(const json_t *status, const char *metric,
 	const char *suffix, const char *of, const char *part, uint64_t value)
 {

@@ -73,7 +73,7 @@ static void print_ms(uint64_t ms)
 		print_time(ms / 1000);
 }
 
-/* A line of text from the daemon. */
+/* Print a line with a text of the daemon. */
 static void print_line(const char *label, const char *text)
 {
 	(void)printf(LABEL, label);
@@ -152,8 +152,9 @@ static void print_part(uint64_t part, uint64_t whole)
 		(void)printf("%.2f times ", pct / 100);
 }
 
-/* The share of the dataset that the source had to deliver. Other shares
- * mislead, because reads that the kernel answers do not reach the mount. */
+/* Print the share of the dataset that the source had to deliver. Other shares
+ * would mislead, because reads that the kernel answers do not reach the mount.
+ */
 static void print_delivered(const struct view *v)
 {
 	bool epoch = has(v, "epoch_origin_bytes");
@@ -162,7 +163,7 @@ static void print_delivered(const struct view *v)
 	uint64_t known = ask_number(v->now, "bytes_known");
 	const char *scan = ask_text(v->now, "scan");
 	const char *so_far = epoch ? " so far" : "";
-	/* A daemon that goes on with a mount counts from 0. */
+	/* A daemon that continues a mount after a crash counts from 0. */
 	const char *since = ask_number(v->now, "recoveries") > 0
 		? "since the daemon's start"
 		: "since the mount";
@@ -185,8 +186,9 @@ static void print_delivered(const struct view *v)
 	}
 }
 
-/* Reads that reached the mount, since it began. No share of hits: the kernel
- * may answer all hits from its page cache, so that only misses are seen. */
+/* Print the reads that reached the mount since it began, without a share of
+ * hits: the kernel may answer all hits from its page cache, so that the mount
+ * sees only misses. */
 static void print_reads(const struct view *v)
 {
 	uint64_t hits = ask_number(v->now, "hits");
@@ -215,7 +217,8 @@ static void print_reads(const struct view *v)
 			"", all_rate, rate(v, "hits"));
 }
 
-/* Hits that loaders opened without the mount; no other figure includes them. */
+/* Print the hits that loaders opened without the mount; no other figure
+ * includes them. */
 static void print_direct(const struct view *v)
 {
 	uint64_t items = ask_number(v->now, "direct_hits");
@@ -297,7 +300,8 @@ static void print_epoch(const struct view *v)
 	(void)printf("readers waited for the source %" PRIu64
 		     " %% of the time\n",
 		ask_number(v->now, "epoch_waited_pct"));
-	/* A 0 says nothing: nothing was expected, or the kernel answered. */
+	/* 0 is not printed: no hits were expected, or the kernel answered them.
+	 */
 	if (ask_number(v->now, "epoch_hits_pct") > 0 &&
 		ask_number(v->now, "epoch_expected_hits_pct") > 0)
 		(void)printf(LABEL "%" PRIu64 " %% of its bytes hit, %" PRIu64
@@ -334,7 +338,8 @@ static void print_origin(const struct view *v)
 		ask_number(v->now, "open_fds"));
 }
 
-/* The source is silent for so long before status says so. */
+/* After this time without an answer, status reports that the source is silent.
+ */
 #define SILENT_MS 1000
 #define ERROR_LINES 6
 
@@ -359,7 +364,7 @@ static void print_error(const char *label, const json_t *error)
 	(void)printf(" (%s)\n", ago(error, when, sizeof(when)));
 }
 
-/* Returns the label of the next line. */
+/* Print the silence of the source. Returns the label of the next line. */
 static const char *print_silence(const struct view *v)
 {
 	uint64_t ms = ask_number(v->now, "origin_silent_ms");
@@ -376,7 +381,7 @@ static const char *print_silence(const struct view *v)
 	return "";
 }
 
-/* Errors that have not ended; otherwise the last one. */
+/* Print the errors that have not ended, or otherwise the last one. */
 static void print_errors(const struct view *v)
 {
 	const json_t *errors = json_object_get(v->now, "errors");
@@ -399,7 +404,7 @@ static void print_errors(const struct view *v)
 		print_error("earlier", json_array_get(errors, 0));
 }
 
-/* Counters that stay 0 as long as all is well. */
+/* Counters that stay 0 while there is no trouble. */
 static const char *const trouble[] = {"origin_errors", "origin_timeouts",
 	"origin_failures", "reader_errors", "stale_reads", "checksum_errors",
 	"entries_lost", "tier_errors", "staging_dropped", "evictions",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain umount: detaches the mount, then waits for its daemon to end. */
+/* refrain umount: detaches the mount, then waits until its daemon has ended. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -20,17 +20,17 @@
 #include "holders.h"
 #include "mounts.h"
 
-/* The daemon ends its own work within seconds. */
+/* The time limit for the daemon, which ends its own work within seconds. */
 #define GONE_TIMEOUT_MS 30000
 #define LOOK_MS 1000
 #define SAY_MS 2000
-/* Other processes that hold the daemon's descriptors may be about to end, too.
- */
+/* The time limit for other processes that hold the daemon's descriptors, which
+ * may be about to end, too. */
 #define HELD_TIMEOUT_MS 3000
 
 /*
- * A mount may be busy for a moment: a daemon that bounds the kernel's pages
- * opens files of its own mount, and programs take time to end.
+ * The time for which a busy mount is retried: a daemon that bounds the kernel's
+ * pages opens files of its own mount, and programs take time to end.
  */
 #define BUSY_MS 500
 #define BUSY_LOOK_MS 20
@@ -93,8 +93,8 @@ static int detach_when_free(const char *path, bool lazy, struct error *err)
 struct leaving {
 	const char *path;
 	struct holders_device device;
-	struct ctl_client *client; /* NULL: its socket cannot be reached */
-	pid_t pid;		   /* 0: it cannot be seen */
+	struct ctl_client *client; /* NULL: its socket is unreachable */
+	pid_t pid;		   /* 0: not visible */
 	int pidfd;		   /* without a client; -1: there is none */
 };
 
@@ -107,7 +107,7 @@ static int wait_gone(const struct leaving *l, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1 ? 0 : -ETIMEDOUT;
 }
 
-/* The reason why it takes so long, as far as the daemon says it. */
+/* Print the reason why it takes so long, if the daemon reports one. */
 static void say_what_it_does(const struct leaving *l)
 {
 	uint64_t parked = 0, inflight = 0;
@@ -133,7 +133,8 @@ static void say_what_it_does(const struct leaving *l)
 		l->path, (int)l->pid, why);
 }
 
-/* The mount is detached. Find what keeps its daemon if it does not end. */
+/* Wait for the daemon after the mount was detached. If it does not end, find
+ * what keeps it. */
 static int umount_wait_for_end(const struct leaving *l, struct error *err)
 {
 	int pid = (int)l->pid, ms = 0;

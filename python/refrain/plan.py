@@ -19,20 +19,20 @@ happens, so a trainer may use it everywhere.
         for images, labels in loader:
             ...
 
-PlannedSampler draws the whole order of an epoch when it begins, tells it, and
-hands it on unchanged. For anything else there is Plan:
+PlannedSampler draws the whole order of an epoch when the epoch begins, sends
+it to the mount, and returns it unchanged. For other loaders there is Plan:
 
     plan = refrain_plan.Plan('/data/imagenet/train', batch=256)
     plan.epoch(0, paths_in_order)          # returns at once
-    plan.epoch(1, paths_of_the_next)       # already, if it is known
-    plan.progress(files_that_were_used)    # if you like: the mount sees reads
+    plan.epoch(1, paths_of_the_next)       # as soon as it is known
+    plan.progress(files_that_were_used)    # optional: the mount sees reads
     plan.close()
 
-Everything that speaks to the mount does so on a thread of its own; no
-call waits for it, and no failure stops the trainer. A plan that fails, or
+A thread of its own talks to the mount; no call waits for it, and no failure
+stops the trainer. A plan that fails, or
 leaves out names that are not files of the mount, says so in one warning, and
 plan.error has the reason. If the daemon of a mount that is held dies or is
-upgraded, the next one gets the plan again, from where the reader is.
+upgraded, the next daemon gets the plan again, from the position of the reader.
 """
 
 import itertools
@@ -48,14 +48,15 @@ __all__ = ['Plan', 'PlannedSampler', 'find_mount']
 
 _XATTR = 'user.refrain.control'
 _REQUEST_BYTES = 512 << 10
-# How soon a plan that has nothing to say notices that the daemon has ended.
+# The interval in seconds at which a plan without news checks whether the
+# daemon has ended.
 _LOOK_S = 0.5
-# Between two attempts to reach the next daemon.
+# The first and the longest pause between attempts to reach the next daemon.
 _PAUSE_S, _PAUSE_MAX_S = 0.01, 1.0
 
 
 class _Gone(OSError):
-    """The daemon has ended; another one may go on with the mount."""
+    """The daemon has ended; another one may continue with the mount."""
 
 
 class _Epoch:
@@ -64,8 +65,8 @@ class _Epoch:
     def __init__(self, number, paths, first):
         self.number = number
         self.paths = list(paths)
-        self.first = first      # files of the epochs before it
-        self.counted = False    # its names that are left out
+        self.first = first      # number of files in the epochs before it
+        self.counted = False    # its left-out names were counted
 
     def end(self):
         return self.first + len(self.paths)
@@ -80,7 +81,8 @@ def _unescape(field):
 
 def _mount_owner(path):
     """The user who owns the refrain mount whose root this is, or None. Any
-    directory can have the attribute; the kernel's list of mounts is right."""
+    directory can have the attribute, so the kernel's list of mounts
+    decides."""
     fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         real = os.readlink(b'/proc/self/fd/%d' % fd)
@@ -122,7 +124,7 @@ def find_mount(path):
 
 
 def _connect(sock, path, owner):
-    """Connect to the daemon: a process of the mount's owner or of root."""
+    """Connect to the daemon, which must run as the mount's owner or root."""
     sock.connect(path)
     peer = struct.unpack('3i', sock.getsockopt(
         socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i')))
@@ -143,7 +145,7 @@ def _warn(text):
     try:
         warnings.warn('refrain: ' + text, RuntimeWarning, stacklevel=2)
     except RuntimeWarning:
-        pass    # warnings are errors here, but the thread must go on
+        pass    # warnings may be errors here, but the thread must continue
 
 
 class Plan:
@@ -154,7 +156,7 @@ class Plan:
     not files of the mount, empty files, and names that occur twice in an
     epoch. `error` is None, or says why the plan has ended or which name was
     the first that is not a file of the mount. `returns` counts the daemons
-    that were sent the plan after the first."""
+    that got the plan after the first one."""
 
     def __init__(self, root, batch=None, echo=None, window=None, step_ms=None,
                  fresh=None, slack=None):
@@ -165,7 +167,7 @@ class Plan:
         self._mount, self._socket_path, self._owner = _find_mount(root)
         self._root = os.path.realpath(root)
         self._cwd = os.path.abspath(os.curdir)
-        self._base = None       # of relative paths, once it is known
+        self._base = None       # directory of relative paths, or None
         self.active = self._mount is not None
         self._reported = 0
         if not self.active:
@@ -175,11 +177,11 @@ class Plan:
                     'slack': slack}
         if isinstance(echo, float):
             settings['echo'] = '%.3f' % echo
-        self._epochs = []       # those that are not over
-        self._files = 0         # of all epochs
-        self._used = 0          # of these, as far as that is known
-        self._skipped = 0       # of these, before the plan of this daemon
-        self._missing = 0       # names without a position in it
+        self._epochs = []       # epochs that are not over
+        self._files = 0         # number of files of all epochs
+        self._used = 0          # how many of these are known to be used
+        self._skipped = 0       # how many of these this daemon did not get
+        self._missing = 0       # number of names that the plan lacks
         self._closing = threading.Event()
         self._queue = queue.Queue()
         self._thread = threading.Thread(
@@ -189,13 +191,13 @@ class Plan:
         self._thread.start()
 
     def epoch(self, number, paths):
-        """The paths of an epoch, in the order in which they will be read. Any
-        iterable; it is read in the background, so do not change it. The paths
-        are kept until the epoch is over.
+        """Send the paths of an epoch, in the order in which they will be read.
+        `paths` is any iterable; a thread reads it, so do not change it. The
+        paths are kept until the epoch is over.
 
         Relative paths are relative to the working directory in which the plan
-        was made or, if they are not there, to `root`: the first one that
-        exists decides for all."""
+        was made or, if they do not exist there, to `root`: the first path
+        that exists decides for all."""
         if self._alive():
             self._queue.put(('epoch', number, paths))
 
@@ -234,7 +236,7 @@ class Plan:
     # -- The thread ---------------------------------------------------------
 
     def _alive(self):
-        # The thread is not there in a process that was forked off.
+        # After a fork, the child does not have the thread.
         return self.active and self._pid == os.getpid()
 
     def _run(self, settings):
@@ -252,7 +254,7 @@ class Plan:
         self.active = False
 
     def _talk(self, settings):
-        """Speak to a daemon until the plan ends. False: it has ended first."""
+        """Talk to a daemon until the plan ends. False: the daemon ended."""
         try:
             with socket.socket(socket.AF_UNIX) as sock:
                 _connect(sock, self._socket_path, self._owner)
@@ -269,15 +271,15 @@ class Plan:
             return False
 
     def _find_again(self):
-        """Wait for the next daemon. The kernel answers for it, or says that
-        there will be none."""
+        """Find the socket of the next daemon. getxattr() waits for that daemon,
+        and fails if there will be none."""
         self._owner = _mount_owner(self._mount)
         if self._owner is None:
             raise OSError('the mount is gone')
         self._socket_path = os.fsdecode(os.getxattr(self._mount, _XATTR))
 
     def _begin(self, settings):
-        """Send the plan from where the reader is."""
+        """Send the plan from the position of the reader."""
         first = settings.get('fresh', 0)
         self._skipped, self._missing = self._used, 0
         if self._used > 0:
@@ -309,7 +311,7 @@ class Plan:
                 job[1].set()
 
     def _look(self):
-        """Where are the readers? Also notices that the daemon has ended."""
+        """Ask for the position of the readers; fails if the daemon ended."""
         answer = self._ask({'cmd': 'plan-status'})
         self._note_used(self._skipped + answer['done'])
 
@@ -334,7 +336,7 @@ class Plan:
         return answer
 
     def _inside(self, path):
-        """The path below the root of the mount; None if it is elsewhere."""
+        """The path below the mount's root; None if it is not below it."""
         path = os.fsdecode(path)
         if not os.path.isabs(path):
             path = os.path.join(self._base or self._base_of(path), path)
@@ -342,7 +344,7 @@ class Plan:
 
     def _base_of(self, path):
         """The directory that a relative path is relative to. The first path
-        that is there decides for all."""
+        that exists decides for all."""
         for base in self._cwd, self._root:
             there = os.path.join(base, path)
             if self._below_mount(there) and os.path.lexists(there):
@@ -376,7 +378,7 @@ class Plan:
                 self._not_there('%s: is not on the mount' % os.fsdecode(path))
                 continue
             names.append(_json_path(name))
-            # What escapes may make of it.
+            # An upper bound of the length of the name with its escapes.
             size += 6 * len(name) + 16
             if size >= _REQUEST_BYTES:
                 self._add(number, names)
@@ -397,7 +399,7 @@ class Plan:
                 'some names are not files of the mount'))
 
     def _not_there(self, what):
-        """Say once that names are left out, with the first of them."""
+        """Warn once that names are left out, and name the first of them."""
         if self._warned:
             return
         self._warned = True
@@ -428,7 +430,7 @@ class PlannedSampler:
             return
         order = list(self.sampler)
         number, self._epoch = self._epoch, self._epoch + 1
-        # The epoch before is over, also if it was left in the middle.
+        # The previous epoch is over, even if its reader stopped in the middle.
         self.plan.progress(self._told)
         self._told += len(order)
         self.plan.epoch(number, [self.paths[i] for i in order])
