@@ -8,7 +8,7 @@
 START_TEST(test_an_order_finds_where_a_file_comes_next)
 {
 	const uint32_t n = 5000;
-	struct order o = {.room = 0};
+	struct order o = {.cap = 0};
 	uint64_t pos;
 
 	for (uint32_t e = 0; e < 3; e++)
@@ -23,7 +23,7 @@ START_TEST(test_an_order_finds_where_a_file_comes_next)
 			ck_assert(order_find(&o, file, 0, &pos));
 			ck_assert_uint_eq(pos, (uint64_t)e * n + i);
 			ck_assert_uint_eq(order_epoch_of(&o, pos), e);
-			order_set(&o, pos, PLACE_SERVED);
+			order_set(&o, pos, ORDER_SERVED);
 		}
 	ck_assert(!order_find(&o, 5, 0, &pos));
 	ck_assert(!order_find(&o, n + 5, 0, &pos));
@@ -34,7 +34,7 @@ END_TEST
 START_TEST(test_an_order_that_is_extended_for_ever_stays_small)
 {
 	const uint32_t n = 1000;
-	struct order o = {.room = 0};
+	struct order o = {.cap = 0};
 	uint64_t done = 0, pos;
 	bool right = true;
 
@@ -46,11 +46,11 @@ START_TEST(test_an_order_that_is_extended_for_ever_stays_small)
 		/* One epoch behind. */
 		for (uint32_t i = 0; i < n; i++) {
 			right &= order_find(&o, i, 0, &pos) && pos == done;
-			order_set(&o, done++, PLACE_SERVED);
+			order_set(&o, done++, ORDER_SERVED);
 		}
 	}
 	ck_assert(right);
-	ck_assert_uint_le(o.room, 8 * n);
+	ck_assert_uint_le(o.cap, 8 * n);
 	ck_assert_uint_le(o.epochs, 8);
 	order_release(&o);
 }

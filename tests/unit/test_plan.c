@@ -125,14 +125,14 @@ START_TEST(test_a_read_by_an_unknown_reader_is_shared_by_all_plans)
 	}
 	item = file_item(&k.g, 1, SIZE, 0);
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
-	ck_assert_uint_eq(more.sharers, 2);
+	ck_assert_uint_eq(more.plan_readers, 2);
 	/* The one that follows. */
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
-	ck_assert_uint_eq(more.sharers, 0);
+	ck_assert_uint_eq(more.plan_readers, 0);
 	plan_close(plan[0]);
 	item = file_item(&k.g, 2, SIZE, 0);
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
-	ck_assert_uint_eq(more.sharers, 1);
+	ck_assert_uint_eq(more.plan_readers, 1);
 	end(&k, plan[1]);
 }
 END_TEST

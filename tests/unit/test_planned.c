@@ -132,13 +132,14 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 END_TEST
 
 /* The first read of an item that so many readers with plans come for. */
-static void read_shared(struct rig *g, struct cache_item item, unsigned sharers)
+static void read_shared(
+	struct rig *g, struct cache_item item, unsigned plan_readers)
 {
 	struct probe p;
 
 	probe_init(&p, item, 0, item.size);
 	p.r.planned = true;
-	p.r.sharers = sharers;
+	p.r.plan_readers = plan_readers;
 	probe_run(g, &p);
 	answer_all(&g->hand);
 	probe_wait(&p);

@@ -130,13 +130,13 @@ struct cache_read {
 	 * plan. `ahead`: in addition, the reader does not wait for it yet, so
 	 * it is sent to the origin as a planned fetch and not as demand.
 	 * `again`: this position began to read the item before, and has already
-	 * read again_bytes of these bytes. `sharers`: the number of readers
-	 * with plans that will read the item, if this reader is the first of
-	 * them and included.
+	 * read again_bytes of these bytes. `plan_readers`: the number of
+	 * readers with plans that will read the item, if this reader is the
+	 * first of them and included.
 	 */
 	bool planned, ahead, again;
 	size_t again_bytes;
-	unsigned sharers;
+	unsigned plan_readers;
 	const void *data;  /* after an answer at once: until cache_read_end() */
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */

@@ -67,7 +67,7 @@
 /* An item that other readers with plans will still read stays this long,
  * unless its memory is needed. They may get it from the kernel's page cache
  * instead. */
-#define SHARED_GRACE_NS (60 * NS_PER_S)
+#define AWAITED_GRACE_NS (60 * NS_PER_S)
 
 /* An item counts as being read for this long after a read. */
 #define READING_NS NS_PER_S
@@ -173,8 +173,8 @@ struct fill {
 	 * is also valid while PUBLISHING, after a provider has refused the
 	 * item. */
 	bool turned;
-	unsigned sharers; /* readers with plans that are still to come */
-	uint64_t made_ns; /* set once */
+	unsigned plan_readers; /* readers with plans that are still to come */
+	uint64_t made_ns;      /* set once */
 	uint64_t last_read_ns;
 	uint8_t *memory; /* owned */
 	/* The item's bytes, in `memory` and page-aligned: the kernel copies
@@ -198,7 +198,7 @@ struct cache_staging {
 	struct list staged;  /* may be dropped for their memory, oldest first */
 	struct list drained; /* completely served, least recently read first */
 	/* The same, but other readers with plans will come */
-	struct list shared;
+	struct list awaited;
 	uint64_t used, peak;
 	struct timer timer; /* drops drained fills */
 };

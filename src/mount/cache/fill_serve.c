@@ -61,10 +61,10 @@ static void fill_serve(
 	}
 	if (r->planned && r->off == 0 && !r->again)
 		fill_begun(c, f);
-	if (r->off == 0 && r->sharers > 1)
-		f->sharers = r->sharers - 1;
-	else if (r->off == 0 && f->sharers > 0)
-		f->sharers--;
+	if (r->off == 0 && r->plan_readers > 1)
+		f->plan_readers = r->plan_readers - 1;
+	else if (r->off == 0 && f->plan_readers > 0)
+		f->plan_readers--;
 	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
 		if (!r->planned && f->page[i] & PAGE_SPENT)
 			again += page_share(i, r->off, end);

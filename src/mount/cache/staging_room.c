@@ -41,7 +41,7 @@ void fill_turn(struct cache *c, struct fill *f)
 void fill_pass(struct cache *c, struct fill *f)
 {
 	struct cache_staging *s = cache_staging(c);
-	struct list *head = f->sharers > 0 ? &s->shared : &s->drained;
+	struct list *head = f->plan_readers > 0 ? &s->awaited : &s->drained;
 	bool first = list_empty(head);
 
 	ASSERT_INSIDE(c);
@@ -91,14 +91,14 @@ static void drain_fire(struct timer *t)
 {
 	struct cache *c = CONTAINER_OF(t, struct cache, staging.timer);
 	struct cache_staging *s = cache_staging(c);
-	uint64_t now_ns = clock_now_ns(), drained_ns, shared_ns;
+	uint64_t now_ns = clock_now_ns(), drained_ns, awaited_ns;
 	struct after a;
 
 	jobs_enter(c, &a);
 	drained_ns = expire_drained(c, &s->drained, DRAINED_GRACE_NS, now_ns);
-	shared_ns = expire_drained(c, &s->shared, SHARED_GRACE_NS, now_ns);
-	if (shared_ns < drained_ns)
-		drained_ns = shared_ns;
+	awaited_ns = expire_drained(c, &s->awaited, AWAITED_GRACE_NS, now_ns);
+	if (awaited_ns < drained_ns)
+		drained_ns = awaited_ns;
 	if (drained_ns < UINT64_MAX)
 		arm_drain_timer(c, drained_ns);
 	jobs_run(c, &a);
@@ -110,7 +110,7 @@ void room_init(struct cache *c)
 
 	list_init(&s->staged);
 	list_init(&s->drained);
-	list_init(&s->shared);
+	list_init(&s->awaited);
 	timer_init(&s->timer, drain_fire);
 }
 
@@ -202,7 +202,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 		quiet_ns = clock_now_ns() - READING_NS;
 	if (!fill_make_room(c, &s->drained, most, UINT64_MAX) &&
 		(!push ||
-			(!fill_make_room(c, &s->shared, most, UINT64_MAX) &&
+			(!fill_make_room(c, &s->awaited, most, UINT64_MAX) &&
 				!fill_make_room(
 					c, &s->staged, most, quiet_ns))))
 		return -EAGAIN;

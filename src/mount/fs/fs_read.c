@@ -188,7 +188,7 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 	r->r.planned = turn != PLANS_NONE;
 	r->r.ahead = turn == PLANS_LATER || turn == PLANS_LATER_AGAIN;
 	r->r.again = turn == PLANS_NOW_AGAIN || turn == PLANS_LATER_AGAIN;
-	r->r.sharers = ask->more.sharers;
+	r->r.plan_readers = ask->more.plan_readers;
 }
 
 /* Pieces one after another; the handler holds one count of its own. */

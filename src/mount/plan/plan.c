@@ -76,18 +76,18 @@ void plans_kick(struct plans *ps, bool urgent)
  * if it stays. */
 static bool pass(struct plan *plan)
 {
-	uint8_t place = order_place(&plan->order, plan->base);
+	uint8_t state = order_state(&plan->order, plan->base);
 
-	switch (place & PLACE_MASK) {
-	case PLACE_WAITING:
-	case PLACE_ISSUED:
+	switch (state & ORDER_STATE_MASK) {
+	case ORDER_WAITING:
+	case ORDER_ISSUED:
 		if (plan->base >= plan->retire_to &&
 			plan->ahead <= plan->params.slack)
 			return false;
-		order_set(&plan->order, plan->base, PLACE_RETIRED);
+		order_set(&plan->order, plan->base, ORDER_RETIRED);
 		break;
 	default:
-		plan->ahead -= place & PLACE_COUNTED ? 1 : 0;
+		plan->ahead -= state & ORDER_COUNTED ? 1 : 0;
 		break;
 	}
 	plan->base++;
@@ -104,8 +104,8 @@ static bool may_release(const struct plan *plan)
 		return false;
 	return h->pos < plan->retire_to ||
 		h->pos + plan->params.slack < plan->base ||
-		(order_place(&plan->order, h->pos) & PLACE_MASK) ==
-		PLACE_RETIRED;
+		(order_state(&plan->order, h->pos) & ORDER_STATE_MASK) ==
+		ORDER_RETIRED;
 }
 
 /* Call this after anything that may finish positions. */
@@ -133,14 +133,14 @@ void plan_advance(struct plan *plan)
 /* The position's item was fetched ahead into a tier and has been read there. */
 void plan_count_used(struct plan *plan, uint64_t pos)
 {
-	uint8_t place = order_place(&plan->order, pos);
+	uint8_t state = order_state(&plan->order, pos);
 
 	ASSERT_HELD(&plan->plans->lock);
-	if (place < PLACE_UNREAD)
+	if (state < ORDER_UNREAD)
 		return;
 	COUNT_ADD(plan->plans->config.counters, prefetch_used,
-		place / PLACE_UNREAD);
-	order_set(&plan->order, pos, place % PLACE_UNREAD);
+		state / ORDER_UNREAD);
+	order_set(&plan->order, pos, state % ORDER_UNREAD);
 }
 
 void plans_forget(struct plans *ps, uint64_t cookie)
@@ -154,7 +154,7 @@ void plans_forget(struct plans *ps, uint64_t cookie)
 
 		while (order_find(
 			&plan->order, (uint32_t)cookie, plan->base, &pos)) {
-			order_set(&plan->order, pos, PLACE_RETIRED);
+			order_set(&plan->order, pos, ORDER_RETIRED);
 			plan->s.gone++;
 		}
 		plan_advance(plan);

@@ -69,7 +69,7 @@ struct plans_read {
 	/* How many plans have come to a position of the file by this read.
 	 * Their readers are unknown: the read is from one of them, and the
 	 * others may follow. */
-	unsigned sharers;
+	unsigned plan_readers;
 };
 
 /*

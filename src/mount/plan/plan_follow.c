@@ -21,7 +21,7 @@
 /* When memory is used up, the pacer rests for this time or until enough memory
  * is free. */
 #define REST_NS (5 * NS_PER_MS)
-#define REST_SHARE 8u
+#define REST_DIVISOR 8u
 /* It rests this long before a burst that is to be measured; see
  * rate_rest_bytes(). */
 #define REST_LONG_NS NS_PER_S
@@ -48,22 +48,22 @@ static void hold_done(struct cache_plan *p, int status)
 /* An item of the position is not held any more. Was it the last one? */
 static void settle(struct plan *plan, uint64_t pos, int status)
 {
-	uint8_t place;
+	uint8_t state;
 
 	if (pos < plan->base || pos >= plan->cursor)
 		return;
-	place = order_place(&plan->order, pos);
-	if ((place & PLACE_MASK) != PLACE_ISSUED)
+	state = order_state(&plan->order, pos);
+	if ((state & ORDER_STATE_MASK) != ORDER_ISSUED)
 		return;
 	if (status == 1) {
-		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		order_set(&plan->order, pos, ORDER_SERVED | ORDER_COUNTED);
 		plan->ahead++;
 		plan->s.read++;
 	} else if (status == 0) {
 		order_set(&plan->order, pos,
-			place + PLACE_SKIPPED - PLACE_ISSUED);
+			state + ORDER_SKIPPED - ORDER_ISSUED);
 	} else {
-		order_set(&plan->order, pos, PLACE_RETIRED);
+		order_set(&plan->order, pos, ORDER_RETIRED);
 	}
 	plan_advance(plan);
 }
@@ -71,11 +71,11 @@ static void settle(struct plan *plan, uint64_t pos, int status)
 /* The item is in a tier before it was read. */
 static void note_unread(struct plan *plan, uint64_t pos)
 {
-	uint8_t place = order_place(&plan->order, pos);
+	uint8_t state = order_state(&plan->order, pos);
 
-	if (place / PLACE_UNREAD < UINT8_MAX / PLACE_UNREAD)
-		order_set(&plan->order, pos, place + PLACE_UNREAD);
-	if ((place & PLACE_MASK) == PLACE_SERVED)
+	if (state / ORDER_UNREAD < UINT8_MAX / ORDER_UNREAD)
+		order_set(&plan->order, pos, state + ORDER_UNREAD);
+	if ((state & ORDER_STATE_MASK) == ORDER_SERVED)
 		plan_count_used(plan, pos);
 }
 
@@ -111,8 +111,8 @@ static void hold_free(struct hold *h)
 	plan->s.ahead_items--;
 	plan->s.ahead_bytes -= h->bytes;
 	if (h->status == -ECANCELED)
-		plan->s.wasted += (order_place(&plan->order, h->pos) &
-					  PLACE_MASK) != PLACE_SERVED;
+		plan->s.wasted += (order_state(&plan->order, h->pos) &
+					  ORDER_STATE_MASK) != ORDER_SERVED;
 	else if (h->status < 0)
 		note_failed(h, last);
 	if (h->status == 0 && h->p.unread)
@@ -138,8 +138,8 @@ static bool is_past(const struct plan *plan, const struct hold *h)
 {
 	return plan->closing || h->pos < plan->retire_to ||
 		h->pos + plan->params.slack < plan->base ||
-		(order_place(&plan->order, h->pos) & PLACE_MASK) ==
-		PLACE_RETIRED;
+		(order_state(&plan->order, h->pos) & ORDER_STATE_MASK) ==
+		ORDER_RETIRED;
 }
 
 static struct hold *find_past(const struct plan *plan)
@@ -202,11 +202,11 @@ static void next_position(struct plan *plan)
 	uint64_t pos = plan->cursor++;
 	bool held = !list_empty(&plan->holds) &&
 		is_of(plan, list_prev(&plan->holds), pos);
-	uint8_t place = order_place(&plan->order, pos) & PLACE_MASK;
+	uint8_t state = order_state(&plan->order, pos) & ORDER_STATE_MASK;
 
 	plan->cursor_off = 0;
-	if (place == PLACE_WAITING) {
-		order_set(&plan->order, pos, PLACE_SKIPPED);
+	if (state == ORDER_WAITING) {
+		order_set(&plan->order, pos, ORDER_SKIPPED);
 		plan->looked++;
 		plan->s.resident++;
 		plan_advance(plan);
@@ -218,10 +218,11 @@ static void next_position(struct plan *plan)
 /* Must this position, or the rest of it, be fetched? */
 static bool is_open(const struct plan *plan)
 {
-	uint8_t place = order_place(&plan->order, plan->cursor) & PLACE_MASK;
+	uint8_t state =
+		order_state(&plan->order, plan->cursor) & ORDER_STATE_MASK;
 
-	return place == PLACE_WAITING ||
-		(place == PLACE_ISSUED && plan->cursor_off > 0);
+	return state == ORDER_WAITING ||
+		(state == ORDER_ISSUED && plan->cursor_off > 0);
 }
 
 /* Has the item already been read by the reader of the position at the cursor?
@@ -248,7 +249,7 @@ static enum plan_look look_at_next(struct plan *plan, struct cache_item *item)
 		if (!config->file(config->arg,
 			    order_file(&plan->order, plan->cursor), item)) {
 			plan->s.gone++;
-			order_set(&plan->order, plan->cursor, PLACE_RETIRED);
+			order_set(&plan->order, plan->cursor, ORDER_RETIRED);
 			next_position(plan);
 			plan_advance(plan);
 			continue;
@@ -312,9 +313,9 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	}
 	/* The item may have been read in the meantime. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
-		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
-			PLACE_WAITING) {
-			order_set(&plan->order, pos, PLACE_ISSUED);
+		if ((order_state(&plan->order, pos) & ORDER_STATE_MASK) ==
+			ORDER_WAITING) {
+			order_set(&plan->order, pos, ORDER_ISSUED);
 			plan->looked += rc == 0;
 		}
 		pass_item(plan, item);
@@ -384,7 +385,7 @@ static void rest(struct plans *ps)
 	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();
 
 	until += long_bytes ? REST_LONG_NS : REST_NS;
-	ps->rest_bytes = ps->window_bytes / REST_SHARE;
+	ps->rest_bytes = ps->window_bytes / REST_DIVISOR;
 	if (long_bytes)
 		ps->rest_bytes = long_bytes;
 	ps->resting = true;

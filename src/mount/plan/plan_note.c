@@ -96,7 +96,7 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		order_epoch_of(&plan->order, pos) !=
 			order_epoch_of(&plan->order, plan->cursor))
 		return;
-	order_set(&plan->order, pos, PLACE_SKIPPED);
+	order_set(&plan->order, pos, ORDER_SKIPPED);
 	if (plan->stray == 0 || pos < plan->stray_min)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
@@ -116,10 +116,10 @@ static void read_near(struct plan *plan, uint64_t pos)
 	if (pos >= plan->front)
 		plan->front = pos + 1;
 	if (pos >= plan->base) {
-		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		order_set(&plan->order, pos, ORDER_SERVED | ORDER_COUNTED);
 		plan->ahead++;
 	} else {
-		order_set(&plan->order, pos, PLACE_SERVED);
+		order_set(&plan->order, pos, ORDER_SERVED);
 	}
 	plan_advance(plan);
 }
@@ -235,15 +235,15 @@ static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 static size_t mark_read(struct plan_turn *t, const struct note *n)
 {
 	uint64_t size = n->file->size, again = 0;
-	uint64_t share = ((size - 1) / (64 * PAGE_BYTES) + 1) * PAGE_BYTES;
+	uint64_t unit = ((size - 1) / (64 * PAGE_BYTES) + 1) * PAGE_BYTES;
 
-	for (uint64_t i = (n->off + share - 1) / share; i * share < size; i++) {
-		uint64_t end = (i + 1) * share < size ? (i + 1) * share : size;
+	for (uint64_t i = (n->off + unit - 1) / unit; i * unit < size; i++) {
+		uint64_t end = (i + 1) * unit < size ? (i + 1) * unit : size;
 
 		if (end > n->off + n->len)
 			break;
 		if (t->read & UINT64_C(1) << i)
-			again += end - i * share;
+			again += end - i * unit;
 		t->read |= UINT64_C(1) << i;
 	}
 	return (size_t)again;
@@ -338,7 +338,7 @@ static void note(struct plan *plan, struct note *n)
 	if (near) {
 		again = tell_holds(plan, pos, n->file, n->off, n->len);
 		set_turn(plan, n, pos, again, again ? n->len : 0);
-		n->more.sharers += !plan->params.reader;
+		n->more.plan_readers += !plan->params.reader;
 		if (reads_position(n))
 			read_near(plan, pos);
 	} else if (found && reads_position(n)) {

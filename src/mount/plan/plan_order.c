@@ -20,11 +20,11 @@ void order_release(struct order *o)
 {
 	free(o->file);
 	free(o->next);
-	free(o->place);
+	free(o->state);
 	free(o->last);
 	free(o->seen);
 	free(o->epoch);
-	*o = (struct order){.room = 0};
+	*o = (struct order){.cap = 0};
 }
 
 static uint32_t *order_bucket(const struct order *o, uint32_t file)
@@ -79,7 +79,7 @@ static void order_forget(struct order *o, uint64_t done)
 	unsigned past = 0;
 
 	memmove(o->file, o->file + drop, left * sizeof(*o->file));
-	memmove(o->place, o->place + drop, left);
+	memmove(o->state, o->state + drop, left);
 	o->first = done;
 	while (past + 1 < o->epochs && o->epoch[past + 1].begin <= done)
 		past++;
@@ -88,23 +88,23 @@ static void order_forget(struct order *o, uint64_t done)
 	build_index(o);
 }
 
-static int order_make_room(struct order *o, uint64_t done)
+static int order_grow(struct order *o, uint64_t done)
 {
 	size_t n = (size_t)(o->end - o->first);
-	size_t room[] = {o->room, o->room, o->room};
+	size_t cap[] = {o->cap, o->cap, o->cap};
 
-	if (n < o->room)
+	if (n < o->cap)
 		return 0;
 	if (done - o->first > n / 2) {
 		order_forget(o, done);
 		return 0;
 	}
-	if (ARRAY_ROOM(o->file, n, &room[0]) < 0 ||
-		ARRAY_ROOM(o->next, n, &room[1]) < 0 ||
-		ARRAY_ROOM(o->place, n, &room[2]) < 0)
+	if (ARRAY_ROOM(o->file, n, &cap[0]) < 0 ||
+		ARRAY_ROOM(o->next, n, &cap[1]) < 0 ||
+		ARRAY_ROOM(o->state, n, &cap[2]) < 0)
 		return -ENOMEM;
-	o->room = room[2]; /* the three arrays have equal room */
-	return o->room > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
+	o->cap = cap[2]; /* the three arrays have equal cap */
+	return o->cap > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
 }
 
 static int begin_epoch(struct order *o, uint64_t number)
@@ -115,7 +115,7 @@ static int begin_epoch(struct order *o, uint64_t number)
 		return -EINVAL;
 	if (o->epochs == ORDER_EPOCHS_MAX)
 		return -ENOSPC;
-	if (ARRAY_ROOM(o->epoch, o->epochs, &o->epoch_room) < 0)
+	if (ARRAY_ROOM(o->epoch, o->epochs, &o->epoch_cap) < 0)
 		return -ENOMEM;
 	o->epoch[o->epochs++] = (struct order_epoch){number, o->end};
 	if (o->seen)
@@ -139,7 +139,7 @@ static int see(struct order *o, uint32_t file)
 
 int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
 {
-	int rc = order_make_room(o, done);
+	int rc = order_grow(o, done);
 	uint32_t i;
 
 	if (rc == 0)
@@ -150,7 +150,7 @@ int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
 		return rc;
 	i = (uint32_t)(o->end - o->first);
 	o->file[i] = file;
-	o->place[i] = PLACE_WAITING;
+	o->state[i] = ORDER_WAITING;
 	o->end++;
 	link_index(o, i);
 	return 0;
@@ -158,10 +158,10 @@ int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
 
 static bool is_done(const struct order *o, uint32_t i, uint64_t horizon)
 {
-	uint8_t place = o->place[i] & PLACE_MASK;
+	uint8_t state = o->state[i] & ORDER_STATE_MASK;
 
-	return place == PLACE_SERVED || place == PLACE_RETIRED ||
-		(place == PLACE_SKIPPED && o->first + i < horizon);
+	return state == ORDER_SERVED || state == ORDER_RETIRED ||
+		(state == ORDER_SKIPPED && o->first + i < horizon);
 }
 
 bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)

@@ -21,17 +21,17 @@
  *     +----------------------------+--> RETIRED
  *       nobody will read it, or it cannot be fetched
  */
-enum order_place {
-	PLACE_WAITING,
-	PLACE_SKIPPED,
-	PLACE_ISSUED,
-	PLACE_SERVED,
-	PLACE_RETIRED,
-	PLACE_MASK = 7,
-	PLACE_COUNTED = 8, /* flag: in plan.ahead */
+enum order_state {
+	ORDER_WAITING,
+	ORDER_SKIPPED,
+	ORDER_ISSUED,
+	ORDER_SERVED,
+	ORDER_RETIRED,
+	ORDER_STATE_MASK = 7,
+	ORDER_COUNTED = 8, /* flag: in plan.ahead */
 	/* Added to SKIPPED once for each item that was fetched ahead and has
 	 * not been read yet, at most 15 times. */
-	PLACE_UNREAD = 16,
+	ORDER_UNREAD = 16,
 };
 
 /* A run of positions of one epoch. */
@@ -43,17 +43,17 @@ struct order_epoch {
 
 struct order {
 	uint64_t first, end; /* positions that are kept: [first, end) */
-	size_t room;	     /* of the three arrays; element 0 is `first` */
+	size_t cap;	     /* of the three arrays; element 0 is `first` */
 	uint32_t *file;
 	uint32_t *next; /* in the chain of its bucket, a ring */
-	uint8_t *place;
+	uint8_t *state;
 	uint32_t *last; /* of each bucket's ring */
 	size_t buckets; /* a power of two, or 0 */
 	uint8_t *seen;	/* bitmap: files of the last epoch */
 	size_t seen_bytes;
 	struct order_epoch *epoch;
 	unsigned epochs;
-	size_t epoch_room;
+	size_t epoch_cap;
 };
 
 /* Zeroed memory is an empty order. */
@@ -66,14 +66,14 @@ void order_release(struct order *o);
  */
 int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done);
 
-static inline uint8_t order_place(const struct order *o, uint64_t pos)
+static inline uint8_t order_state(const struct order *o, uint64_t pos)
 {
-	return o->place[pos - o->first];
+	return o->state[pos - o->first];
 }
 
-static inline void order_set(struct order *o, uint64_t pos, unsigned place)
+static inline void order_set(struct order *o, uint64_t pos, unsigned state)
 {
-	o->place[pos - o->first] = (uint8_t)place;
+	o->state[pos - o->first] = (uint8_t)state;
 }
 
 static inline uint32_t order_file(const struct order *o, uint64_t pos)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects sequential reading. Each slot of a small hash table describes the
- * last run of reads of one file. If two files that are being read hash to the
- * same slot, they replace each other there, and less is read ahead for both.
- * Each slot has its own lock, held for a few instructions.
+ * Detects sequential reading. A small hash table has, for each file, the last
+ * run of reads. If two files that are being read hash to the same element, they
+ * replace each other there, and less is read ahead for both. Each element has
+ * its own lock, which is held for a few instructions.
  */
 #include "mount/plan/prefetch.h"
 
@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-#define SLOTS 256u
+#define READ_RUNS 256u
 #define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
 
 /*
@@ -40,7 +40,7 @@
  * gone. */
 #define BEHIND_MAX 8u
 
-struct slot {
+struct read_run {
 	pthread_mutex_t lock; /* guards the rest */
 	uint64_t cookie;
 	unsigned behind; /* reads behind `next` since the last read there */
@@ -52,7 +52,7 @@ struct slot {
 
 struct prefetch {
 	struct cache *cache; /* set once */
-	struct slot slot[SLOTS];
+	struct read_run run[READ_RUNS];
 };
 
 struct prefetch *prefetch_new(struct cache *cache)
@@ -62,8 +62,8 @@ struct prefetch *prefetch_new(struct cache *cache)
 	if (!p)
 		return NULL;
 	p->cache = cache;
-	for (unsigned i = 0; i < SLOTS; i++)
-		lock_init(&p->slot[i].lock, RANK_SLOT);
+	for (unsigned i = 0; i < READ_RUNS; i++)
+		lock_init(&p->run[i].lock, RANK_READ_RUN);
 	return p;
 }
 
@@ -72,13 +72,14 @@ void prefetch_free(struct prefetch *p)
 	free(p);
 }
 
-static void restart(struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
+static void restart(
+	struct read_run *r, uint64_t cookie, uint64_t off, uint64_t end)
 {
-	s->cookie = cookie;
-	s->behind = 0;
-	s->begin = off;
-	s->next = s->ahead = end;
-	s->window = 0;
+	r->cookie = cookie;
+	r->behind = 0;
+	r->begin = off;
+	r->next = r->ahead = end;
+	r->window = 0;
 }
 
 /*
@@ -88,18 +89,18 @@ static void restart(struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
  * there are no more reads at the front.
  */
 static bool moves_on(
-	struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
+	struct read_run *r, uint64_t cookie, uint64_t off, uint64_t end)
 {
-	if (s->cookie != cookie || off > s->next + SLACK_BYTES) {
-		restart(s, cookie, off, end);
+	if (r->cookie != cookie || off > r->next + SLACK_BYTES) {
+		restart(r, cookie, off, end);
 		return false;
 	}
-	if (end <= s->next) {
-		if (end + SLACK_BYTES <= s->next && ++s->behind >= BEHIND_MAX)
-			restart(s, cookie, off, end);
+	if (end <= r->next) {
+		if (end + SLACK_BYTES <= r->next && ++r->behind >= BEHIND_MAX)
+			restart(r, cookie, off, end);
 		return false;
 	}
-	s->behind = 0;
+	r->behind = 0;
 	return true;
 }
 
@@ -116,39 +117,39 @@ static uint64_t limit_bytes(struct cache *cache)
 
 /* Note a read that ends at `end`. Returns true with the range to fetch, if
  * there is one. */
-static bool advance(struct slot *s, uint64_t limit, uint64_t size, uint64_t end,
-	uint64_t *from, uint64_t *to)
+static bool advance(struct read_run *r, uint64_t limit, uint64_t size,
+	uint64_t end, uint64_t *from, uint64_t *to)
 {
-	s->next = end;
-	if (end < s->begin + RUN_MIN_BYTES)
+	r->next = end;
+	if (end < r->begin + RUN_MIN_BYTES)
 		return false;
-	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
-	if (s->window > limit)
-		s->window = limit;
-	if (s->ahead < end)
-		s->ahead = end;
-	*from = s->ahead;
-	*to = end + s->window < size ? end + s->window : size;
+	r->window = r->window ? r->window * 2 : WINDOW_FIRST_BYTES;
+	if (r->window > limit)
+		r->window = limit;
+	if (r->ahead < end)
+		r->ahead = end;
+	*from = r->ahead;
+	*to = end + r->window < size ? end + r->window : size;
 	if (*to <= *from)
 		return false;
-	s->ahead = *to;
+	r->ahead = *to;
 	return true;
 }
 
 void prefetch_note(struct prefetch *p, const struct cache_item *file,
 	uint64_t off, size_t len)
 {
-	struct slot *s = &p->slot[file->cookie % SLOTS];
+	struct read_run *r = &p->run[file->cookie % READ_RUNS];
 	struct cache_item item = *file;
 	uint64_t from = 0, to = 0;
 	uint64_t limit = limit_bytes(p->cache);
 	bool go;
 
-	pthread_mutex_lock(&s->lock);
-	go = moves_on(s, file->cookie, off, off + len) &&
-		advance(s, limit, file->version.size_bytes, off + len, &from,
+	pthread_mutex_lock(&r->lock);
+	go = moves_on(r, file->cookie, off, off + len) &&
+		advance(r, limit, file->version.size_bytes, off + len, &from,
 			&to);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&r->lock);
 	while (go && from < to) {
 		uint64_t end;
 
