@@ -187,9 +187,9 @@ def print_fill(f):
         word(f['tally']),
         'a tier has room for it' if int(f['res']['charged_bytes']) > 0
         else 'no room in a tier is reserved for it'))
-    print('  %d pages: %d present, %d wanted, %d served, %d kept as a part' % (
+    print('  %d pages: %d present, %d wanted, %d served, %d in a part' % (
         int(f['npages']), int(f['present']), int(f['wanted']),
-        int(f['served']), int(f['kept'])))
+        int(f['served']), int(f['in_part'])))
     print('  pages %s' % page_runs(f))
     reads = list(each(f['waiters'], 'cache_read', 'link'))
     print('  %d reads parked' % len(reads))

@@ -56,7 +56,7 @@ look refrain-fill 'refrain-fill 1 + 1'
 shows "^MOUNT $mnt: 1 fills, [1-9][0-9]* reads parked, 1 requests\$" \
 	'^FILL 0x[0-9a-f]*: fetching, demand: 200000 bytes at 0 of hang/a$' \
 	'^  [0-9]* references, made [0-9.]* s; claim asked, offer none, ' \
-	'^  49 pages: 0 present, 0 wanted, 0 served, 0 kept as a part$' \
+	'^  49 pages: 0 present, 0 wanted, 0 served, 0 in a part$' \
 	'^  pages 0-48 inflight$' '^  [1-9][0-9]* reads parked$' \
 	'^    [0-9]* bytes at 0, for [0-9.]* s$' '^  1 requests$' \
 	'FETCH .* to the origin: pages 0-48, 0 of 200000 bytes came, for [0-9]'

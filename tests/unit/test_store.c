@@ -345,8 +345,8 @@ START_TEST(test_store_keeps_entries_and_parts_of_a_size)
 	ck_assert_int_eq(
 		store_part_write(fx.store, &r, fixture_key(3), data, ITEM, map),
 		0);
-	store_mark(fx.store);
-	store_keep_size(fx.store, ITEM);
+	store_unmark_all(fx.store);
+	store_mark_size(fx.store, ITEM);
 	ck_assert_uint_eq(store_sweep(fx.store), 1);
 	ck_assert(store_has(fx.store, fixture_key(1), ITEM));
 	ck_assert(!store_has(fx.store, fixture_key(2), ITEM + 1));
@@ -359,9 +359,9 @@ START_TEST(test_store_sweeps_what_was_not_kept)
 	fixture_open_one(&fx, "10M");
 	for (uint64_t i = 0; i < 40; i++)
 		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
-	store_mark(fx.store);
+	store_unmark_all(fx.store);
 	for (uint64_t i = 0; i < 40; i += 4)
-		store_keep(fx.store, fixture_key(i));
+		store_mark(fx.store, fixture_key(i));
 	ck_assert_int_eq(fixture_put(&fx, fixture_key(99), ITEM), 0);
 	ck_assert_uint_eq(store_sweep(fx.store), 30);
 	ck_assert_uint_eq(store_sweep(fx.store), 0);

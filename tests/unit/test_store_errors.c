@@ -174,7 +174,7 @@ START_TEST(test_store_takes_a_tier_that_lost_its_identity)
 	store_tier_status(fx.store, 0, &st);
 	ck_assert_uint_eq(st.entries, 5);
 	/* Entries that no file of the dataset has are swept. */
-	store_mark(fx.store);
+	store_unmark_all(fx.store);
 	ck_assert_uint_eq(store_sweep(fx.store), 5);
 	store_tier_status(fx.store, 0, &st);
 	ck_assert_uint_eq(st.used_bytes, 0);

@@ -404,14 +404,14 @@ static void step_sweep(void)
 	bool swept[KEYS];
 	uint64_t want = 0;
 
-	store_mark(m.fx.store);
+	store_unmark_all(m.fx.store);
 	for (size_t i = 0; i < KEYS; i++) {
 		struct model_entry *e = &m.entries[i];
 		bool kept = pick(4) != 0;
 		struct reservation r;
 
 		if (kept)
-			store_keep(m.fx.store, e->key);
+			store_mark(m.fx.store, e->key);
 		else if (!e->resident && pick(4) == 0 &&
 			reserve(e->size, &r) == 0) {
 			publish(e, &r);

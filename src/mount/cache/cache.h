@@ -249,8 +249,8 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
  * delete its entry. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
-/* Note that an item exists; see store_mark(). */
-void cache_keep(struct cache *c, const struct cache_item *item);
+/* Mark the entry of an item that exists; see store_unmark_all(). */
+void cache_mark(struct cache *c, const struct cache_item *item);
 
 /* Wait until all current publications have ended, at most timeout_ns. */
 void cache_settle(struct cache *c, uint64_t timeout_ns);

@@ -57,13 +57,13 @@ bool cache_resident(struct cache *c, const struct cache_item *item)
 	return cache_tier_has(c, cache_key(c, item), item->size);
 }
 
-void cache_keep(struct cache *c, const struct cache_item *item)
+void cache_mark(struct cache *c, const struct cache_item *item)
 {
 	struct hash128 key = cache_key(c, item);
 
-	store_keep(cache_config(c)->store, key);
+	store_mark(cache_config(c)->store, key);
 	if (part_map_bytes(item))
-		store_part_keep(cache_config(c)->store, key, item->size);
+		store_part_mark(cache_config(c)->store, key, item->size);
 }
 
 size_t part_map_bytes(const struct cache_item *item)

@@ -152,11 +152,11 @@ static unsigned next_level(struct depth *d, unsigned level)
 {
 	unsigned good = lowest_good(d);
 
-	d->held |= level > d->level && !known(d, d->level);
+	d->busy |= level > d->level && !known(d, d->level);
 	d->level = good;
 	if (good == level && has_above(d) && !known(d, good + 1))
 		return good + 1;
-	if (good == level && good > 0 && !known(d, good - 1) && !d->held)
+	if (good == level && good > 0 && !known(d, good - 1) && !d->busy)
 		return good - 1;
 	return good;
 }
@@ -177,7 +177,7 @@ static void forget_others(struct depth *d, unsigned level)
 		d->rounds = 0;
 	if (both || waiting(d) > WAITING_TWICE) {
 		forget_levels(d, 0, d->level < level ? d->level : level);
-		d->held = false;
+		d->busy = false;
 	}
 	if (both || waiting(d) < WAITING)
 		forget_levels(d, level + 1, DEPTH_LEVELS);
@@ -208,7 +208,7 @@ static void start_over(struct depth *d)
 	forget_levels(d, 0, DEPTH_LEVELS);
 	d->least_ns = 0;
 	d->windows = d->rounds = 0;
-	d->held = false;
+	d->busy = false;
 }
 
 /* If the origin has only paused, the next window is as before. */

@@ -27,7 +27,7 @@ struct depth {
 	unsigned rounds;
 	/* The last window differed from the level; perhaps a pause */
 	bool odd;
-	bool held; /* readers keep more in flight than a lower level */
+	bool busy; /* readers keep more in flight than a lower level */
 	/* The window of measurement. It begins when all requests that were in
 	 * flight when the level changed have been answered. */
 	unsigned skip;

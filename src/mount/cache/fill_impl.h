@@ -152,7 +152,7 @@ struct fill {
 	unsigned level; /* the provider to ask next for the wanted pages */
 	unsigned refs;	/* one for the table, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned kept; /* present pages that a tier has as a part */
+	unsigned in_part; /* present pages that a tier has as a part */
 	/* Belongs to fill_part.c; while MOVING, to its job */
 	uint8_t *map;
 	/* Where the search for the next wanted page begins */

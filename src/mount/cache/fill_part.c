@@ -23,14 +23,14 @@
  * more memory. */
 #define MOVES_MAX 16u
 /* A part takes the room of its whole chunk in a tier, so a part of less than 1
- * / PART_SHARE of the chunk is not worth keeping. */
-#define PART_SHARE 4
+ * / PART_DIVISOR of the chunk is not worth keeping. */
+#define PART_DIVISOR 4
 /*
  * At the end of a mount nothing waits for memory, and dropped bytes would have
- * to be fetched again. So smaller parts are also kept, in up to 1 /
- * KEEP_ROOM_SHARE of their tier.
+ * to be fetched again. So smaller parts are also written, in up to 1 /
+ * KEEP_ROOM_DIVISOR of their tier.
  */
-#define KEEP_ROOM_SHARE 2
+#define KEEP_ROOM_DIVISOR 2
 /* At the end of a mount no write of a part begins after this time, so that the
  * mount ends soon. */
 #define KEEP_NS (2 * NS_PER_S)
@@ -104,7 +104,7 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		bytes += fill_run_bytes(f, i, 1);
 	}
 	COUNT_ADD(f->move.cache->config.counters, part_bytes, bytes);
-	f->kept = f->present;
+	f->in_part = f->present;
 	if (f->wanted == 0)
 		list_del(&f->queue);
 }
@@ -154,7 +154,7 @@ static void load(struct thread_job *job)
 		if (read)
 			take_loaded(f, map);
 		if (moved) {
-			f->kept = 0;
+			f->in_part = 0;
 			f->res = res;
 			res = (struct reservation){0};
 		}
@@ -186,7 +186,7 @@ bool part_load(struct cache *c, struct fill *f)
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	ASSERT_INSIDE(c);
-	f->kept = rc == 0 ? f->present : 0;
+	f->in_part = rc == 0 ? f->present : 0;
 	if (fill_is_idle(f)) {
 		fill_drop(c, f);
 		return;
@@ -227,12 +227,12 @@ bool part_is_possible(const struct fill *f)
 static bool has_news(const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && part_is_possible(f) &&
-		f->present > f->kept && f->res.charged_bytes > 0;
+		f->present > f->in_part && f->res.charged_bytes > 0;
 }
 
 static bool is_large(const struct fill *f)
 {
-	return f->present >= f->npages / PART_SHARE;
+	return f->present >= f->npages / PART_DIVISOR;
 }
 
 static bool may_spill(const struct cache *c, const struct fill *f)
@@ -283,7 +283,7 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 
 	store_tier_status(cache_config(c)->store, f->res.tier, &st);
 	return st.used_bytes + st.reserved_bytes <=
-		st.capacity_bytes / KEEP_ROOM_SHARE;
+		st.capacity_bytes / KEEP_ROOM_DIVISOR;
 }
 
 /* Write the parts that have most of their chunk first, because there may not be

@@ -25,7 +25,7 @@ static void fill_drained(struct cache *c, struct fill *f)
 }
 
 /* The bytes of a page in [off, end). */
-static size_t page_share(size_t page, size_t off, size_t end)
+static size_t page_bytes_in(size_t page, size_t off, size_t end)
 {
 	size_t from = page * FILL_PAGE_BYTES, to = from + FILL_PAGE_BYTES;
 
@@ -67,7 +67,7 @@ static void fill_serve(
 		f->plan_readers--;
 	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
 		if (!r->planned && f->page[i] & PAGE_SPENT)
-			again += page_share(i, r->off, end);
+			again += page_bytes_in(i, r->off, end);
 		f->served += !(f->page[i] & PAGE_SERVED);
 		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
 	}

@@ -13,14 +13,14 @@
 #define SLOW_MAX 1024u
 
 /* Readers may exceed the useful depth by this fraction. */
-#define RESERVE_SHARE 3u
+#define RESERVE_DIVISOR 3u
 
-uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
+uint64_t flight_bytes(uint64_t memory_bytes, unsigned divisor,
 	uint64_t file_max_bytes, uint64_t chunk_bytes)
 {
 	uint64_t item =
 		file_max_bytes > chunk_bytes ? file_max_bytes : chunk_bytes;
-	uint64_t part = share ? memory_bytes / share : UINT64_MAX;
+	uint64_t part = divisor ? memory_bytes / divisor : UINT64_MAX;
 
 	return part > item ? part : item;
 }
@@ -106,7 +106,7 @@ void flight_note(struct flight *fl, const struct flight_request *q,
 bool flight_takes_demand(const struct flight *fl)
 {
 	ASSERT_HELD(fl->lock);
-	return fl->ninflight < fl->useful + fl->useful / RESERVE_SHARE;
+	return fl->ninflight < fl->useful + fl->useful / RESERVE_DIVISOR;
 }
 
 bool flight_takes_surplus(const struct flight *fl)

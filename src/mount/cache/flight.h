@@ -48,10 +48,10 @@ struct flight_limits {
 	uint64_t bytes;	 /* limit of the bytes for which all requests ask */
 };
 
-/* Compute the limit of bytes in flight: 1 / `share` of the memory, but at
+/* Compute the limit of bytes in flight: 1 / `divisor` of the memory, but at
  * least one item, which would never be fetched otherwise. No limit if
- * `share` is 0. */
-uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
+ * `divisor` is 0. */
+uint64_t flight_bytes(uint64_t memory_bytes, unsigned divisor,
 	uint64_t file_max_bytes, uint64_t chunk_bytes);
 
 void flight_init(struct flight *fl, const pthread_mutex_t *lock,

@@ -61,7 +61,7 @@ void fill_drop(struct cache *c, struct fill *f)
 	 * alone. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(cache_config(c)->counters, partial_dropped,
-			(f->present - f->kept) * FILL_PAGE_BYTES);
+			(f->present - f->in_part) * FILL_PAGE_BYTES);
 	if (f->phase == FILL_STAGED && f->served < f->npages) {
 		COUNT(cache_config(c)->counters, staging_dropped);
 	} else if (f->phase == FILL_STAGED) {

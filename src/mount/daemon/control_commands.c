@@ -106,7 +106,7 @@ static void command_refresh(
 	 * a killed mount may have left some. */
 	if (all && sum.failed == 0)
 		scan_sweep(m->scan);
-	scan_keep(m->scan);
+	scan_save(m->scan);
 	report_refresh(m, &sum);
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "directories",
 		(json_int_t)sum.directories, "changed", (json_int_t)sum.changed,

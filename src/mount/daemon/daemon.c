@@ -506,7 +506,7 @@ static void take_down(struct mount *m, const struct error *why)
 	fs_free(m->fs);
 	pages_free(m->pages);
 	if (m->scan)
-		scan_keep(m->scan);
+		scan_save(m->scan);
 	plans_free(m->plans);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);

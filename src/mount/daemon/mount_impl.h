@@ -285,7 +285,7 @@ void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 void scan_sweep(struct scan *s);
 
 /* Save the manifest if it has changed. Failures are counted. */
-void scan_keep(struct scan *s);
+void scan_save(struct scan *s);
 
 /* Called for every item of a file. Returning false stops the walk; so does the
  * end of the mount. */

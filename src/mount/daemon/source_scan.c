@@ -43,8 +43,8 @@ struct scan {
 	uint64_t saved_at;
 	bool unsaved; /* it has unsaved changes of a previous daemon */
 	bool full;    /* the record of changes is long, so save soon */
-	pthread_t keeper;
-	bool keeping; /* the keeper was started */
+	pthread_t saver;
+	bool saving; /* the saver was started */
 };
 
 static bool scan_is_stopping(struct scan *s)
@@ -85,17 +85,17 @@ bool scan_is_huge(const struct scan *s, const struct node_info *info)
 		info->attr.version.size_bytes / first.size >= LOOK_UP_ITEMS;
 }
 
-static bool keep_item(void *arg, const struct cache_item *item)
+static bool mark_item(void *arg, const struct cache_item *item)
 {
 	struct cache *cache = arg;
 
-	cache_keep(cache, item);
+	cache_mark(cache, item);
 	return true;
 }
 
-/* Keep all entries that have the size of a huge file's chunks, or of its last
+/* Mark all entries that have the size of a huge file's chunks, or of its last
  * chunk. */
-static void keep_huge(const struct scan *s, const struct node_info *info)
+static void mark_huge(const struct scan *s, const struct node_info *info)
 {
 	struct cache_item item = {
 		.digest = info->digest,
@@ -104,18 +104,18 @@ static void keep_huge(const struct scan *s, const struct node_info *info)
 	};
 
 	cache_item_at(s->config.cache, 0, &item);
-	store_keep_size(s->config.saved.store, item.size);
+	store_mark_size(s->config.saved.store, item.size);
 	cache_item_at(
 		s->config.cache, info->attr.version.size_bytes - 1, &item);
-	cache_keep(s->config.cache, &item);
+	cache_mark(s->config.cache, &item);
 }
 
 /* Mark the entries of a file. Returns false if the mount ends. */
-static bool keep_file(struct scan *s, const struct node_info *info)
+static bool mark_file(struct scan *s, const struct node_info *info)
 {
 	if (!scan_is_huge(s, info))
-		return scan_items(s, info, keep_item, s->config.cache);
-	keep_huge(s, info);
+		return scan_items(s, info, mark_item, s->config.cache);
+	mark_huge(s, info);
 	return true;
 }
 
@@ -126,13 +126,13 @@ void scan_sweep(struct scan *s)
 
 	store_wait_ready(c->saved.store);
 	LOCK_SCOPE(&s->sweep_lock);
-	store_mark(c->saved.store);
+	store_unmark_all(c->saved.store);
 	for (node_id id = NODE_ROOT; id < manifest_end(c->manifest); id++) {
 		if (id % 1024 == 0 && scan_is_stopping(s))
 			return;
 		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
-			!keep_file(s, &info))
+			!mark_file(s, &info))
 			/* Stopping: some existing items are not marked */
 			return;
 	}
@@ -209,7 +209,7 @@ int saved_recover(const struct saved_manifest *k, const char *source,
 	return error_set(err, rc, "its list of names is damaged or missing");
 }
 
-void scan_keep(struct scan *s)
+void scan_save(struct scan *s)
 {
 	uint64_t now = tree_generation(s->config.tree);
 	bool changed;
@@ -259,7 +259,7 @@ static void scanned(struct scan *s)
 	stack_listed(c->stack);
 	if (tree_generation(c->tree) > 0 || c->recovered) {
 		scan_sweep(s);
-		scan_keep(s);
+		scan_save(s);
 	}
 	atomic_store(&s->state, SCAN_COMPLETE);
 }
@@ -345,7 +345,7 @@ static void names_full(void *arg)
 }
 
 /* Save soon, because a save shortens the record, which takes memory. */
-static void *keeper_main(void *arg)
+static void *saver_main(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);
 
@@ -358,7 +358,7 @@ static void *keeper_main(void *arg)
 		s->full = false;
 		s->unsaved = true;
 		pthread_mutex_unlock(&s->lock);
-		scan_keep(s);
+		scan_save(s);
 		pthread_mutex_lock(&s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -372,10 +372,10 @@ int scan_start(struct scan *s, struct error *err)
 	if (rc != 0)
 		return error_set(err, -rc, "cannot start a thread: %m");
 	s->started = true;
-	rc = pthread_create(&s->keeper, NULL, keeper_main, s);
+	rc = pthread_create(&s->saver, NULL, saver_main, s);
 	if (rc != 0)
 		return error_set(err, -rc, "cannot start a thread: %m");
-	s->keeping = true;
+	s->saving = true;
 	manifest_when_full(s->config.manifest, names_full, s);
 	return 0;
 }
@@ -392,8 +392,8 @@ void scan_join(struct scan *s)
 {
 	if (s && s->started)
 		pthread_join(s->thread, NULL);
-	if (s && s->keeping)
-		pthread_join(s->keeper, NULL);
+	if (s && s->saving)
+		pthread_join(s->saver, NULL);
 }
 
 enum scan_state scan_state(const struct scan *s)

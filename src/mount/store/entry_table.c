@@ -24,12 +24,12 @@
 
 struct entry_cell {
 	struct hash128 key;
-	uint64_t meta; /* bits 0-2 state, 3 kept, 4 doomed, 8-15 tier, 16-63
+	uint64_t meta; /* bits 0-2 state, 3 marked, 4 doomed, 8-15 tier, 16-63
 			  content bytes */
 };
 
 #define META_STATE UINT64_C(7)
-#define META_KEPT UINT64_C(8)
+#define META_MARKED UINT64_C(8)
 #define META_DOOMED UINT64_C(16)
 #define META_TIER UINT64_C(0xff00)
 
@@ -165,7 +165,7 @@ static int shard_insert(struct entry_shard *sh, const struct entry_ref *ref,
 	cell = cell_probe(sh, ref->key);
 	cell->key = ref->key;
 	cell->meta = ref->item_bytes << 16 | (uint64_t)ref->tier << 8 |
-		META_KEPT | (uint64_t)state;
+		META_MARKED | (uint64_t)state;
 	sh->used++;
 	return 1;
 }
@@ -263,7 +263,7 @@ bool entries_publish(struct entries *x, struct hash128 key)
 	cell = cell_find(sh, key);
 	assert(cell && cell_state(cell) == ENTRY_LINKING);
 	doomed = cell->meta & META_DOOMED;
-	cell->meta = (cell->meta & ~META_DOOMED) | META_KEPT;
+	cell->meta = (cell->meta & ~META_DOOMED) | META_MARKED;
 	cell_set(cell, doomed ? ENTRY_DROPPING : ENTRY_RESIDENT);
 	return !doomed;
 }
@@ -294,7 +294,7 @@ void entries_restore(struct entries *x, struct hash128 key)
 	assert(cell && cell_state(cell) == ENTRY_DROPPING);
 	cell_set(cell, ENTRY_RESIDENT);
 	/* Otherwise a sweep would try to delete it again and again */
-	cell->meta |= META_KEPT;
+	cell->meta |= META_MARKED;
 }
 
 void entries_forget(struct entries *x, struct hash128 key)
@@ -337,18 +337,18 @@ void entries_scanned(struct entries *x)
 	}
 }
 
-void entries_unkeep_all(struct entries *x)
+void entries_unmark_all(struct entries *x)
 {
 	for (size_t i = 0; i < ENTRY_SHARDS; i++) {
 		struct entry_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
 		for (size_t k = 0; k < sh->ncells; k++)
-			sh->cells[k].meta &= ~META_KEPT;
+			sh->cells[k].meta &= ~META_MARKED;
 	}
 }
 
-void entries_keep(struct entries *x, struct hash128 key)
+void entries_mark(struct entries *x, struct hash128 key)
 {
 	struct entry_shard *sh = entries_shard_of(x, key);
 	struct entry_cell *cell;
@@ -356,10 +356,10 @@ void entries_keep(struct entries *x, struct hash128 key)
 	LOCK_SCOPE(&sh->lock);
 	cell = cell_find(sh, key);
 	if (cell)
-		cell->meta |= META_KEPT;
+		cell->meta |= META_MARKED;
 }
 
-void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other)
+void entries_mark_sizes(struct entries *x, uint64_t one, uint64_t other)
 {
 	for (size_t i = 0; i < ENTRY_SHARDS; i++) {
 		struct entry_shard *sh = &x->shards[i];
@@ -371,12 +371,12 @@ void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other)
 
 			if (cell_state(cell) != ENTRY_ABSENT &&
 				(bytes == one || bytes == other))
-				cell->meta |= META_KEPT;
+				cell->meta |= META_MARKED;
 		}
 	}
 }
 
-size_t entries_drop_unkept(
+size_t entries_drop_unmarked(
 	struct entries *x, struct entry_ref *refs, size_t max)
 {
 	size_t n = 0;
@@ -389,7 +389,7 @@ size_t entries_drop_unkept(
 			struct entry_cell *cell = &sh->cells[k];
 
 			if (cell_state(cell) != ENTRY_RESIDENT ||
-				cell->meta & META_KEPT)
+				cell->meta & META_MARKED)
 				continue;
 			cell_set(cell, ENTRY_DROPPING);
 			refs[n++] = cell_ref(cell);

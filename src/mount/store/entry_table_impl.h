@@ -84,16 +84,16 @@ void entries_forget(struct entries *x, struct hash128 key);
 void entries_scanned(struct entries *x);
 
 /*
- * Each entry has a mark. unkeep_all() clears all marks. keep() sets that of one
- * entry, keep_sizes() those of all entries with one of two sizes, and
- * publication that of a new one. drop_unkept() moves up to `max` unmarked
+ * Each entry has a mark. unmark_all() clears all marks. mark() sets that of one
+ * entry, mark_sizes() those of all entries with one of two sizes, and
+ * publication that of a new one. drop_unmarked() moves up to `max` unmarked
  * RESIDENT entries to DROPPING, and returns their number, which is 0 if none is
  * left.
  */
-void entries_unkeep_all(struct entries *x);
-void entries_keep(struct entries *x, struct hash128 key);
-void entries_keep_sizes(struct entries *x, uint64_t one, uint64_t other);
-size_t entries_drop_unkept(
+void entries_unmark_all(struct entries *x);
+void entries_mark(struct entries *x, struct hash128 key);
+void entries_mark_sizes(struct entries *x, uint64_t one, uint64_t other);
+size_t entries_drop_unmarked(
 	struct entries *x, struct entry_ref *refs, size_t max);
 
 #endif

@@ -490,15 +490,15 @@ void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
 		COUNT(s->counters, invalidated);
 }
 
-void store_mark(struct store *s)
+void store_unmark_all(struct store *s)
 {
 	store_wait_ready(s);
-	entries_unkeep_all(s->entries);
+	entries_unmark_all(s->entries);
 }
 
-void store_keep(struct store *s, struct hash128 key)
+void store_mark(struct store *s, struct hash128 key)
 {
-	entries_keep(s->entries, key);
+	entries_mark(s->entries, key);
 }
 
 uint64_t store_sweep(struct store *s)
@@ -508,7 +508,7 @@ uint64_t store_sweep(struct store *s)
 	size_t n;
 
 	do {
-		n = entries_drop_unkept(
+		n = entries_drop_unmarked(
 			s->entries, refs, sizeof(refs) / sizeof(refs[0]));
 		for (size_t i = 0; i < n; i++)
 			removed += store_remove(s, &refs[i], REMOVE_ANY, NULL);

@@ -131,15 +131,15 @@ void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /*
  * Collect entries of versions that disappeared while nothing was mounted.
- * store_mark() waits until the store is ready, then clears all marks;
- * store_keep() marks an entry that exists; store_sweep() deletes the rest,
+ * store_unmark_all() waits until the store is ready, then clears all marks;
+ * store_mark() marks an entry that exists; store_sweep() deletes the rest,
  * counts them as invalidated, and returns their number. Entries published in
  * between are kept.
  */
-void store_mark(struct store *s);
-void store_keep(struct store *s, struct hash128 key);
+void store_unmark_all(struct store *s);
+void store_mark(struct store *s, struct hash128 key);
 /* Mark all entries of items of this size, and all parts of such items. */
-void store_keep_size(struct store *s, uint64_t item_bytes);
+void store_mark_size(struct store *s, uint64_t item_bytes);
 uint64_t store_sweep(struct store *s);
 
 /*
@@ -171,7 +171,7 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 void store_part_discard(
 	struct store *s, struct hash128 key, uint64_t item_bytes);
 /* Mark a part, unless its whole item is there. */
-void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes);
+void store_part_mark(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 struct tier_status {
 	const char *dir; /* the store's; valid until store_close() */

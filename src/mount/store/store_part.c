@@ -114,15 +114,15 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 		s, part_key(key), part_bytes(item_bytes), item_bytes, r);
 }
 
-void store_keep_size(struct store *s, uint64_t item_bytes)
+void store_mark_size(struct store *s, uint64_t item_bytes)
 {
-	entries_keep_sizes(s->entries, item_bytes, part_bytes(item_bytes));
+	entries_mark_sizes(s->entries, item_bytes, part_bytes(item_bytes));
 }
 
-void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes)
+void store_part_mark(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	/* If its whole item is there, too, the part was left by a kill: a sweep
 	 * deletes it. */
 	if (!store_has(s, key, item_bytes))
-		store_keep(s, part_key(key));
+		store_mark(s, part_key(key));
 }

@@ -186,7 +186,7 @@ static int open_and_lock(struct tier *t, const struct tier_config *config,
 		t->made_lock = false;
 		return t->lock_fd;
 	}
-	/* Check again with the lock held: another daemon may have created the
+	/* Check again with the lock taken: another daemon may have created the
 	 * tier before. */
 	return check_identity(t, dataset, err);
 }
@@ -334,11 +334,11 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 
 static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)
 {
-	uint64_t held = t->charged_bytes + t->reserved_bytes;
+	uint64_t taken = t->charged_bytes + t->reserved_bytes;
 
 	ASSERT_HELD(&t->lock);
-	if (t->closed || held > t->capacity_bytes ||
-		charge_bytes > t->capacity_bytes - held)
+	if (t->closed || taken > t->capacity_bytes ||
+		charge_bytes > t->capacity_bytes - taken)
 		return false;
 	t->reserved_bytes += charge_bytes;
 	return true;
@@ -387,12 +387,12 @@ bool tier_failed(struct tier *t)
 
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes)
 {
-	uint64_t held;
+	uint64_t taken;
 
 	LOCK_SCOPE(&t->lock);
-	held = t->charged_bytes + t->reserved_bytes -
+	taken = t->charged_bytes + t->reserved_bytes -
 		tier_charge_of(t, old_bytes) + tier_charge_of(t, item_bytes);
-	return !t->closed && held <= t->capacity_bytes;
+	return !t->closed && taken <= t->capacity_bytes;
 }
 
 void tier_unreserve(struct tier *t, uint64_t charge_bytes)

@@ -179,13 +179,13 @@ int identity_write(
  * deletes it. Returns 0 if it has. */
 static int lock_is_current(int dir_fd, int fd)
 {
-	struct stat named, held;
+	struct stat named, locked;
 
-	if (fstat(fd, &held) < 0)
+	if (fstat(fd, &locked) < 0)
 		return -errno;
 	if (fstatat(dir_fd, LOCK_FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? -EAGAIN : -errno;
-	return named.st_ino == held.st_ino && named.st_dev == held.st_dev
+	return named.st_ino == locked.st_ino && named.st_dev == locked.st_dev
 		? 0
 		: -EAGAIN;
 }
@@ -230,7 +230,7 @@ static int lock_dir(int dir_fd)
 
 int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 {
-	char holder[32] = "";
+	char pid[32] = "";
 	int fd = -1, rc;
 
 	*made = faccessat(dir_fd, LOCK_FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) <
@@ -249,11 +249,11 @@ int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 			"cannot lock '%s/%s': %m; make the directory "
 			"writable, or use another cache directory",
 			dir, LOCK_FILE_NAME);
-	if (read_small(dir_fd, LOCK_FILE_NAME, holder, sizeof(holder) - 1) < 0)
-		holder[0] = '\0';
-	holder[strspn(holder, "0123456789")] = '\0';
+	if (read_small(dir_fd, LOCK_FILE_NAME, pid, sizeof(pid) - 1) < 0)
+		pid[0] = '\0';
+	pid[strspn(pid, "0123456789")] = '\0';
 	return error_set(err, rc,
 		"cache directory '%s' is in use by another mount (process %s); "
 		"unmount that first or use another directory",
-		dir, *holder ? holder : "unknown");
+		dir, *pid ? pid : "unknown");
 }
