@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles READDIR and READDIRPLUS. A directory that is not known yet is listed
- * first, and the request is answered after that. Positions: 0 and 1 are "." and
- * "..", then the manifest's positions + 2.
+ * first, and the request is answered after that. Offsets: 0 and 1 are "." and
+ * "..", then the slots of the directory + 2.
  */
 #include "mount/fs/fs_impl.h"
 

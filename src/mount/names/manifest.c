@@ -22,7 +22,7 @@ static int make_root(struct manifest *m)
 
 	if (id != NODE_ROOT)
 		return -ENOMEM;
-	n = manifest_slot(m, id);
+	n = manifest_node_at(m, id);
 	n->kind = KIND_DIR;
 	n->parent = NODE_ROOT;
 	n->refs = 1; /* the kernel neither looks up nor forgets the root */
@@ -125,7 +125,7 @@ int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 	pthread_rwlock_rdlock(&m->lock);
 	rc = lookup_locked(m, dir, name, info);
 	if (rc == 0 && ref)
-		manifest_node_ref(manifest_slot(m, info->id));
+		manifest_node_ref(manifest_node_at(m, info->id));
 	pthread_rwlock_unlock(&m->lock);
 	return rc;
 }
@@ -204,11 +204,11 @@ static void readdir_locked(struct manifest *m, const struct directory *dir,
 		if (id == 0)
 			continue;
 		manifest_info(m, id, &info);
-		if (!fn(arg, manifest_name(m, manifest_slot(m, id)), &info,
+		if (!fn(arg, manifest_name(m, manifest_node_at(m, id)), &info,
 			    i + 1))
 			return;
 		if (ref)
-			manifest_node_ref(manifest_slot(m, id));
+			manifest_node_ref(manifest_node_at(m, id));
 	}
 }
 
@@ -249,7 +249,7 @@ bool manifest_is_under(struct manifest *m, node_id id, node_id top)
 	n = manifest_node(m, id);
 	if (n && !node_retired(n)) {
 		while (id != top && id != NODE_ROOT)
-			id = manifest_slot(m, id)->parent;
+			id = manifest_node_at(m, id)->parent;
 		under = id == top;
 	}
 	pthread_rwlock_unlock(&m->lock);

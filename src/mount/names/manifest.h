@@ -124,8 +124,8 @@ int manifest_target(struct manifest *m, node_id id, char *target, size_t size);
 node_id manifest_parent(struct manifest *m, node_id id);
 
 /*
- * List the names of a directory from position `pos` on. fn gets each name and
- * the position after it, and returns false to stop. Positions stay valid while
+ * List the names of a directory from slot `pos` on. fn gets each name and
+ * the next slot, and returns false to stop. Slots stay valid while
  * a directory changes. With `ref` each node for which fn returned true gets a
  * reference. Returns -ESTALE or -ENOTDIR.
  */
@@ -253,10 +253,10 @@ bool manifest_is_recorded(struct manifest *m);
  * manifest should be saved. */
 void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg);
 
-/* The position of the latest change, for use in a manifest_event_fn. */
+/* The trail offset of the latest change, for use in a manifest_event_fn. */
 uint64_t manifest_trail(const struct manifest *m);
 
-/* Note that the consequences of all changes before this position of the record
+/* Note that the consequences of all changes before this offset of the record
  * have been acted on. After manifest_recover(), manifest_untold() repeats the
  * other changes. */
 void manifest_told(struct manifest *m, uint64_t at);

@@ -41,7 +41,7 @@ static void change_report(struct manifest *m, enum manifest_change change,
 	node_id dir, const char *name, node_id id, node_id old,
 	manifest_event_fn *fn, void *arg)
 {
-	const struct directory *d = &manifest_slot(m, dir)->dir;
+	const struct directory *d = &manifest_node_at(m, dir)->dir;
 	struct manifest_event ev = {
 		.change = change, .dir = dir, .name = name, .id = id};
 
@@ -56,11 +56,11 @@ static void change_report(struct manifest *m, enum manifest_change change,
 
 void manifest_unname(struct manifest *m, node_id id)
 {
-	struct node *n = manifest_slot(m, id);
+	struct node *n = manifest_node_at(m, id);
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	manifest_table_del(m, id);
-	directory_empty(&manifest_slot(m, n->parent)->dir, n->slot);
+	directory_empty(&manifest_node_at(m, n->parent)->dir, n->slot);
 	totals_add(m, n, -1);
 	n->slot = NODE_RETIRED;
 	if (n->kind == KIND_DIR)
@@ -72,7 +72,7 @@ void manifest_unname(struct manifest *m, node_id id)
 static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	node_id now, manifest_event_fn *fn, void *arg)
 {
-	struct node *n = manifest_slot(m, id);
+	struct node *n = manifest_node_at(m, id);
 	node_id parent = n->parent;
 	const char *name = manifest_name(m, n);
 
@@ -141,7 +141,7 @@ static int change_build(struct manifest *m, node_id parent,
 	id = id != 0 ? manifest_node_take(m, id) : manifest_node_new(m);
 	if (id == 0)
 		return -ENOMEM;
-	n = manifest_slot(m, id);
+	n = manifest_node_at(m, id);
 	n->name = name;
 	rc = name ? 0 : manifest_name_new(m, e->name, &n->name);
 	if (rc == 0)
@@ -159,25 +159,25 @@ static int change_build(struct manifest *m, node_id parent,
 	return 0;
 }
 
-/* Add a node. `place` has its number and position; NULL: any. */
+/* Add a node. `at` has its number and slot; NULL: any. */
 static int change_add(struct manifest *m, node_id dir,
-	const struct file_entry *e, uint32_t name,
-	const struct node_place *place, node_id *out)
+	const struct file_entry *e, uint32_t name, const struct node_slot *at,
+	node_id *out)
 {
 	node_id id;
-	int rc = change_build(m, dir, e, name, place ? place->id : 0, &id);
-	bool later = place && place->later;
+	int rc = change_build(m, dir, e, name, at ? at->id : 0, &id);
+	bool later = at && at->later;
 	struct node *n;
 
 	if (rc < 0)
 		return rc;
-	n = manifest_slot(m, id);
+	n = manifest_node_at(m, id);
 	rc = later ? 0 : manifest_table_add(m, id);
 	if (rc == 0) {
-		struct directory *d = &manifest_slot(m, dir)->dir;
+		struct directory *d = &manifest_node_at(m, dir)->dir;
 
-		if (place)
-			rc = directory_put(d, id, n->slot = place->slot);
+		if (at)
+			rc = directory_put(d, id, n->slot = at->slot);
 		else
 			rc = directory_add(d, id, &n->slot);
 		if (rc < 0 && !later)
@@ -187,7 +187,7 @@ static int change_add(struct manifest *m, node_id dir,
 		manifest_node_free(m, id);
 		return rc;
 	}
-	totals_add(m, manifest_slot(m, id), 1);
+	totals_add(m, manifest_node_at(m, id), 1);
 	*out = id;
 	return 0;
 }
@@ -215,7 +215,7 @@ static bool same_attr(const struct manifest *m, const struct node *n,
 static int put_existing(struct manifest *m, node_id *id,
 	const struct file_entry *e, manifest_event_fn *fn, void *arg)
 {
-	struct node *n = manifest_slot(m, *id);
+	struct node *n = manifest_node_at(m, *id);
 	node_id dir = n->parent;
 	node_id old = *id;
 	uint32_t slot;
@@ -238,8 +238,8 @@ static int put_existing(struct manifest *m, node_id *id,
 		return rc;
 	slot = n->slot;
 	retire(m, old, MANIFEST_REPLACED, *id, fn, arg);
-	n = manifest_slot(m, *id);
-	directory_move(&manifest_slot(m, dir)->dir, n->slot, slot);
+	n = manifest_node_at(m, *id);
+	directory_move(&manifest_node_at(m, dir)->dir, n->slot, slot);
 	n->slot = slot;
 	trail_note(m, TRAIL_ADD, *id);
 	return 0;
@@ -253,7 +253,7 @@ static bool name_is_valid(const char *name)
 		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* The memory of a node, including its places in the table and in its
+/* The memory of a node, including its element of the table and of its
  * directory. */
 #define NODE_MEMORY_BYTES 104u
 
@@ -279,7 +279,7 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	if (!d || d->kind != KIND_DIR || node_retired(d))
 		return -ESTALE;
 	*id = manifest_table_find(m, dir, e->name);
-	if (*id != 0 && keep_dir && manifest_slot(m, *id)->kind == KIND_DIR)
+	if (*id != 0 && keep_dir && manifest_node_at(m, *id)->kind == KIND_DIR)
 		return -EISDIR;
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
@@ -295,26 +295,26 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	}
 	if (rc < 0)
 		return rc;
-	n = manifest_slot(m, *id);
+	n = manifest_node_at(m, *id);
 	n->stamp = m->stamp;
 	n->checked_s = (uint32_t)now_s;
 	return 0;
 }
 
-int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
-	const struct node_place *place)
+int manifest_restore(struct manifest *m, node_id dir,
+	const struct file_entry *e, const struct node_slot *at)
 {
 	struct node *d = manifest_node(m, dir);
-	node_id id = place->id;
+	node_id id = at->id;
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!name_is_valid(e->name) || !d || d->kind != KIND_DIR ||
-		node_retired(d) || manifest_node(m, place->id))
+		node_retired(d) || manifest_node(m, at->id))
 		return -EBADMSG;
-	return change_add(m, dir, e, 0, place, &id);
+	return change_add(m, dir, e, 0, at, &id);
 }
 
-int manifest_place_retired(
+int manifest_restore_retired(
 	struct manifest *m, node_id dir, const struct file_entry *e, node_id id)
 {
 	struct node *d = manifest_node(m, dir);
@@ -327,7 +327,7 @@ int manifest_place_retired(
 	rc = change_build(m, dir, e, 0, id, &id);
 	if (rc < 0)
 		return rc;
-	manifest_slot(m, id)->slot = NODE_RETIRED;
+	manifest_node_at(m, id)->slot = NODE_RETIRED;
 	d->dir.kids++;
 	return 0;
 }
@@ -342,7 +342,7 @@ int manifest_put(struct manifest *m, node_id dir,
 	pthread_rwlock_wrlock(&m->lock);
 	rc = manifest_put_locked(m, dir, entry, now_s, false, &id, fn, arg);
 	if (rc == 0 && ref)
-		manifest_node_ref(manifest_slot(m, id));
+		manifest_node_ref(manifest_node_at(m, id));
 	if (rc == 0 && info)
 		manifest_info(m, id, info);
 	manifest_unlock_changed(m);
@@ -389,7 +389,7 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 	struct node *n;
 
 	pthread_rwlock_wrlock(&m->lock);
-	n = manifest_slot(m, NODE_ROOT);
+	n = manifest_node_at(m, NODE_ROOT);
 	/* Without memory the root keeps its old mode, as nodes below it
 	 * would. */
 	(void)manifest_set_attr(m, n, attr);
@@ -438,8 +438,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 			/* Compares the difference, so that it also works after
 			 * the stamp has wrapped. */
 			if (id != 0 &&
-				(int32_t)(manifest_slot(m, id)->stamp - stamp) <
-					0)
+				(int32_t)(manifest_node_at(m, id)->stamp -
+					stamp) < 0)
 				retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
 		}
 		d->dir.listed = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of a directory by position, in the order in which they are listed.
+ * The slots of a directory: its names in the order in which they are listed.
  * All functions need the manifest's lock for writing.
  */
 #include "mount/names/node_impl.h"
@@ -9,29 +9,29 @@
 
 #include "common/base/array.h"
 
-/* The head of struct children is as large as this many positions. */
-#define HEAD_POSITIONS (sizeof(struct children) / sizeof(node_id))
+/* The head of struct children is as large as this many slots. */
+#define HEAD_SLOTS (sizeof(struct children) / sizeof(node_id))
 
-/* Allocate room for more names. */
+/* Allocate room for more slots. */
 static int directory_grow(struct directory *d)
 {
 	struct children *c = d->has_many ? d->many : NULL;
-	size_t room = c ? c->cap + HEAD_POSITIONS : 0;
+	size_t cap = c ? c->cap + HEAD_SLOTS : 0;
 
-	if (array_room(&c, room, &room, sizeof(node_id)) < 0)
+	if (array_room(&c, cap, &cap, sizeof(node_id)) < 0)
 		return -ENOMEM;
 	if (!d->has_many) {
 		c->holes = d->only == 0;
 		c->hole = 0;
 		c->at[0] = d->only;
 	}
-	c->cap = (uint32_t)(room - HEAD_POSITIONS);
+	c->cap = (uint32_t)(cap - HEAD_SLOTS);
 	d->many = c;
 	d->has_many = true;
 	return 0;
 }
 
-/* Reuse an empty position, so that a directory whose names come and go does not
+/* Reuse an empty slot, so that a directory whose names come and go does not
  * grow. Returns false if there is none. */
 static bool directory_reuse(struct directory *d, uint32_t *slot)
 {

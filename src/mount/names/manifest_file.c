@@ -33,7 +33,7 @@
 /* Flags of a record; all but the first in version 3 only. */
 #define FLAG_LISTED 1u
 #define FLAG_TAG 2u	/* the tag follows */
-#define FLAG_PLACE 4u	/* the position in the directory follows */
+#define FLAG_SLOT 4u	/* the slot in the directory follows */
 #define FLAG_RETIRED 8u /* it has no name; `parent` is a node number */
 #define FLAG_INODE 16u	/* the inode number of a link follows */
 
@@ -47,7 +47,7 @@ struct file_header {
 	uint64_t body_bytes; /* of the records */
 	uint64_t body_hash;  /* XXH3-64 of the records, seed: version */
 	uint64_t session_hi, session_lo; /* from here on in version 3 only */
-	/* Position in the trail of that session; see names_trail.c. */
+	/* Offset in the trail of that session; see names_trail.c. */
 	uint64_t trail;
 	uint64_t zero;
 	/* XXH3-64 of the fields before, with the same seed */
@@ -58,7 +58,7 @@ struct file_header {
 
 /*
  * A record. It is followed by the tag (8 bytes, in version 2 always), the
- * position (4 bytes), the inode number (8 bytes), the name and the target. The
+ * slot (4 bytes), the inode number (8 bytes), the name and the target. The
  * first record is the root.
  */
 struct file_record {
@@ -83,9 +83,10 @@ _Static_assert(sizeof(struct file_record) == 40, "no holes");
 struct body {
 	struct array data;
 	uint64_t records;
-	/* Position of the next name if no empty one is before it */
-	uint32_t place;
-	uint64_t trail; /* changes before this position are in the records */
+	/* Slot of the next name if no empty slot is before it */
+	uint32_t next_slot;
+	uint64_t
+		trail; /* changes before this trail offset are in the records */
 };
 
 static int file_append(struct body *b, const void *data, size_t n)
@@ -108,8 +109,8 @@ static uint8_t record_flags(const struct body *b, const struct node *n)
 		flags |= FLAG_TAG;
 	if (node_retired(n))
 		flags |= FLAG_RETIRED;
-	else if (n->slot != b->place)
-		flags |= FLAG_PLACE;
+	else if (n->slot != b->next_slot)
+		flags |= FLAG_SLOT;
 	if (n->kind == KIND_LINK)
 		flags |= FLAG_INODE;
 	return (uint8_t)flags;
@@ -118,14 +119,14 @@ static uint8_t record_flags(const struct body *b, const struct node *n)
 static int append_node(
 	const struct manifest *m, struct body *b, node_id id, uint32_t parent)
 {
-	const struct node *n = manifest_slot(m, id);
+	const struct node *n = manifest_node_at(m, id);
 	const struct owner *o = manifest_owner(m, n);
 	const char *name = manifest_name(m, n);
 	const char *target = n->kind == KIND_LINK ? n->link->target : "";
 	size_t name_bytes = strlen(name);
 	size_t target_bytes = strlen(target);
 	uint64_t tag = htole64(n->version.tag);
-	uint32_t place = htole32(n->slot);
+	uint32_t slot = htole32(n->slot);
 	uint64_t ino = htole64(n->kind == KIND_LINK ? n->link->ino : 0);
 	struct file_record r = {
 		.size_bytes = htole64(n->version.size_bytes),
@@ -144,8 +145,8 @@ static int append_node(
 
 	if (rc == 0 && (r.flags & FLAG_TAG))
 		rc = file_append(b, &tag, sizeof(tag));
-	if (rc == 0 && (r.flags & FLAG_PLACE))
-		rc = file_append(b, &place, sizeof(place));
+	if (rc == 0 && (r.flags & FLAG_SLOT))
+		rc = file_append(b, &slot, sizeof(slot));
 	if (rc == 0 && (r.flags & FLAG_INODE))
 		rc = file_append(b, &ino, sizeof(ino));
 	if (rc == 0)
@@ -153,7 +154,7 @@ static int append_node(
 	if (rc == 0)
 		rc = file_append(b, target, target_bytes);
 	b->records++;
-	b->place = n->slot + 1;
+	b->next_slot = n->slot + 1;
 	return rc;
 }
 
@@ -171,11 +172,11 @@ static int encode_names(const struct manifest *m, struct body *b)
 	queue[0] = NODE_ROOT;
 	rc = append_node(m, b, NODE_ROOT, 0);
 	for (uint64_t i = 0; rc == 0 && i < n; i++) {
-		const struct node *d = manifest_slot(m, queue[i]);
+		const struct node *d = manifest_node_at(m, queue[i]);
 
 		if (d->kind != KIND_DIR)
 			continue;
-		b->place = 0;
+		b->next_slot = 0;
 		for (uint32_t k = 0; rc == 0 && k < d->dir.n; k++) {
 			node_id child = directory_names(&d->dir)[k];
 
@@ -193,7 +194,7 @@ static int encode_names(const struct manifest *m, struct body *b)
 static int encode_retired(const struct manifest *m, struct body *b,
 	unsigned char *done, node_id id)
 {
-	const struct node *n = manifest_slot(m, id);
+	const struct node *n = manifest_node_at(m, id);
 	int rc;
 
 	if (!node_retired(n) || (done[id / 8] & 1u << id % 8))
@@ -306,16 +307,16 @@ struct file_reader {
 	node_id *ids; /* of the records so far */
 	uint64_t n, records;
 	uint32_t version; /* of the file */
-	/* Same session: numbers and positions are kept */
+	/* Same session: node numbers and slots stay */
 	bool same;
-	/* If so: position of the next name if no empty one is before it */
-	uint32_t parent, place;
+	/* If so: slot of the next name if no empty slot is before it */
+	uint32_t parent, next_slot;
 };
 
 /* The contents of a record; the caller has room for its name and target. */
 struct taken {
 	struct file_entry entry;
-	uint32_t parent, node, place;
+	uint32_t parent, node, slot;
 	uint64_t ino; /* 0: it is computed from the version */
 	uint8_t flags;
 };
@@ -334,7 +335,7 @@ static bool take_text(struct file_reader *r, size_t n, char *buf, size_t size)
 static int take_root(
 	struct file_reader *r, const struct file_entry *e, bool listed)
 {
-	struct node *n = manifest_slot(r->m, NODE_ROOT);
+	struct node *n = manifest_node_at(r->m, NODE_ROOT);
 
 	if (e->attr.kind != KIND_DIR || e->name[0] != '\0')
 		return -EBADMSG;
@@ -346,16 +347,16 @@ static int take_root(
 
 /* Where it was; names of one directory follow each other. The process that
  * wrote the file had each name once. */
-static int take_placed(struct file_reader *r, const struct taken *t)
+static int take_restored(struct file_reader *r, const struct taken *t)
 {
-	struct node_place place = {t->node, 0, true};
+	struct node_slot at = {t->node, 0, true};
 
 	if (r->parent != t->parent)
-		r->place = 0;
+		r->next_slot = 0;
 	r->parent = t->parent;
-	place.slot = t->flags & FLAG_PLACE ? t->place : r->place;
-	r->place = place.slot + 1;
-	return manifest_place(r->m, r->ids[t->parent], &t->entry, &place);
+	at.slot = t->flags & FLAG_SLOT ? t->slot : r->next_slot;
+	r->next_slot = at.slot + 1;
+	return manifest_restore(r->m, r->ids[t->parent], &t->entry, &at);
 }
 
 static int take_node(struct file_reader *r, const struct taken *t)
@@ -366,16 +367,16 @@ static int take_node(struct file_reader *r, const struct taken *t)
 	if (t->parent >= r->n)
 		return -EBADMSG;
 	if (r->same)
-		rc = take_placed(r, t);
+		rc = take_restored(r, t);
 	else
 		rc = manifest_put_locked(r->m, r->ids[t->parent], &t->entry, 0,
 			false, &id, NULL, NULL);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EBADMSG;
 	if (t->entry.attr.kind == KIND_LINK && t->ino != 0)
-		manifest_slot(r->m, id)->link->ino = t->ino;
+		manifest_node_at(r->m, id)->link->ino = t->ino;
 	if (t->entry.attr.kind == KIND_DIR)
-		manifest_slot(r->m, id)->dir.listed = t->flags & FLAG_LISTED;
+		manifest_node_at(r->m, id)->dir.listed = t->flags & FLAG_LISTED;
 	r->ids[r->n++] = id;
 	return 0;
 }
@@ -385,10 +386,10 @@ static int take_retired(struct file_reader *r, const struct taken *t)
 	int rc = 0;
 
 	if (r->same)
-		rc = manifest_place_retired(
+		rc = manifest_restore_retired(
 			r->m, t->parent, &t->entry, t->node);
 	if (r->same && rc == 0 && t->entry.attr.kind == KIND_LINK)
-		manifest_slot(r->m, t->node)->link->ino = t->ino;
+		manifest_node_at(r->m, t->node)->link->ino = t->ino;
 	r->ids[r->n++] = 0; /* no record has it as its parent */
 	return rc;
 }
@@ -414,8 +415,8 @@ static bool take_fields(struct file_reader *r, struct file_record *rec,
 	if (r->version == VERSION_TAGS)
 		t->flags = (t->flags & FLAG_LISTED) | FLAG_TAG;
 	return (!(t->flags & FLAG_TAG) || take_bytes(r, tag, sizeof(*tag))) &&
-		(!(t->flags & FLAG_PLACE) ||
-			take_bytes(r, &t->place, sizeof(t->place))) &&
+		(!(t->flags & FLAG_SLOT) ||
+			take_bytes(r, &t->slot, sizeof(t->slot))) &&
 		(!(t->flags & FLAG_INODE) ||
 			take_bytes(r, &t->ino, sizeof(t->ino)));
 }
@@ -446,7 +447,7 @@ static int file_take_record(struct file_reader *r)
 		return -EBADMSG;
 	t.parent = le32toh(rec.parent);
 	t.node = le32toh(rec.node);
-	t.place = le32toh(t.place);
+	t.slot = le32toh(t.slot);
 	t.ino = le64toh(t.ino);
 	if (r->n == 0)
 		return take_root(r, &t.entry, t.flags & FLAG_LISTED);
@@ -507,7 +508,7 @@ static bool same_session(const struct manifest *m, const struct file_header *h)
 		le64toh(h->session_lo) == m->session.lo;
 }
 
-/* All names that take_placed() took; the first record is the root's. */
+/* All names that take_restored() took; the first record is the root's. */
 static int add_to_table(struct file_reader *r)
 {
 	uint32_t names = 0;

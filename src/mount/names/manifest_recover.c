@@ -17,7 +17,7 @@
 
 /* -- Records ------------------------------------------------------------- */
 
-/* Is there a valid record of this position? */
+/* Is there a valid record at this offset? */
 static bool record_valid(
 	const struct trail *t, uint64_t at, struct trail_record *r)
 {
@@ -33,21 +33,21 @@ static bool record_valid(
 }
 
 /* Get the record at *at, or the first one of the ring if there are no more
- * before its end. Then *at is set to the position after the record. */
+ * before its end. Then *at is set to the offset after the record. */
 static const struct trail_record *trail_next(
 	const struct trail *t, uint64_t *at)
 {
-	uint64_t place = *at;
+	uint64_t begin = *at;
 	struct trail_record r;
 
-	if (!record_valid(t, place, &r)) {
-		place += TRAIL_RING_BYTES - place % TRAIL_RING_BYTES;
-		if (place == *at || place - *at > TRAIL_RECORD_MAX ||
-			!record_valid(t, place, &r))
+	if (!record_valid(t, begin, &r)) {
+		begin += TRAIL_RING_BYTES - begin % TRAIL_RING_BYTES;
+		if (begin == *at || begin - *at > TRAIL_RECORD_MAX ||
+			!record_valid(t, begin, &r))
 			return NULL;
 	}
-	*at = place + r.bytes;
-	return (const struct trail_record *)trail_at(t, place);
+	*at = begin + r.bytes;
+	return (const struct trail_record *)trail_at(t, begin);
 }
 
 /* The end of the last change that is complete. */
@@ -92,13 +92,13 @@ static int replay_add(struct manifest *m, const struct trail_record *r)
 	char name[NAME_MAX + 1], target[PATH_MAX];
 	struct file_entry e = {
 		.name = name, .target = target, .attr = record_attr(r)};
-	struct node_place place = {r->node, r->slot, false};
+	struct node_slot slot = {r->node, r->slot, false};
 
 	if (!record_text(r, name, target) || r->node_kind < KIND_FILE ||
 		r->node_kind > KIND_LINK ||
 		manifest_table_find(m, r->parent, name) != 0)
 		return -EBADMSG;
-	return manifest_place(m, r->parent, &e, &place);
+	return manifest_restore(m, r->parent, &e, &slot);
 }
 
 static int replay_change(struct manifest *m, const struct trail_record *r)
@@ -332,7 +332,7 @@ void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg)
 	pthread_rwlock_wrlock(&m->lock);
 	at = t->told;
 	end = t->next;
-	/* If the position is before the first record, all records are
+	/* If the offset is before the first record, all records are
 	 * repeated. */
 	if (at < t->start)
 		at = t->start;

@@ -3,8 +3,8 @@
  * The trail: every change of the manifest since it was last saved, in shared
  * memory, so that a process that takes over a mount has each node that the
  * kernel may know, with its number. It is a ring of records behind a head;
- * doc/formats.md has the format. Positions only grow; a record is at its
- * position modulo the size of the ring.
+ * doc/formats.md has the format. Offsets only grow; a record is at its
+ * offset modulo the size of the ring.
  *
  * The records of one change of the manifest are valid only together: the last
  * of them is marked as the last. They are complete before the manifest's lock
@@ -102,7 +102,7 @@ static void record_version(struct trail_record *r, const struct file_version *v)
 
 void trail_note(struct manifest *m, enum trail_kind kind, node_id id)
 {
-	const struct node *n = manifest_slot(m, id);
+	const struct node *n = manifest_node_at(m, id);
 	const struct owner *o = manifest_owner(m, n);
 	bool named = kind == TRAIL_ADD;
 	const char *name = named ? manifest_name(m, n) : "";

@@ -28,7 +28,7 @@ struct trail_head {
 	uint64_t head_hash; /* XXH3-64 of the fields before, seed: version */
 	/* Guarded by manifest.lock; atomic, because another process reads
 	 * them. */
-	/* All changes before this position are complete */
+	/* All changes before this offset are complete */
 	_Atomic uint64_t end;
 	_Atomic uint64_t told,
 		/* The kernel has been told of all changes before `told` */
@@ -48,7 +48,7 @@ enum trail_kind {
 
 struct trail_record {
 	uint64_t hash;	/* XXH3-64 of the rest, seed: session_lo */
-	uint64_t at;	/* its position */
+	uint64_t at;	/* its offset */
 	uint32_t bytes; /* a multiple of 8 */
 	uint8_t kind;	/* enum trail_kind */
 	uint8_t commit; /* this is the last record of a change */
@@ -83,7 +83,7 @@ struct trail {
 
 /* names_trail.c, for manifest_recover.c. trail_alloc() makes a trail that takes
  * over the descriptor (NULL: no memory), trail_map() maps its memory,
- * trail_at() finds the record at a position, and the others compute checksums.
+ * trail_at() finds the record at an offset, and the others compute checksums.
  */
 struct trail *trail_alloc(struct hash128 session, int fd);
 int trail_map(struct trail *t);
@@ -106,7 +106,7 @@ void trail_commit(struct manifest *m);
  * contains the lost changes. */
 void trail_restart(struct manifest *m);
 
-/* Note that the manifest was saved as it was at position `at`, in a file of
+/* Note that the manifest was saved as it was at offset `at`, in a file of
  * file_bytes. */
 void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes);
 

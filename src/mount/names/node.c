@@ -36,12 +36,12 @@ node_id manifest_node_new(struct manifest *m)
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (id != 0)
-		m->free_list = manifest_slot(m, id)->parent;
+		m->free_list = manifest_node_at(m, id)->parent;
 	else if (segment_make(m, m->end))
 		id = m->end++;
 	else
 		return 0;
-	memset(manifest_slot(m, id), 0, sizeof(struct node));
+	memset(manifest_node_at(m, id), 0, sizeof(struct node));
 	return id;
 }
 
@@ -52,7 +52,7 @@ node_id manifest_node_take(struct manifest *m, node_id id)
 		return 0;
 	if (id >= m->end)
 		m->end = id + 1;
-	memset(manifest_slot(m, id), 0, sizeof(struct node));
+	memset(manifest_node_at(m, id), 0, sizeof(struct node));
 	return id;
 }
 
@@ -63,16 +63,16 @@ void manifest_nodes_taken(struct manifest *m)
 	m->free_list = 0;
 	for (node_id id = m->end - 1; id > NODE_ROOT; id--) {
 		if (!m->segment[id / NODES_PER_SEGMENT] ||
-			manifest_slot(m, id)->kind != 0)
+			manifest_node_at(m, id)->kind != 0)
 			continue;
-		manifest_slot(m, id)->parent = m->free_list;
+		manifest_node_at(m, id)->parent = m->free_list;
 		m->free_list = id;
 	}
 }
 
 void manifest_node_free(struct manifest *m, node_id id)
 {
-	struct node *n = manifest_slot(m, id);
+	struct node *n = manifest_node_at(m, id);
 
 	if (n->kind == KIND_DIR && n->dir.has_many)
 		free(n->dir.many);
@@ -149,7 +149,7 @@ node_id manifest_table_find(
 	uint32_t hash = manifest_name_hash(parent, name);
 
 	TABLE_FOREACH(id, &m->table, hash) {
-		const struct node *n = manifest_slot(m, id);
+		const struct node *n = manifest_node_at(m, id);
 
 		if (n->hash == hash && n->parent == parent &&
 			strcmp(manifest_name(m, n), name) == 0)
@@ -160,7 +160,7 @@ node_id manifest_table_find(
 
 static uint32_t node_hash(const void *manifest, uint32_t id)
 {
-	return manifest_slot(manifest, id)->hash;
+	return manifest_node_at(manifest, id)->hash;
 }
 
 int manifest_table_add(struct manifest *m, node_id id)
@@ -207,7 +207,7 @@ static uint64_t inode_of(
 
 void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
 {
-	const struct node *n = manifest_slot(m, id);
+	const struct node *n = manifest_node_at(m, id);
 	const struct owner *o = manifest_owner(m, n);
 
 	*info = (struct node_info){

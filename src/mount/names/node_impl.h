@@ -24,9 +24,9 @@
 /* The names of a directory that has, or had, more than one. */
 struct children {
 	uint32_t cap;
-	uint32_t holes; /* number of empty positions */
-	uint32_t hole;	/* no empty position is before this one */
-	node_id at[];	/* 0: empty; positions never move */
+	uint32_t holes; /* number of empty slots */
+	uint32_t hole;	/* no empty slot is before this one */
+	node_id at[];	/* by slot; 0: empty. Slots never move */
 };
 
 /* A directory takes 16 bytes, and no other memory if it has a single name,
@@ -36,7 +36,7 @@ struct directory {
 		node_id only; /* 0: none */
 		struct children *many;
 	};
-	uint32_t n : 31; /* positions, including empty ones */
+	uint32_t n : 31; /* slots, including empty ones */
 	uint32_t has_many : 1;
 	/* The number of nodes that have this one as parent, including retired
 	 * ones. */
@@ -74,7 +74,7 @@ struct node {
 	/* References that the kernel holds. A count that has reached NODE_HELD
 	 * does not change any more. */
 	_Atomic uint32_t refs;
-	uint32_t name; /* a place in manifest.names: manifest_name() */
+	uint32_t name; /* offset in manifest.names; see manifest_name() */
 	node_id parent;
 	uint32_t hash;	/* of (parent, name) */
 	uint32_t stamp; /* of the last put */
@@ -112,7 +112,7 @@ struct manifest {
 	struct table table; /* of nodes, by (parent, name) */
 	uint32_t stamp;
 	char **names;	    /* blocks of NAMES_BLOCK_BYTES */
-	uint32_t names_end; /* the first place that is not in use */
+	uint32_t names_end; /* the first offset that is not in use */
 	struct owner *owners;
 	uint32_t nowners;
 	size_t owners_cap;
@@ -121,7 +121,7 @@ struct manifest {
 	struct hash128 session;
 	struct trail *trail; /* of its changes; NULL: they are not kept */
 	uint64_t base_hash;  /* of the header that was loaded; 0: none */
-	uint64_t base_trail; /* place in the trail that it was saved at */
+	uint64_t base_trail; /* trail offset at which it was saved */
 	bool base_same;	     /* it was saved in this session */
 };
 
@@ -138,7 +138,8 @@ static inline struct node *manifest_node(const struct manifest *m, node_id id)
 }
 
 /* Like manifest_node(), for a number known to be in use or being created. */
-static inline struct node *manifest_slot(const struct manifest *m, node_id id)
+static inline struct node *manifest_node_at(
+	const struct manifest *m, node_id id)
 {
 	return &atomic_load_explicit(&m->segment[id / NODES_PER_SEGMENT],
 		memory_order_acquire)[id % NODES_PER_SEGMENT];
@@ -160,7 +161,7 @@ static inline struct owner *manifest_owner(
 /* Take a reference. Any thread, with the lock held. */
 void manifest_node_ref(struct node *n);
 
-/* manifest_directory.c: the positions of a directory's names. */
+/* manifest_directory.c: the slots of a directory. */
 
 static inline node_id *directory_at(struct directory *d)
 {
@@ -172,15 +173,15 @@ static inline const node_id *directory_names(const struct directory *d)
 	return d->has_many ? d->many->at : &d->only;
 }
 
-/* Find a position for a new name; -ENOMEM, -EOVERFLOW. */
+/* Find a slot for a new name; -ENOMEM, -EOVERFLOW. */
 int directory_add(struct directory *d, node_id id, uint32_t *slot);
-/* Give a name this position. -EBADMSG: it has a name; -ENOMEM, -EOVERFLOW. */
+/* Give a name this slot. -EBADMSG: the slot has a name; -ENOMEM, -EOVERFLOW. */
 int directory_put(struct directory *d, node_id id, uint32_t slot);
-/* Empty a position whose name is gone. */
+/* Empty a slot whose name is gone. */
 void directory_empty(struct directory *d, uint32_t slot);
 /*
- * Move a new node from position `from` to `to`, which is empty: a name keeps
- * its position when its node is replaced, so that a listing in progress does
+ * Move a new node from slot `from` to slot `to`, which is empty: a name keeps
+ * its slot when its node is replaced, so that a listing in progress does
  * not miss it.
  */
 void directory_move(struct directory *d, uint32_t from, uint32_t to);
@@ -204,8 +205,7 @@ uint32_t manifest_name_hash(node_id parent, const char *name);
 node_id manifest_table_find(
 	const struct manifest *m, node_id parent, const char *name);
 int manifest_table_add(struct manifest *m, node_id id);
-int manifest_table_add_all(
-	struct manifest *m, const node_id *ids, uint32_t n);
+int manifest_table_add_all(struct manifest *m, const node_id *ids, uint32_t n);
 void manifest_table_del(struct manifest *m, node_id id);
 void manifest_info(
 	const struct manifest *m, node_id id, struct node_info *info);
@@ -218,28 +218,28 @@ int manifest_path_locked(
 void manifest_reap(struct manifest *m, node_id id);
 void manifest_drop(struct manifest *m, node_id id);
 
-/* manifest_change.c: remove the name of a node; its position becomes empty. The
+/* manifest_change.c: remove the name of a node; its slot becomes empty. The
  * lock is held for writing. */
 void manifest_unname(struct manifest *m, node_id id);
 
-/* The number of a node and its position in its directory. */
-struct node_place {
+/* The number of a node and its slot in its directory. */
+struct node_slot {
 	node_id id;
 	uint32_t slot;
 	bool later; /* the caller adds it to the table, with many others */
 };
 
 /*
- * manifest_change.c: manifest_place() adds a name at its old position,
- * manifest_place_retired() a node that has no name any more. Both return 0,
+ * manifest_change.c: manifest_restore() adds a name in its old slot,
+ * manifest_restore_retired() a node that has no name any more. Both return 0,
  * -EBADMSG if that is not possible, or -ENOMEM. The lock is held for writing.
- * The caller of manifest_place() knows that the directory has no such name: a
+ * The caller of manifest_restore() knows that the directory has no such name: a
  * search for each name of a large manifest takes as long as all else, while
  * readers wait.
  */
-int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
-	const struct node_place *place);
-int manifest_place_retired(struct manifest *m, node_id dir,
+int manifest_restore(struct manifest *m, node_id dir,
+	const struct file_entry *e, const struct node_slot *at);
+int manifest_restore_retired(struct manifest *m, node_id dir,
 	const struct file_entry *e, node_id id);
 
 /* manifest_change.c: like manifest_put() or, with keep_dir,

@@ -10,18 +10,18 @@
 
 void manifest_drop(struct manifest *m, node_id id)
 {
-	node_id parent = manifest_slot(m, id)->parent;
+	node_id parent = manifest_node_at(m, id)->parent;
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	manifest_node_free(m, id);
-	manifest_slot(m, parent)->dir.kids--;
+	manifest_node_at(m, parent)->dir.kids--;
 }
 
 void manifest_reap(struct manifest *m, node_id id)
 {
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	while (id != NODE_ROOT) {
-		struct node *n = manifest_slot(m, id);
+		struct node *n = manifest_node_at(m, id);
 		node_id parent = n->parent;
 
 		if (!node_retired(n) || atomic_load(&n->refs) > 0)

@@ -28,7 +28,7 @@ struct tree {
 	pthread_cond_t event_cond; /* an event came, or resumed, or stopping */
 	pthread_cond_t done_cond;  /* requests or events ended */
 	struct list events;
-	uint64_t reported;    /* position in the manifest's record */
+	uint64_t reported;    /* offset in the trail of the manifest */
 	bool acting;	      /* the thread is acting on an event */
 	bool paused;	      /* the thread begins no other event */
 	bool stopping;	      /* no new request begins */
