@@ -18,7 +18,7 @@ int command_words_add(struct command_words *w, const char *text)
 {
 	char *copy = strdup(text);
 
-	if (!copy || ARRAY_ROOM(w->v, w->n + 1, &w->room) < 0) {
+	if (!copy || ARRAY_ROOM(w->v, w->n + 1, &w->cap) < 0) {
 		free(copy);
 		return -ENOMEM;
 	}

@@ -16,7 +16,7 @@
  * words. */
 struct command_words {
 	char **v;
-	size_t n, room;
+	size_t n, cap;
 };
 
 /* Append a word. Returns 0 or -ENOMEM. */

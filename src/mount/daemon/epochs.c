@@ -19,12 +19,12 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-#define SLOTS (2 * EPOCHS_ITEMS)
+#define CELLS (2 * EPOCHS_ITEMS)
 
 /* The next epoch counts as begun when this many items have missed a second
  * time, because a few are read again in any epoch. */
 #define AGAIN_LEAST 4
-#define AGAIN_SHARE 128
+#define AGAIN_DIVISOR 128
 
 /* An epoch counts as complete if it had this fraction of its expected misses,
  * and its items as read completely if this fraction of their bytes was read. */
@@ -34,10 +34,10 @@
  * because reads in progress lack bytes. */
 #define JUDGED_ITEMS 256
 
-/* If there were no misses for QUIET_NS and for 1 / QUIET_SHARE of the epoch's
+/* If there were no misses for QUIET_NS and for 1 / QUIET_DIVISOR of the epoch's
  * time, readers are idle, or the kernel answers them. */
 #define QUIET_NS NS_PER_S
-#define QUIET_SHARE 10
+#define QUIET_DIVISOR 10
 
 /* The time of an epoch is estimated after this fraction of it, and the
  * proportion of hits after this fraction. */
@@ -61,7 +61,7 @@
 
 struct item {
 	uint64_t key, bytes;
-	uint64_t epoch; /* the last epoch in which it missed; 0: a free slot */
+	uint64_t epoch; /* the last epoch in which it missed; 0: a free cell */
 };
 
 /* Measurements of an epoch that has ended, or of a part of one. */
@@ -73,10 +73,10 @@ struct stretch {
 struct epochs {
 	struct epochs_config config; /* set once */
 	pthread_mutex_t lock;	     /* guards all below */
-	struct item item[SLOTS];
+	struct item item[CELLS];
 	unsigned nitems;
-	unsigned
-		skip; /* items are kept if these low bits of their keys are 0 */
+	unsigned skip;	/* items are sampled if these low bits of their keys are
+			   0 */
 	uint64_t epoch; /* 0: there was no miss yet */
 	/* An epoch once had too few misses, so epochs may not have been
 	 * counted */
@@ -106,7 +106,7 @@ struct epochs *epochs_new(const struct epochs_config *config)
 	/* Write to all pages now. If a page were first read, by a look-up, its
 	 * first write would interrupt all processors, which would happen for
 	 * each page during the first epoch. */
-	for (unsigned i = 0; i < SLOTS; i++)
+	for (unsigned i = 0; i < CELLS; i++)
 		e->item[i].key = UINT64_MAX;
 	e->config = *config;
 	lock_init(&e->lock, RANK_EPOCHS);
@@ -123,20 +123,20 @@ void epochs_free(struct epochs *e)
 
 /* -- Items ----------------------------------------------------------------- */
 
-/* Find the slot of an item, or a free one. Half of the slots are always
+/* Find the cell of an item, or a free one. Half of the cells are always
  * free. */
-static struct item *item_slot(struct epochs *e, uint64_t key)
+static struct item *item_cell(struct epochs *e, uint64_t key)
 {
 	uint64_t i = key >> 32;
 
-	while (e->item[i % SLOTS].epoch != 0 && e->item[i % SLOTS].key != key)
+	while (e->item[i % CELLS].epoch != 0 && e->item[i % CELLS].key != key)
 		i++;
-	return &e->item[i % SLOTS];
+	return &e->item[i % CELLS];
 }
 
-static double kept_bytes(const struct epochs *e, double kept)
+static double extrapolate(const struct epochs *e, double sampled)
 {
-	return kept * ((double)e->skip + 1);
+	return sampled * ((double)e->skip + 1);
 }
 
 static void sum_item(struct epochs *e, const struct item *item)
@@ -160,17 +160,17 @@ static void thin_out(struct epochs *e)
 		/* Without memory the table becomes full, and new items are
 		 * skipped */
 		return;
-	for (unsigned i = 0; i < SLOTS; i++) {
+	for (unsigned i = 0; i < CELLS; i++) {
 		old[i] = e->item[i];
 		e->item[i].epoch = 0;
 	}
 	e->skip = 2 * e->skip + 1;
 	e->seen = e->again = 0;
 	e->nseen = e->nagain = e->nitems = 0;
-	for (unsigned i = 0; i < SLOTS; i++) {
+	for (unsigned i = 0; i < CELLS; i++) {
 		if (old[i].epoch == 0 || (old[i].key & e->skip) != 0)
 			continue;
-		*item_slot(e, old[i].key) = old[i];
+		*item_cell(e, old[i].key) = old[i];
 		e->nitems++;
 		sum_item(e, &old[i]);
 	}
@@ -198,7 +198,7 @@ static bool items_read_whole(
 	const struct epochs *e, const struct epochs_look *now)
 {
 	return (double)(now->miss_bytes - e->begun.miss_bytes) >=
-		READ_WHOLE * kept_bytes(e, e->seen);
+		READ_WHOLE * extrapolate(e, e->seen);
 }
 
 /* Begin the next epoch: enough items have missed again, the last one just
@@ -206,8 +206,8 @@ static bool items_read_whole(
 static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 {
 	struct epochs_look now = {0};
-	double seen = kept_bytes(e, e->seen);
-	double fetched = kept_bytes(e, e->again) - (double)last->bytes;
+	double seen = extrapolate(e, e->seen);
+	double fetched = extrapolate(e, e->again) - (double)last->bytes;
 
 	e->config.look(e->config.arg, &now);
 	/*
@@ -248,10 +248,10 @@ static uint64_t origin_bytes(const struct epochs *e)
 
 static bool epoch_has_ended(const struct epochs *e)
 {
-	unsigned least = e->nseen / AGAIN_SHARE;
+	unsigned least = e->nseen / AGAIN_DIVISOR;
 
 	/* Have all items that should miss in this epoch missed? */
-	if (e->absent > 0 && kept_bytes(e, e->seen) >= 0.999 * e->absent)
+	if (e->absent > 0 && extrapolate(e, e->seen) >= 0.999 * e->absent)
 		return true;
 	return e->nagain >= (least > AGAIN_LEAST ? least : AGAIN_LEAST);
 }
@@ -273,7 +273,7 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 		e->epoch = 1;
 	}
 	e->last_ns = miss->time_ns;
-	item = item_slot(e, miss->key);
+	item = item_cell(e, miss->key);
 	if (item->epoch == e->epoch) {
 		item->epoch++;
 		if (e->nagain == 0)
@@ -294,9 +294,9 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 
 /* -- News ------------------------------------------------------------------ */
 
-static int in_pct(double share)
+static int in_pct(double fraction)
 {
-	return share >= 1 ? 100 : (int)(100 * share + 0.5);
+	return fraction >= 1 ? 100 : (int)(100 * fraction + 0.5);
 }
 
 /* Bytes that should miss in this epoch; 0: unknown. */
@@ -312,8 +312,8 @@ static double absent_now(const struct epochs *e, const struct epochs_look *now)
 
 static bool items_miss(const struct epochs *e, const struct epochs_look *now)
 {
-	double quiet_ns =
-		((double)now->time_ns - (double)e->begun.time_ns) / QUIET_SHARE;
+	double quiet_ns = ((double)now->time_ns - (double)e->begun.time_ns) /
+		QUIET_DIVISOR;
 
 	if (quiet_ns < QUIET_NS)
 		quiet_ns = QUIET_NS;
@@ -407,7 +407,7 @@ bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	out->waited_pct = in_pct(so_far.waited);
 	if (absent <= 0)
 		return true;
-	done = kept_bytes(e, e->seen) / absent;
+	done = extrapolate(e, e->seen) / absent;
 	if (done > 1)
 		done = 1;
 	if (done >= WHOLE && e->nagain > 0)

@@ -42,7 +42,7 @@ static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 
 /* Find the cause or, to replace it, the idle cause that has been unused for
  * longest. NULL: there is none. */
-static struct log_cause *cause_place(
+static struct log_cause *find_cause(
 	struct log_causes *all, uint64_t hash, uint64_t now_ns)
 {
 	struct log_cause *oldest = NULL;
@@ -63,7 +63,7 @@ struct log_cause *log_cause_note(struct log_causes *all, const struct event *e,
 	const struct log_record *r, uint64_t now_ns)
 {
 	uint64_t hash = hash_of_cause(e);
-	struct log_cause *c = cause_place(all, hash, now_ns);
+	struct log_cause *c = find_cause(all, hash, now_ns);
 
 	if (!c)
 		c = &all->of_kind[e->kind];

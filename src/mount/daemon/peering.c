@@ -73,7 +73,7 @@ static void peering_tell(struct peering *p)
 }
 
 /* Until all files are known, tiers keep no copies. */
-static void peering_place(struct peering *p, bool listed)
+static void peering_set_copies(struct peering *p, bool listed)
 {
 	struct manifest_totals totals;
 	bool all;
@@ -101,7 +101,7 @@ static void *peering_main(void *arg)
 	do {
 		bool listed = scan_state(p->scan) == SCAN_COMPLETE;
 
-		peering_place(p, listed);
+		peering_set_copies(p, listed);
 		if (listed)
 			peering_tell(p);
 	} while (peering_wait(p));
@@ -143,7 +143,7 @@ int peering_new(struct peering **out, const struct peering_config *config,
 	p->tree = config->tree;
 	lock_init(&p->lock, RANK_PEERING);
 	cond_init(&p->cond);
-	peering_place(p, false);
+	peering_set_copies(p, false);
 	(void)peers_settle(
 		/* If they are late, they are used later */
 		p->peers, SETTLE_PEERS_NS);
