@@ -12,22 +12,6 @@
 #include "common/base/clock.h"
 #include "mount/cache/fill_part_impl.h"
 
-static const struct cache_job_kinds cache_jobs = {
-	.dispatch = dispatch_all,
-	.unref = fill_unref,
-	.run =
-		{
-			[AFTER_START] = dispatch_run,
-			[AFTER_ABANDON] = abandon_run,
-			[AFTER_READ] = read_run,
-			[AFTER_WARM] = warm_run,
-			[AFTER_STALE] = stale_run,
-			[AFTER_PUSH] = push_run,
-			[AFTER_PUBLISH] = publish_run,
-			[AFTER_PLANNED] = planned_run,
-		},
-};
-
 static void last_fire(struct timer *t)
 {
 	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
@@ -72,7 +56,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	if (!c)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	c->config = *config;
-	jobs_init(c, &cache_jobs);
+	jobs_init(c);
 	fill_table_init(c);
 	room_init(c);
 	providers_init(c);

@@ -4,7 +4,8 @@
  * with jobs_enter() and leaves with jobs_run(). That starts the requests
  * that can be started now, and does the jobs that must not run under the lock:
  * callbacks, and hand-overs to publishers and to providers. Each job may make
- * room for more requests. cache.c has the table of these jobs. Any thread.
+ * room for more requests. call_job() names the function of each job. Any
+ * thread.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -12,9 +13,8 @@
 #include "common/base/lock.h"
 
 /* None of these can fail on Linux. */
-void jobs_init(struct cache *c, const struct cache_job_kinds *kinds)
+void jobs_init(struct cache *c)
 {
-	c->jobs.kinds = kinds;
 	list_init(&c->jobs.planned);
 	lock_init(&c->jobs.lock, RANK_CACHE);
 	cond_init(&c->jobs.idle_cond);
@@ -60,6 +60,34 @@ static struct list *first_job(
 	return NULL;
 }
 
+/* Do one job, without the lock. If this returns a fill, the job's reference to
+ * it must be dropped. */
+static struct fill *call_job(
+	struct cache *c, struct list *job, enum after_kind kind)
+{
+	switch (kind) {
+	case AFTER_START:
+		return dispatch_run(c, job);
+	case AFTER_ABANDON:
+		return abandon_run(c, job);
+	case AFTER_READ:
+		return read_run(c, job);
+	case AFTER_WARM:
+		return warm_run(c, job);
+	case AFTER_STALE:
+		return stale_run(c, job);
+	case AFTER_PUSH:
+		return push_run(c, job);
+	case AFTER_PUBLISH:
+		return publish_run(c, job);
+	case AFTER_PLANNED:
+		return planned_run(c, job);
+	case AFTER_KINDS:
+		break;
+	}
+	return NULL;
+}
+
 /* The job may have been freed after this call. */
 static void do_job(struct cache *c, struct list *job, enum after_kind kind)
 {
@@ -67,10 +95,10 @@ static void do_job(struct cache *c, struct list *job, enum after_kind kind)
 
 	list_del(job);
 	jobs_unlock(c);
-	f = c->jobs.kinds->run[kind](c, job);
+	f = call_job(c, job, kind);
 	jobs_lock(c);
 	if (f)
-		c->jobs.kinds->unref(c, f);
+		fill_unref(c, f);
 	if (kind == AFTER_START && --c->jobs.nstarting == 0 && c->jobs.stopping)
 		jobs_wake(c);
 }
@@ -84,7 +112,7 @@ void jobs_run(struct cache *c, struct after *a)
 	for (;;) {
 		/* Each job may give memory back, with which other requests can
 		 * start. */
-		c->jobs.kinds->dispatch(c, a);
+		dispatch_all(c, a);
 		job = first_job(c, a, &kind);
 		if (!job)
 			break;

@@ -40,25 +40,16 @@ struct after {
 	struct list list[AFTER_KINDS];
 };
 
-/* dispatch() starts the requests that can be started. run[kind]() does one job,
- * without the lock. If it returns a fill, unref() ends the job's reference. */
-struct cache_job_kinds {
-	void (*dispatch)(struct cache *c, struct after *a);
-	void (*unref)(struct cache *c, struct fill *f);
-	struct fill *(*run[AFTER_KINDS])(struct cache *c, struct list *link);
-};
-
 /* The members belong to cache_jobs.c. */
 struct cache_jobs {
-	const struct cache_job_kinds *kinds; /* set once */
-	pthread_mutex_t lock;		     /* cache.lock */
-	pthread_cond_t idle_cond;	     /* of jobs_wait() */
-	struct list planned; /* struct cache_plan: done() is due */
-	unsigned nstarting;  /* requests that are being given to providers */
+	pthread_mutex_t lock;	  /* cache.lock */
+	pthread_cond_t idle_cond; /* of jobs_wait() */
+	struct list planned;	  /* struct cache_plan: done() is due */
+	unsigned nstarting; /* requests that are being given to providers */
 	bool stopping;
 };
 
-void jobs_init(struct cache *c, const struct cache_job_kinds *kinds);
+void jobs_init(struct cache *c);
 void jobs_release(struct cache *c);
 
 /* Take the lock, and begin an empty list of jobs. */
