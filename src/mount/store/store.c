@@ -21,6 +21,7 @@
 #include "common/base/magic.h"
 #include "common/format/entry.h"
 #include "mount/store/store_impl.h"
+#include "mount/store/tier_identity_impl.h"
 
 static int store_find_group(const char *name, gid_t *gid, struct error *err)
 {
@@ -97,7 +98,7 @@ static void free_store(struct store *s, bool undo)
 	for (size_t i = 0; i < s->ntiers; i++)
 		/* A tier that failed to open is undone in any case. */
 		tier_close(
-			&s->tiers[i], undo || !tier_has_identity(&s->tiers[i]));
+			&s->tiers[i], undo || !identity_exists(s->tiers[i].fd));
 	entries_free(s->entries);
 	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
 	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */

@@ -151,8 +151,16 @@ uint64_t store_sweep(struct store *s);
 
 /* The size of the bitmap; 0: an item of this size cannot have a part. */
 size_t store_part_map_bytes(uint64_t item_bytes);
-bool store_part_map_has(const uint8_t *map, size_t page);
-void store_part_map_set(uint8_t *map, size_t page);
+
+static inline bool store_part_map_has(const uint8_t *map, size_t page)
+{
+	return map[page / 8] >> (page % 8) & 1;
+}
+
+static inline void store_part_map_set(uint8_t *map, size_t page)
+{
+	map[page / 8] |= (uint8_t)(1u << (page % 8));
+}
 
 bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes);
 /* Returns false, and writes nothing, if there is no part that can be read. */

@@ -37,7 +37,7 @@ static bool match_entry(const char *name, unsigned int sub)
 static bool match_all(const char *name, unsigned int sub)
 {
 	(void)sub;
-	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+	return !name_is_dots(name);
 }
 
 static bool match_manifest(const char *name, unsigned int sub)
@@ -51,18 +51,15 @@ static bool match_manifest(const char *name, unsigned int sub)
 static int64_t clear_matching(struct clear *c, const char *name,
 	clear_match_fn *match, unsigned int sub)
 {
-	CLEANUP_DIR DIR *dir = NULL;
-	CLEANUP_FD int fd = openat(c->dir_fd, name,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP_DIR DIR *dir = tier_open_subdir(c->dir_fd, name);
 	const struct dirent *e;
 	int64_t n = 0;
 
-	if (fd < 0 && errno == ENOENT)
+	if (!dir && errno == ENOENT)
 		return 0;
-	if (fd < 0 || !(dir = fdopendir(fd)))
+	if (!dir)
 		return error_set(c->err, -errno, "cannot open '%s/%s': %m",
 			c->dir, name);
-	(void)steal_fd(&fd);
 	for (errno = 0; (e = readdir(dir)); errno = 0) {
 		if (!match(e->d_name, sub))
 			continue;
@@ -152,7 +149,6 @@ bool store_is_tier(int dir_fd)
 {
 	char name[512];
 
-	return faccessat(dir_fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) ==
-		0 ||
+	return identity_exists(dir_fd) ||
 		identity_remains(dir_fd, name, sizeof(name)) == REMAINS_TIER;
 }

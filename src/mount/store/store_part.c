@@ -38,16 +38,6 @@ size_t store_part_map_bytes(uint64_t item_bytes)
 		: map_bytes(item_bytes);
 }
 
-bool store_part_map_has(const uint8_t *map, size_t page)
-{
-	return map[page / 8] >> (page % 8) & 1;
-}
-
-void store_part_map_set(uint8_t *map, size_t page)
-{
-	map[page / 8] |= (uint8_t)(1u << (page % 8));
-}
-
 bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	return store_has(s, part_key(key), part_bytes(item_bytes));

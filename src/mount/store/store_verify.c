@@ -107,20 +107,14 @@ static int check_subdir(struct check *c, unsigned int sub)
 {
 	char name[3];
 	CLEANUP_DIR DIR *dir = NULL;
-	CLEANUP_FD int fd = -1;
 	const struct dirent *e;
 
 	(void)snprintf(name, sizeof(name), "%02x", sub & 0xff);
-	fd = openat(c->dir_fd, name,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	dir = fdopendir(fd);
+	dir = tier_open_subdir(c->dir_fd, name);
 	if (!dir)
-		return -errno;
-	(void)steal_fd(&fd);
+		return errno == ENOENT ? 0 : -errno;
 	for (errno = 0; (e = readdir(dir)); errno = 0)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+		if (!name_is_dots(e->d_name))
 			check_name(c, sub, e->d_name);
 	return -errno;
 }

@@ -305,11 +305,6 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 	return 0;
 }
 
-bool tier_has_identity(const struct tier *t)
-{
-	return faccessat(t->fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 void tier_close(struct tier *t, bool undo)
 {
 	if (undo && t->made_lock)

@@ -139,6 +139,11 @@ int identity_read(
 	return rc ? error_set(err, rc, "cannot read '%s': %m", dir) : 0;
 }
 
+bool identity_exists(int dir_fd)
+{
+	return faccessat(dir_fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int write_identity_file(int dir_fd, const char *encoded)
 {
 	CLEANUP_FD int fd = -1;

@@ -6,8 +6,10 @@
 #ifndef STORE_TIER_IDENTITY_IMPL_H
 #define STORE_TIER_IDENTITY_IMPL_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "common/base/err.h"
 
@@ -30,6 +32,19 @@ int identity_write(
 
 /* The source in the printable form of identity files. NULL: no memory. */
 char *identity_encode(const char *source);
+
+/* Is it one of the two names that every directory has? */
+static inline bool name_is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Open a sub-directory to list it. Returns NULL with errno set, also if the
+ * name is a symbolic link. */
+DIR *tier_open_subdir(int dir_fd, const char *name);
+
+/* Does the directory have an identity file, damaged or not? */
+bool identity_exists(int dir_fd);
 
 /* What a directory without an identity file contains. */
 enum identity_remains {

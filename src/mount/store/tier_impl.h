@@ -63,8 +63,6 @@ int tier_open(struct tier *t, const struct tier_config *config,
  * sub-directories. */
 int tier_make(struct tier *t, const char *dataset, struct error *err);
 
-bool tier_has_identity(const struct tier *t);
-
 /* Unlock and close the tier. With `undo`, also delete what tier_open()
  * created. */
 void tier_close(struct tier *t, bool undo);

@@ -38,11 +38,6 @@ static bool parse_sub(const char *name, unsigned int *sub)
 	return true;
 }
 
-static bool is_dot(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 static bool is_regular(int dir_fd, const struct dirent *e)
 {
 	struct stat st;
@@ -81,7 +76,7 @@ static bool is_manifest(int dir_fd, const char *name)
 		memcmp(magic, manifest_magic, sizeof(magic)) == 0;
 }
 
-static DIR *remains_open(int dir_fd, const char *name)
+DIR *tier_open_subdir(int dir_fd, const char *name)
 {
 	CLEANUP_FD int fd = openat(
 		dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -96,7 +91,7 @@ static DIR *remains_open(int dir_fd, const char *name)
 static int remains_in(
 	int dir_fd, const char *name, int sub, char *foreign, size_t size)
 {
-	CLEANUP_DIR DIR *dir = remains_open(dir_fd, name);
+	CLEANUP_DIR DIR *dir = tier_open_subdir(dir_fd, name);
 	const struct dirent *e;
 
 	if (!dir && errno != ENOTDIR && errno != ELOOP)
@@ -105,7 +100,7 @@ static int remains_in(
 	if (!dir)
 		return REMAINS_FOREIGN;
 	for (errno = 0; (e = readdir(dir)); errno = 0) {
-		if (is_dot(e->d_name) || is_entry(dirfd(dir), e, sub))
+		if (name_is_dots(e->d_name) || is_entry(dirfd(dir), e, sub))
 			continue;
 		(void)snprintf(foreign, size, "%s/%s", name, e->d_name);
 		return REMAINS_FOREIGN;
@@ -137,14 +132,14 @@ static int remains_at(int dir_fd, const char *name, char *foreign, size_t size)
 
 int identity_remains(int dir_fd, char *name, size_t name_size)
 {
-	CLEANUP_DIR DIR *dir = remains_open(dir_fd, ".");
+	CLEANUP_DIR DIR *dir = tier_open_subdir(dir_fd, ".");
 	int rc, found = REMAINS_NONE;
 	const struct dirent *e;
 
 	if (!dir)
 		return -errno;
 	for (errno = 0; (e = readdir(dir)); errno = 0) {
-		if (is_dot(e->d_name))
+		if (name_is_dots(e->d_name))
 			continue;
 		rc = remains_at(dir_fd, e->d_name, name, name_size);
 		if (rc <= REMAINS_FOREIGN)

@@ -8,9 +8,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -22,17 +20,6 @@
 /* Threads that read directories, besides the background thread. */
 #define SCAN_HELPERS 3
 
-static DIR *open_subdir(const struct tier *t, const char *name)
-{
-	CLEANUP_FD int fd = openat(
-		t->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (dir)
-		(void)steal_fd(&fd);
-	return dir;
-}
-
 static bool stopping(struct store *s)
 {
 	return atomic_load_explicit(&s->stop, memory_order_relaxed);
@@ -40,11 +27,11 @@ static bool stopping(struct store *s)
 
 static void empty_tmp(struct store *s, struct tier *t)
 {
-	CLEANUP_DIR DIR *dir = open_subdir(t, TMP_DIR_NAME);
+	CLEANUP_DIR DIR *dir = tier_open_subdir(t->fd, TMP_DIR_NAME);
 	const struct dirent *e;
 
 	while (dir && !stopping(s) && (e = readdir(dir)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+		if (!name_is_dots(e->d_name))
 			/* If this fails, a later start deletes it */
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
 }
@@ -74,7 +61,7 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 	int rc = 0;
 
 	(void)snprintf(name, sizeof(name), "%02x", sub & 0xff);
-	dir = open_subdir(&s->tiers[tier], name);
+	dir = tier_open_subdir(s->tiers[tier].fd, name);
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
 	for (errno = 0; rc == 0 && (e = readdir(dir)); errno = 0)
