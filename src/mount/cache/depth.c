@@ -68,11 +68,6 @@ unsigned depth_limit(const struct depth *d)
 	return limit < d->most ? limit : d->most;
 }
 
-uint64_t depth_latency_ns(const struct depth *d)
-{
-	return d->least_ns;
-}
-
 uint64_t depth_recent_ns(const struct depth *d)
 {
 	return atomic_load_explicit(&d->recent_ns, memory_order_relaxed);

@@ -60,9 +60,6 @@ bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 /* Is the search for the best number complete? */
 bool depth_settled(const struct depth *d);
 
-/* The minimum time of a request; 0: unknown. */
-uint64_t depth_latency_ns(const struct depth *d);
-
 /* The minimum of about the last hundred requests; needs no lock. */
 uint64_t depth_recent_ns(const struct depth *d);
 

@@ -40,7 +40,7 @@ struct dispatch {
 /* Is the fill due so late that one request at a time is enough? */
 static bool is_early(struct cache *c, const struct fill *f)
 {
-	uint64_t soon_ns = depth_latency_ns(flight_depth(cache_flight(c))) *
+	uint64_t soon_ns = flight_depth(cache_flight(c))->least_ns *
 		PLANNED_SOON_LATENCIES;
 
 	if (soon_ns < PLANNED_SOON_NS)

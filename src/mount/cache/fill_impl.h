@@ -193,7 +193,8 @@ struct fill_table {
 	unsigned nchunks; /* number of fills of which tiers may keep parts */
 };
 
-/* The memory of fills. Belongs to fill.c and staging_room.c. */
+/* The memory of fills. Belongs to fill.c, fill_part.c and
+ * staging_room.c. */
 struct cache_staging {
 	struct list staged;  /* may be dropped for their memory, oldest first */
 	struct list drained; /* completely served, least recently read first */
@@ -395,8 +396,6 @@ bool fill_wants_level(struct cache *c, const struct fill *f);
 void room_init(struct cache *c);
 void room_quiet(struct cache *c); /* sets no timer any more */
 void room_status(struct cache *c, struct cache_status *status);
-/* Fills that may be dropped to free memory, oldest first. */
-struct list *room_staged(struct cache *c);
 int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
@@ -410,7 +409,12 @@ void fill_drop(struct cache *c, struct fill *f);
 
 uint64_t readers_parked(struct cache *c); /* also counts their time */
 void fill_begun(struct cache *c, struct fill *f);
-enum fetch_prio read_prio(const struct cache_read *r);
+
+static inline enum fetch_prio read_prio(const struct cache_read *r)
+{
+	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
+}
+
 /* Answer a read from the fill's memory and return its length, or park it and
  * return 0. */
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);

@@ -262,7 +262,7 @@ void part_spill(struct cache *c, unsigned n)
 	ASSERT_INSIDE(c);
 	if (cache_table(c)->nchunks == 0)
 		return;
-	LIST_FOREACH(l, room_staged(c)) {
+	LIST_FOREACH(l, &cache_staging(c)->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (n == 0 || cache_moves(c)->nmoving >= MOVES_MAX ||
@@ -292,13 +292,13 @@ void part_keep_all(struct cache *c)
 {
 	ASSERT_INSIDE(c);
 	cache_moves(c)->keep_until_ns = clock_now_ns() + KEEP_NS;
-	LIST_FOREACH(l, room_staged(c)) {
+	LIST_FOREACH(l, &cache_staging(c)->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (has_news(f) && is_large(f))
 			(void)spill_begin(c, f);
 	}
-	LIST_FOREACH_SAFE(l, next, room_staged(c)) {
+	LIST_FOREACH_SAFE(l, next, &cache_staging(c)->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (f->phase != FILL_FETCHING ||

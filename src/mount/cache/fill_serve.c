@@ -110,11 +110,6 @@ uint64_t readers_parked(struct cache *c)
 
 /* -- Who asks for it ------------------------------------------------------- */
 
-enum fetch_prio read_prio(const struct cache_read *r)
-{
-	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
-}
-
 /* The fill was made for this read. Should it fetch only what the read wants? */
 static bool read_asks_again(
 	struct cache *c, const struct fill *f, const struct cache_read *r)

@@ -127,12 +127,6 @@ void room_status(struct cache *c, struct cache_status *status)
 	status->staging_peak_bytes = cache_staging(c)->peak;
 }
 
-struct list *room_staged(struct cache *c)
-{
-	ASSERT_INSIDE(c);
-	return &cache_staging(c)->staged;
-}
-
 /*
  * Drop idle fills of one list that nobody has read since `quiet_ns`, oldest
  * first, until at most `most` bytes are staged.
