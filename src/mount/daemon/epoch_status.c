@@ -66,10 +66,8 @@ int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 
 static void add_known(json_t *o, const char *name, uint64_t value, bool known)
 {
-	/* A member is missing if memory is short. */
 	if (known)
-		(void)json_object_set_new(
-			o, name, json_integer((json_int_t)value));
+		ctl_set_number(o, name, value);
 }
 
 static void add_pct(json_t *o, const char *name, int pct)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts names to JSON and back; see json_text.h. No state.
+ * Converts names and numbers to JSON, and names back; see json_text.h. No
+ * state.
  */
 #include "mount/daemon/json_text.h"
 
@@ -94,4 +95,9 @@ int ctl_path_get(const json_t *value, char **path)
 		return -EINVAL;
 	*path = strdup(text);
 	return *path ? 0 : -ENOMEM;
+}
+
+void ctl_set_number(json_t *o, const char *name, uint64_t value)
+{
+	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }

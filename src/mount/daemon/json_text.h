@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts names, which are bytes, to JSON strings, which are UTF-8. Text for
- * people may lose bytes, but a path in a request must not. No state; any
- * thread.
+ * Converts names, which are bytes, to JSON strings, which are UTF-8, and
+ * numbers to members of an object. Text for people may lose bytes, but a path
+ * in a request must not. No state; any thread.
  */
 #ifndef DAEMON_JSON_TEXT_H
 #define DAEMON_JSON_TEXT_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 /* The text as a JSON string; if it is not UTF-8, each byte above 127 becomes a
  * question mark. NULL: no memory. */
@@ -22,5 +23,9 @@ json_t *ctl_path_new(const char *path);
  * -EINVAL if the value is not a valid path, is empty or contains a NUL.
  */
 int ctl_path_get(const json_t *value, char **path);
+
+/* Set a member of an object to a number. If memory is short, the object lacks
+ * the member. */
+void ctl_set_number(json_t *o, const char *name, uint64_t value);
 
 #endif

@@ -13,12 +13,6 @@
 /* Delay after which the counters of an epoch that just ended are complete. */
 #define SETTLE_NS NS_PER_S
 
-static void set_int(json_t *o, const char *name, uint64_t value)
-{
-	/* A member is missing if memory is short. */
-	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
-}
-
 static uint64_t rss_bytes(void)
 {
 	unsigned long total, resident = 0;
@@ -53,12 +47,12 @@ static json_t *tier_object(const struct tier_status *s)
 	if (json_is_object(path))
 		(void)json_object_set(o, "dir_bytes", path);
 	json_decref(path);
-	set_int(o, "capacity_bytes", s->capacity_bytes);
-	set_int(o, "used_bytes", s->used_bytes);
-	set_int(o, "reserved_bytes", s->reserved_bytes);
-	set_int(o, "resident_bytes", s->resident_bytes);
-	set_int(o, "entries", s->entries);
-	set_int(o, "tier_errors", s->errors);
+	ctl_set_number(o, "capacity_bytes", s->capacity_bytes);
+	ctl_set_number(o, "used_bytes", s->used_bytes);
+	ctl_set_number(o, "reserved_bytes", s->reserved_bytes);
+	ctl_set_number(o, "resident_bytes", s->resident_bytes);
+	ctl_set_number(o, "entries", s->entries);
+	ctl_set_number(o, "tier_errors", s->errors);
 	return o;
 }
 
@@ -77,10 +71,10 @@ static void add_store(json_t *o, struct mount *m)
 		sum.entries += s.entries;
 		(void)json_array_append_new(tiers, tier_object(&s));
 	}
-	set_int(o, "cache_capacity_bytes", sum.capacity_bytes);
-	set_int(o, "cache_used_bytes", sum.used_bytes);
-	set_int(o, "resident_bytes", sum.resident_bytes);
-	set_int(o, "entries", sum.entries);
+	ctl_set_number(o, "cache_capacity_bytes", sum.capacity_bytes);
+	ctl_set_number(o, "cache_used_bytes", sum.used_bytes);
+	ctl_set_number(o, "resident_bytes", sum.resident_bytes);
+	ctl_set_number(o, "entries", sum.entries);
 	(void)json_object_set_new(
 		o, "ready", json_boolean(store_ready(m->store)));
 	(void)json_object_set_new(o, "tiers", tiers);
@@ -92,17 +86,17 @@ static void add_cache(json_t *o, struct mount *m)
 	struct cache_status s;
 
 	cache_status(m->cache, &s);
-	set_int(o, "inflight", s.inflight);
-	set_int(o, "parked", s.parked);
-	set_int(o, "surplus_depth", s.surplus_depth);
-	set_int(o, "staging_bytes", s.staging_bytes);
-	set_int(o, "staging_peak_bytes", s.staging_peak_bytes);
-	set_int(o, "staging_capacity_bytes", s.staging_capacity_bytes);
+	ctl_set_number(o, "inflight", s.inflight);
+	ctl_set_number(o, "parked", s.parked);
+	ctl_set_number(o, "surplus_depth", s.surplus_depth);
+	ctl_set_number(o, "staging_bytes", s.staging_bytes);
+	ctl_set_number(o, "staging_peak_bytes", s.staging_peak_bytes);
+	ctl_set_number(o, "staging_capacity_bytes", s.staging_capacity_bytes);
 	plans_status(m->plans, &plans);
-	set_int(o, "plans", plans.plans);
-	set_int(o, "planned_positions", plans.positions);
-	set_int(o, "planned_bytes", s.planned_bytes);
-	set_int(o, "planned_capacity_bytes", s.planned_capacity_bytes);
+	ctl_set_number(o, "plans", plans.plans);
+	ctl_set_number(o, "planned_positions", plans.positions);
+	ctl_set_number(o, "planned_bytes", s.planned_bytes);
+	ctl_set_number(o, "planned_capacity_bytes", s.planned_capacity_bytes);
 }
 
 /* Add whether a new daemon would continue the mount if this process died, and
@@ -110,7 +104,7 @@ static void add_cache(json_t *o, struct mount *m)
 static void add_survival(json_t *o, struct mount *m)
 {
 	(void)json_object_set_new(o, "held", json_string(held_state(m)));
-	set_int(o, "recoveries", session_recoveries(m->session));
+	ctl_set_number(o, "recoveries", session_recoveries(m->session));
 	(void)json_object_set_new(
 		o, "last_end", json_string(session_last_end(m->session)));
 }
@@ -191,8 +185,8 @@ static void add_limits(json_t *o, struct mount *m)
 		append_limit, limits);
 	if (m->peering)
 		peering_limits(m->peering, append_limit, limits);
-	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
-	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
+	ctl_set_number(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
+	ctl_set_number(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
 	(void)json_object_set_new(o, "limits", limits);
 }
 
@@ -209,15 +203,16 @@ json_t *mount_status(struct mount *m)
 	(void)json_object_set_new(
 		o, "source", ctl_text_new(stack_name(m->stack)));
 	(void)json_object_set_new(o, "mountpoint", ctl_text_new(m->mountpoint));
-	set_int(o, "pid", (uint64_t)getpid());
-	set_int(o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
-	set_int(o, "files_known", totals.files);
-	set_int(o, "bytes_known", totals.bytes);
+	ctl_set_number(o, "pid", (uint64_t)getpid());
+	ctl_set_number(
+		o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
+	ctl_set_number(o, "files_known", totals.files);
+	ctl_set_number(o, "bytes_known", totals.bytes);
 	add_survival(o, m);
 	add_scan(o, m);
 	add_store(o, m);
 	for (const struct counter_info *c = counter_table; c->name; c++)
-		set_int(o, c->name, counter_get(&m->counters, c));
+		ctl_set_number(o, c->name, counter_get(&m->counters, c));
 	add_cache(o, m);
 	if (m->peering)
 		peering_status(m->peering, m->cache, o);
@@ -225,8 +220,8 @@ json_t *mount_status(struct mount *m)
 		status_add_epoch(o, &m->epochs, m->cache,
 			scan_state(m->scan) == SCAN_COMPLETE ? totals.bytes
 							     : 0);
-	set_int(o, "memory_rss_bytes", rss_bytes());
-	set_int(o, "open_fds", open_fds());
+	ctl_set_number(o, "memory_rss_bytes", rss_bytes());
+	ctl_set_number(o, "open_fds", open_fds());
 	status_add_errors(o, m->stack, m->log);
 	add_limits(o, m);
 	if (faults)

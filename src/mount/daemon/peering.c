@@ -195,12 +195,6 @@ struct provider *peering_provider(const struct peering *p)
 
 /* -- Status ---------------------------------------------------------------- */
 
-static void peering_set(json_t *o, const char *name, uint64_t value)
-{
-	/* A member is missing if memory is short. */
-	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
-}
-
 static json_t *peer_object(const struct peer_status *s)
 {
 	static const char *const match[] = {"unknown", "same", "differs"};
@@ -216,21 +210,21 @@ static json_t *peer_object(const struct peer_status *s)
 	(void)json_object_set_new(
 		o, "manifest", json_string(match[s->manifest]));
 	(void)json_object_set_new(o, "secret", json_string(match[s->secret]));
-	peering_set(o, "up", s->state == PEER_UP);
-	peering_set(o, "used_bytes", s->used_bytes);
-	peering_set(o, "capacity_bytes", s->capacity_bytes);
-	peering_set(o, "evictions", s->evictions);
-	peering_set(o, "items", s->items);
-	peering_set(o, "hits", s->hits);
-	peering_set(o, "hit_bytes", s->hit_bytes);
-	peering_set(o, "misses", s->misses);
-	peering_set(o, "fills", s->fills);
-	peering_set(o, "fill_bytes", s->fill_bytes);
-	peering_set(o, "refused", s->refused);
-	peering_set(o, "bad", s->bad);
-	peering_set(o, "foreign", s->foreign);
-	peering_set(o, "errors", s->errors);
-	peering_set(o, "dropped", s->dropped);
+	ctl_set_number(o, "up", s->state == PEER_UP);
+	ctl_set_number(o, "used_bytes", s->used_bytes);
+	ctl_set_number(o, "capacity_bytes", s->capacity_bytes);
+	ctl_set_number(o, "evictions", s->evictions);
+	ctl_set_number(o, "items", s->items);
+	ctl_set_number(o, "hits", s->hits);
+	ctl_set_number(o, "hit_bytes", s->hit_bytes);
+	ctl_set_number(o, "misses", s->misses);
+	ctl_set_number(o, "fills", s->fills);
+	ctl_set_number(o, "fill_bytes", s->fill_bytes);
+	ctl_set_number(o, "refused", s->refused);
+	ctl_set_number(o, "bad", s->bad);
+	ctl_set_number(o, "foreign", s->foreign);
+	ctl_set_number(o, "errors", s->errors);
+	ctl_set_number(o, "dropped", s->dropped);
 	return o;
 }
 
@@ -248,7 +242,7 @@ void peering_status(const struct peering *p, struct cache *cache, json_t *o)
 	}
 	(void)json_object_set_new(o, "peers", all);
 	cache_provider_counts(cache, 0, &counts);
-	peering_set(o, "peer_pushes_dropped", counts.push_dropped);
+	ctl_set_number(o, "peer_pushes_dropped", counts.push_dropped);
 	(void)json_object_set_new(o, "peers_hold_all",
 		json_boolean(!atomic_load_explicit(
 			&provider->instead_of_tiers, memory_order_relaxed)));

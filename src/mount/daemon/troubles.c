@@ -111,12 +111,6 @@ static json_t *time_new(uint64_t wall_ns)
 	return json_string(text);
 }
 
-static void set_value(json_t *o, const char *name, uint64_t value)
-{
-	/* A member is missing if memory is short. */
-	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
-}
-
 static json_t *error_object(
 	const struct log_last *last, uint64_t age_ns, bool present)
 {
@@ -126,10 +120,10 @@ static json_t *error_object(
 		o, "event", json_string(event_table[last->kind].name));
 	(void)json_object_set_new(o, "message", ctl_text_new(last->message));
 	if (last->status < 0)
-		set_value(o, "errno", (uint64_t)-last->status);
+		ctl_set_number(o, "errno", (uint64_t)-last->status);
 	(void)json_object_set_new(o, "time", time_new(last->wall_ns));
-	set_value(o, "age_ms", age_ns / NS_PER_MS);
-	set_value(o, "events", last->events);
+	ctl_set_number(o, "age_ms", age_ns / NS_PER_MS);
+	ctl_set_number(o, "events", last->events);
 	(void)json_object_set_new(o, "present", json_boolean(present));
 	return o;
 }
@@ -164,8 +158,8 @@ void status_add_errors(json_t *o, struct stack *stack, struct log *log)
 	l.recovered.answered_ns = health.answered_ns;
 	log_each(log, note_recovery, &l.recovered);
 	log_each(log, add_error, &l);
-	set_value(o, "origin_waiting", health.waiting);
-	set_value(o, "origin_silent_ms", health.silent_ns / NS_PER_MS);
-	set_value(o, "errors_present", l.present);
+	ctl_set_number(o, "origin_waiting", health.waiting);
+	ctl_set_number(o, "origin_silent_ms", health.silent_ns / NS_PER_MS);
+	ctl_set_number(o, "errors_present", l.present);
 	(void)json_object_set_new(o, "errors", l.errors);
 }
