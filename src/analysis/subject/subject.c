@@ -93,7 +93,7 @@ static bool reads_as_jpeg(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* By the mask, would a larger cache have the item, although this one does not?
+/* Would a larger cache have the item, by the mask, although this one does not?
  */
 static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 {

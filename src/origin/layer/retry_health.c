@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* So many refused reads in a row count as an outage. */
+/* This many refused reads in a row count as an outage. */
 #define REFUSED_OUTAGE 3u
 
 /* The path of a request, for messages. */

@@ -281,7 +281,7 @@ static void html_link(struct listing_names *x, const char *path, char *link)
 		added->is_dir = is_dir;
 }
 
-/* By name; a directory comes before a file of the same name. */
+/* Order by name, a directory before a file of the same name. */
 static int listing_by_name(const void *a, const void *b)
 {
 	const struct listing_name *x = a, *y = b;
