@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast entries are read, verified and not, next to bare files of the same
- * size in the same directory; and how soon a tier of many entries is ready.
- * One thread; what the kernel's page cache holds is not read from the device.
+ * Measures how fast entries are read, with and without verifying, compared with
+ * plain files of the same size in the same directory; and how soon a tier of
+ * many entries is ready. One thread; reads are from the kernel's page cache.
  *
  *   bench-store DIR            110 KB items: reads a second, median of 7 rounds
- *   bench-store DIR ENTRIES    so many entries of a byte: time from opening
- *                              to the first hit, to admission; then with the
- *                              kernel's caches dropped, as after a reboot, if
- *                              we may drop them
+ *   bench-store DIR ENTRIES    ENTRIES entries of one byte: time from opening
+ *                              to the first hit and to admission; then again
+ *                              with the kernel's caches dropped, as after a
+ *                              reboot, if this user may drop them
  *
  * DIR must not exist; it is cleared and removed.
  */
@@ -58,7 +58,7 @@ static void put(struct store *s, uint64_t i, const void *data, size_t bytes)
 		die("cannot publish");
 }
 
-/* Reads a second of all items, from the store. */
+/* Reads a second of all items from the store. */
 static double read_store(const char *dir, bool verify)
 {
 	struct store_scratch *scratch = store_scratch_new();
@@ -83,7 +83,7 @@ static double read_store(const char *dir, bool verify)
 	return PASSES * ITEMS * 1e9 / (double)begin;
 }
 
-/* The same of bare files, by name in an open directory. */
+/* Reads a second of plain files, by name in an open directory. */
 static double read_bare(int dir_fd, void *buf)
 {
 	uint64_t begin = clock_now_ns();
@@ -141,7 +141,8 @@ static void remove_bare(const char *dir, int dir_fd)
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "%u", i);
-		(void)unlinkat(dir_fd, name, 0); /* rmdir() would say */
+		/* rmdir() would report a failure */
+		(void)unlinkat(dir_fd, name, 0);
 	}
 	(void)close(dir_fd);
 	if (rmdir(dir) < 0)
@@ -192,7 +193,8 @@ static void first_hit(struct store *s, uint64_t entries)
 	store_scratch_free(scratch);
 }
 
-/* Processor time of all threads: a busy machine does not change it much. */
+/* Processor time of all threads, which does not depend much on other programs.
+ */
 static double cpu_ms(void)
 {
 	struct timespec t;
@@ -201,7 +203,7 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / NS_PER_MS;
 }
 
-/* How soon a tier that was closed hits and admits. */
+/* Measure how soon a tier that was closed hits and admits. */
 static void reopen(const char *dir, uint64_t entries, const char *how)
 {
 	uint64_t begin = clock_now_ns(), hit, ready;
@@ -227,7 +229,7 @@ static bool drop_caches(void)
 	sync();
 	done = fd >= 0 && write(fd, "3", 1) == 1;
 	if (fd >= 0)
-		(void)close(fd); /* nothing of it is kept */
+		(void)close(fd); /* its data is not needed */
 	return done;
 }
 

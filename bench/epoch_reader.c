@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoch-reader: reads every file below a directory, whole and in a fresh order
- * each epoch, as the loader of a training does, and says how fast that was. An
- * ordinary program: it knows nothing of refrain, and reads a mount and a bare
+ * epoch-reader: reads every file below a directory, whole and in a new order
+ * each epoch, as the loader of a training does, and prints how fast that was.
+ * An ordinary program: it does not know refrain, and reads a mount and a plain
  * directory alike. The threads of an epoch share a counter into its order.
  */
 #include <errno.h>
@@ -100,12 +100,13 @@ struct epoch {
 	int dir_fd;
 	unsigned number;
 	size_t *order;
-	uint64_t *ns; /* time each file took; the element's reader writes */
+	uint64_t *ns; /* time of each file; set by the thread that reads it */
 
-	_Atomic size_t next;	  /* place in `order`; relaxed */
-	_Atomic unsigned errors;  /* relaxed, read after the join */
-	_Atomic uint64_t bytes;	  /* the same */
-	_Atomic unsigned readers; /* the same; threads that had memory */
+	_Atomic size_t next;	 /* place in `order`; relaxed */
+	_Atomic unsigned errors; /* relaxed, read after the join */
+	_Atomic uint64_t bytes;	 /* relaxed, read after the join */
+	/* relaxed, read after the join: threads that had memory */
+	_Atomic unsigned readers;
 };
 
 static void complain(struct epoch *e, const char *path, int rc)
@@ -164,7 +165,8 @@ static int run_threads(struct epoch *e, struct error *err)
 		n += rc == 0;
 	}
 	for (unsigned i = 0; i < n; i++)
-		(void)pthread_join(threads[i], NULL); /* joinable, ours */
+		/* cannot fail: the thread is joinable */
+		(void)pthread_join(threads[i], NULL);
 	if (rc < 0)
 		return error_set(err, rc, "cannot start threads: %m");
 	if (atomic_load(&e->readers) < n)
@@ -210,7 +212,8 @@ static void report(struct epoch *e, double seconds)
 			e->number, files_s, mb_s, quantile_ms(e, 50),
 			quantile_ms(e, 99), quantile_ms(e, 100),
 			errors ? "   ERRORS" : "");
-	(void)fflush(stdout); /* seen by whoever waits for the epoch */
+	/* a program that waits for the epoch sees the line */
+	(void)fflush(stdout);
 }
 
 static int save_order(const struct epoch *e, struct error *err)
@@ -236,7 +239,7 @@ static int drop_caches(struct error *err)
 	static const char path[] = "/proc/sys/vm/drop_caches";
 	CLEANUP_FD int fd = -1;
 
-	sync(); /* dirty pages would stay */
+	sync(); /* dirty pages cannot be dropped */
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "3", 1) != 1)
 		return error_set(err, -errno,
@@ -244,7 +247,7 @@ static int drop_caches(struct error *err)
 	return 0;
 }
 
-/* Number of errors, or -errno. */
+/* Run one epoch. Returns the number of errors, or -errno. */
 static int run_epoch(struct epoch *e, struct error *err)
 {
 	uint64_t start_ns;

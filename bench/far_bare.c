@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bare reader of a store or web server: as many GETs at a time as asked for,
- * by libcurl's multi interface, into memory that is thrown away. The measure
- * of how fast a client can be: epoll says which transfers have bytes, since
- * curl_multi_perform() asks the kernel for each of them, each time.
+ * A bare reader of a store or web server: DEPTH GETs at a time, by libcurl's
+ * multi interface, into memory that is thrown away. It measures how fast a
+ * client can be. epoll reports which transfers have bytes, because
+ * curl_multi_perform() would ask the kernel for each of them, each time.
  *
  *   far-bare URL DEPTH [CA-FILE] <names
  *
@@ -28,7 +28,7 @@
 static unsigned long long files, bytes, failed;
 static unsigned active;
 static int epoll_fd;
-static long due_ms = -1; /* libcurl wants to be called by then; -1: not */
+static long due_ms = -1; /* when to call libcurl; -1: not */
 static char *url_base;
 static char url[2 * NAME_BYTES];
 
@@ -57,7 +57,7 @@ static double cpu_s(void)
 		(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* False: there are no more names. */
+/* Read the next name. Returns false at the end. */
 static bool next_name(void)
 {
 	char name[NAME_BYTES];
@@ -171,7 +171,7 @@ static void work(CURLM *multi, const struct epoll_event *event)
 	curl_multi_socket_action(multi, event->data.fd, mask, &running);
 }
 
-/* Once a second at the latest: libcurl's times need no more. */
+/* Wait for events, at most a second: libcurl's timers need no more. */
 static void turn(CURLM *multi)
 {
 	struct epoll_event event[EVENTS_MOST];
@@ -200,8 +200,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	url_base = argv[1];
-	/* Otherwise glibc gives memory back and faults it in again for each
-	 * file. The mount sets the same. */
+	/* Otherwise glibc returns memory to the kernel and maps it again for
+	 * each file. The mount makes the same setting. */
 	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -40,7 +40,7 @@ static int walk_entry(struct file_list *l, int dir_fd, const char *path,
 	int rc;
 
 	if (asprintf(&child, "%s%s%s", path, *path ? "/" : "", name) < 0) {
-		child = NULL; /* undefined on failure */
+		child = NULL; /* undefined after a failure */
 		return error_set(err, -ENOMEM, "%m");
 	}
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -90,7 +90,7 @@ int file_list_walk(struct file_list *l, int dir_fd, struct error *err)
 {
 	int rc = walk(l, dir_fd, "", ".", err);
 
-	/* The order of a directory's entries is nobody's promise. */
+	/* Sort, because the order of a directory's entries is not defined. */
 	if (l->n)
 		qsort(l->items, l->n, sizeof(*l->items), by_path);
 	return rc;
@@ -120,7 +120,7 @@ int file_list_load(
 		else if (list_add(l, line, (uint64_t)st.st_size) < 0)
 			rc = error_set(err, -ENOMEM, "%m");
 	}
-	(void)fclose(in); /* was only read */
+	(void)fclose(in); /* it was only read */
 	return rc;
 }
 
@@ -179,7 +179,7 @@ int file_list_load_sums(
 		chomp(line);
 		rc = take_sum(l, i++, line);
 	}
-	(void)fclose(in); /* was only read */
+	(void)fclose(in); /* it was only read */
 	if (rc < 0)
 		return error_set(err, rc,
 			"'%s', line %zu: does not match the "

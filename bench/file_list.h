@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files below a directory, and a fresh order of them for each epoch.
- * Built by one thread; read-only afterwards.
+ * The files below a directory, and a new order of them for each epoch. Built by
+ * one thread; read-only afterwards.
  */
 #ifndef BENCH_FILE_LIST_H
 #define BENCH_FILE_LIST_H
@@ -14,22 +14,22 @@
 struct file_item {
 	char *path; /* relative to the directory */
 	uint64_t size_bytes;
-	uint64_t sum; /* as read_file() makes it; of file_list_load_sums() */
+	uint64_t sum; /* sum by read_file(); set by file_list_load_sums() */
 };
 
 struct file_list {
-	struct file_item *items; /* by path, bytewise, after a walk */
+	struct file_item *items; /* sorted by path, bytewise, after a walk */
 	size_t n, room;
 	uint64_t bytes;
 };
 
 /*
- * Walk the tree at dir_fd; links and special files are not followed. -errno,
- * the list then holds what was found so far.
+ * Walk the tree at dir_fd; links and special files are not followed. Returns 0,
+ * or -errno, and then the list has the files found so far.
  */
 int file_list_walk(struct file_list *l, int dir_fd, struct error *err);
 
-/* The files named in a file, one relative path a line, in its order. */
+/* Read a list of files, one relative path a line, and keep its order. */
 int file_list_load(
 	struct file_list *l, int dir_fd, const char *names, struct error *err);
 
@@ -40,13 +40,14 @@ int file_list_save_sums(
 	const struct file_list *l, const char *to, struct error *err);
 
 /*
- * Take sums from such a file: it must name exactly the files of the list (which
- * comes from a walk), with their sizes; -EBADMSG otherwise.
+ * Set the sums from a file of file_list_save_sums(). It must name exactly the
+ * files of the list (which comes from a walk), with their sizes; otherwise
+ * returns -EBADMSG.
  */
 int file_list_load_sums(
 	struct file_list *l, const char *from, struct error *err);
 
-/* order[n] becomes a permutation that only (seed, epoch, n) decide. */
+/* Write a permutation to order[n], which depends only on (seed, epoch, n). */
 void file_list_shuffle(size_t *order, size_t n, uint64_t seed, unsigned epoch);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * journal-ns: what the record of requests costs a READ. Messages as long as a
- * READ are received through a socket, with the record and without it, in turns;
- * the difference of the fastest turns counts, as other work of the machine
- * makes a turn longer and never shorter. The kernel's device takes longer to
- * copy to two buffers than a socket does; that is not in the figure.
+ * journal-ns: measures the cost of the record of requests for a READ. Messages
+ * as long as a READ are received through a socket, with the record and without
+ * it, in turns. The result is the difference of the fastest turns, because
+ * other programs make a turn longer and never shorter. The kernel's device
+ * takes longer to copy to two buffers than a socket does; the figure does not
+ * include that.
  */
 #include <err.h>
 #include <linux/fuse.h>
@@ -28,7 +29,8 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* `j` is NULL: without it. Returns the CPU time of a READ. */
+/* Receive messages, without the record if `j` is NULL. Returns the CPU time of
+ * a READ. */
 static double turn(int fd[2], struct journal *j, void *buffer)
 {
 	static uint64_t unique;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loader-bare: what a loader could cost at best. One thread, all files in
- * memory, no queue, no lock, no budget: the same examples in the same order
- * with the same crops as refrain's loader makes of these options, decoded and
- * augmented by the same functions into batches that are reused. With --hash
- * it says that its batches are the loader's. Where echoes are asked for, the
- * decoded regions are kept until the last serving.
+ * loader-bare: measures the least that a loader could cost. One thread, all
+ * files in memory, no queue, no lock, no budget: the same examples in the same
+ * order with the same crops as refrain's loader makes of these options, decoded
+ * and augmented by the same functions into batches that are reused. --hash
+ * shows that its batches are the loader's. With echoes, the decoded regions are
+ * kept until the last serving.
  *
- * One line of JSON: the processor time of a served image, and its parts: the
- * decode of an image's region (that of all its crops, with the header) and the
- * rest of a serving (resize, mirror, normalise, layout), each timed where the
- * loop does it, so with the caches as they are there.
+ * Prints one line of JSON: the processor time of a served image, and its parts:
+ * decoding an image's region (that of all its crops, with the header), and the
+ * rest of a serving (resize, mirror, normalise, layout). Each is timed inside
+ * the loop, so with the processor's caches as they are there.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,9 +31,9 @@
 #include "loader_options.h"
 #include "common/schedule/schedule.h"
 
-#define BATCHES 4		      /* that are written in turn */
-#define SPARE_BYTES ((size_t)1 << 20) /* so that most images fit any */
-#define SETTLE_STEPS 8 /* until caches and memory are as they stay */
+#define BATCHES 4		      /* written in turn */
+#define SPARE_BYTES ((size_t)1 << 20) /* room so that most images fit any */
+#define SETTLE_STEPS 8 /* until caches and memory are in a steady state */
 
 struct file {
 	uint8_t *data;
@@ -44,10 +44,11 @@ struct file {
 struct held {
 	struct image_info info;
 	struct image image;
-	size_t bytes; /* that image.data has; 0: none */
+	size_t bytes; /* size of image.data; 0: none */
 };
 
-/* Memory of images that are done with: the last one is still in the cache. */
+/* Memory of images that are no longer needed. The latest is still in the cache.
+ */
 struct spare {
 	uint8_t *data;
 	size_t bytes;
@@ -64,7 +65,7 @@ struct bare {
 	struct schedule schedule;
 	struct file *files;
 	uint64_t files_n;
-	struct held *ring; /* by fresh number */
+	struct held *ring; /* indexed by fresh number */
 	uint64_t ring_n;
 	struct spare *spares; /* at most ring_n */
 	uint64_t spares_n;
@@ -99,7 +100,7 @@ static struct spare spare_new(size_t bytes)
 	spare.data = aligned_alloc(64, spare.bytes);
 	if (!spare.data)
 		die("out of memory");
-	memset(spare.data, 1, spare.bytes); /* the pages are there */
+	memset(spare.data, 1, spare.bytes); /* touch the pages */
 	return spare;
 }
 
@@ -114,7 +115,7 @@ static void load(int dir_fd, const char *path, struct file *f)
 	f->data = malloc(f->bytes);
 	if (!f->data || read(fd, f->data, f->bytes) != st.st_size)
 		die(path);
-	(void)close(fd); /* was only read */
+	(void)close(fd); /* it was only read */
 }
 
 static void load_files(struct bare *b)
@@ -167,8 +168,9 @@ static void make_tools(struct bare *b)
 		.max_scans = 500};
 	size_t bytes = b->s.sample_bytes * b->s.c.batch;
 
-	/* Pages that were touched stay: the kernel's work is not our limit. */
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 25); /* the most */
+	/* Keep touched pages, because the kernel's work shall not be measured.
+	 */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 25); /* the maximum */
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	if (decoder_new(&b->decoder, &limits) < 0 ||
 		augmenter_new(&b->augmenter, &b->s.augment) < 0)
@@ -177,13 +179,13 @@ static void make_tools(struct bare *b)
 		b->batches[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
 		if (!b->batches[i])
 			die("out of memory");
-		memset(b->batches[i], 1, bytes); /* the pages are there */
+		memset(b->batches[i], 1, bytes); /* touch the pages */
 	}
 }
 
 /* -- The work -------------------------------------------------------------- */
 
-/* The crops of all servings: where they are, and at which scale. */
+/* Find the part that the crops of all servings need, and its scale. */
 static unsigned find_region(const struct bare *b, const struct held *h,
 	const struct schedule_slot *slot, struct rect *region)
 {
@@ -323,7 +325,7 @@ static void run_full(struct bare *b)
 	}
 }
 
-/* -- What came of it ------------------------------------------------------- */
+/* -- The result ----------------------------------------------------------- */
 
 static double ms(const struct part *p)
 {

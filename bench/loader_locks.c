@@ -2,12 +2,11 @@
 /*
  * The cost of an image in locks of the loader: how often each lock is taken for
  * it, how long it is held, and the rate of images at which it would be the
- * limit.
- * Batches are taken as fast as they come. The rate that this machine reaches
- * does not matter: what is measured is the time for which nobody else has the
- * lock. Exits with 1 if that rate is below LOCK_BAR_PER_S for one of them.
+ * limit. Batches are taken as fast as they come. The rate of this machine does
+ * not matter, because only the time is measured for which no other thread can
+ * have the lock. Exits with 1 if the limit of a lock is below LOCK_BAR_PER_S.
  *
- *	loader-locks DATASET --batch 64 --echo 4 --epochs 4 --threads 4
+ * \tloader-locks DATASET --batch 64 --echo 4 --epochs 4 --threads 4
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@ static struct watched watch(const char *name, const pthread_mutex_t *lock)
 	return (struct watched){name, lock_meter_watch(lock)};
 }
 
-/* Images that were taken, or -errno. */
+/* Take batches. Returns the number of images, or -errno. */
 static int64_t take_all(struct batch_source *source, unsigned steps)
 {
 	struct lent_batch *b;
@@ -45,7 +44,7 @@ static int64_t take_all(struct batch_source *source, unsigned steps)
 	return rc < 0 ? rc : images;
 }
 
-/* 0, 1 if a lock misses the bar, or -errno. */
+/* Measure. Returns 0, 1 if a lock misses the bar, or -errno. */
 static int measure(struct batch_source *source, unsigned steps)
 {
 	const struct engine *engine = engine_of(source);
@@ -60,7 +59,7 @@ static int measure(struct batch_source *source, unsigned steps)
 	double seconds = (double)(clock_now_ns() - begin_ns) / 1e9;
 	int rc = 0;
 
-	(void)batch_close(source); /* nothing hangs in what was read */
+	(void)batch_close(source); /* cannot fail: no read hangs */
 	if (images < 0)
 		return (int)images;
 	printf("%" PRIi64 " images, %.0f images/s here\n", images,

@@ -30,7 +30,7 @@ static const struct option_def own[] = {
 	{.name = NULL},
 };
 
-/* The members that the bare loop also implements. */
+/* The members that the bare loop implements as well. */
 static const struct config_choice choices[] = {
 	{"batch", NULL, 'b', false, false},
 	{"echo", NULL, 'e', false, false},

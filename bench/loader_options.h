@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the programs that measure the loader: options that select the
- * batches, so that all make the same ones, and the processor time and memory of
- * the process. No state, one thread.
+ * batches, so that all programs make the same ones, and the processor time and
+ * memory of the process. No state, one thread.
  */
 #ifndef BENCH_LOADER_OPTIONS_H
 #define BENCH_LOADER_OPTIONS_H
@@ -17,19 +17,21 @@ struct loader_options {
 	struct refrain_config config;
 	unsigned skip;	/* steps before anything is measured */
 	unsigned steps; /* steps in all; 0: the whole run */
-	bool hash;	/* of all that the batches hold */
+	bool hash;	/* hash the content of all batches */
 	bool full;	/* bare: time decoding whole images, too */
-	bool steady;	/* bare: skip and steps as the schedule says */
+	bool steady;	/* bare: take skip and steps from the schedule */
 };
 
-/* 0, or the status to exit with. Says what is wrong on stderr. */
+/* Parse the options. Returns 0, or the exit status after printing what is
+ * wrong. */
 int loader_options_parse(struct loader_options *o, const char *name,
 	const char *summary, int argc, char **argv, bool *done);
 
-/* Where a measurement began, or how long it took. */
+/* The start of a measurement, or its duration. */
 struct loader_usage {
-	uint64_t wall_ns, cpu_ns; /* of all threads, with the kernel's part */
-	uint64_t faults;	  /* pages that were mapped */
+	/* cpu_ns: of all threads, with the kernel's part */
+	uint64_t wall_ns, cpu_ns;
+	uint64_t faults; /* number of page faults */
 };
 
 void loader_usage_now(struct loader_usage *u);

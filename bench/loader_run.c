@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loader-run: batches of refrain's loader, by its public interface, taken as
- * fast as they come, by a trainer that does nothing. One line of JSON says
- * what an image cost in processor time of the whole process, whatever thread
- * of it, or the kernel in its name, spent it.
+ * loader-run: takes batches of refrain's loader by its public interface, as
+ * fast as they come, as a trainer that does nothing. One line of JSON has the
+ * processor time of an image, summed over all threads of the process and the
+ * kernel's work for it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct run {
 static void stats_of(struct run *r, struct refrain_stats *out)
 {
 	*out = (struct refrain_stats){.size = sizeof(*out)};
-	(void)refrain_stats_get(r->l, out); /* fails after fork() alone */
+	(void)refrain_stats_get(r->l, out); /* fails only after fork() */
 }
 
 static void take(struct run *r, const struct refrain_batch *b)
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	rc = run(&r);
 	if (rc < 0)
 		fprintf(stderr, "loader-run: %s\n", refrain_message(r.l));
-	(void)refrain_close(r.l); /* nothing hangs in what was read */
+	(void)refrain_close(r.l); /* cannot fail: no read hangs */
 	if (rc == 0)
 		print(&r);
 	return rc < 0;

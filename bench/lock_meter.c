@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meter of locks: definitions of the C library's functions that call the
- * next ones, with the time around what is held. The sums of a lock are written
- * by who holds it, so they need no lock of their own.
+ * The meter of locks: defines functions of the C library that call the
+ * library's own, and measure the time for which a lock is held. Only the thread
+ * that holds a lock writes its sums, so they need no lock of their own.
  */
 #include "lock_meter.h"
 
@@ -16,14 +16,14 @@
 #define PROBE_ROUNDS 10000
 
 struct meter {
-	const pthread_mutex_t *mutex; /* set before others use it */
-	uint64_t since_ns;	      /* the lock's own, as all below */
+	const pthread_mutex_t *mutex; /* set before other threads use it */
+	uint64_t since_ns; /* guarded by `mutex`, as are the next members */
 	struct lock_use use;
 };
 
 static struct meter meters[LOCK_METERS];
 static unsigned nmeters;
-static uint64_t probe_ns; /* what one look at the clock takes */
+static uint64_t probe_ns; /* time that one look at the clock takes */
 
 static struct {
 	int (*lock)(pthread_mutex_t *);
@@ -67,7 +67,7 @@ static void meter_dropped(const pthread_mutex_t *mutex)
 	struct meter *m = meter_of(mutex);
 	uint64_t held_ns;
 
-	if (!m || !m->since_ns) /* taken before it was watched */
+	if (!m || !m->since_ns) /* the lock was taken before it was watched */
 		return;
 	held_ns = clock_now_ns() - m->since_ns;
 	if (held_ns > LOCK_TORN_NS) {
@@ -88,7 +88,7 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	int rc;
 
-	if (!next.lock) /* a constructor that runs before ours */
+	if (!next.lock) /* a constructor that runs before this file's */
 		find_next();
 	rc = next.lock(mutex);
 	meter_taken(mutex);
@@ -143,7 +143,7 @@ static void measure_probe(void)
 	uint64_t begin_ns = clock_now_ns();
 
 	for (int i = 0; i < PROBE_ROUNDS; i++)
-		(void)clock_now_ns(); /* how long it takes is wanted */
+		(void)clock_now_ns(); /* only to measure how long it takes */
 	probe_ns = (clock_now_ns() - begin_ns) / PROBE_ROUNDS;
 }
 
@@ -167,7 +167,7 @@ struct lock_use lock_meter_use(int number)
 	return meters[number].use;
 }
 
-/* A lock that was not held for 1 ns counts as held for 1 ns. */
+/* The rate. A lock that was held for less than 1 ns counts as held for 1 ns. */
 static double units_a_second(double units, uint64_t held_ns)
 {
 	return units * 1e9 / (double)(held_ns ? held_ns : 1);

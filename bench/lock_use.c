@@ -3,15 +3,15 @@
  * The cost of a missed file in locks: how often cache.lock and plans.lock are
  * taken for it, how long they are held, and the rate of files at which each
  * would be the limit. Files come from a synthetic origin through a real cache
- * into a tier, or through memory where the tier is full; readers are threads
- * of this program. The rate that this machine reaches does not matter: what is
- * measured is the time for which nobody else has the lock. Exits with 1 if that
- * rate is below LOCK_BAR_PER_S for one of them.
+ * into a tier, or through memory where the tier is full; readers are threads of
+ * this program. The rate of this machine does not matter, because only the time
+ * is measured for which no other thread can have the lock. Exits with 1 if the
+ * limit of a lock is below LOCK_BAR_PER_S.
  *
  *   lock-use DIR [FILES [BYTES [READERS]]]
  *
- * DIR must not exist and is removed; give one in memory. Defaults: 20,000
- * files of 110,000 bytes, 4 readers.
+ * DIR must not exist and is removed; give one in memory. Defaults: 20,000 files
+ * of 110,000 bytes, 4 readers.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -43,7 +43,7 @@ struct bench {
 	struct timers *timers;
 	struct cache *cache;
 	struct plans *plans;
-	_Atomic uint64_t next; /* file to read; relaxed */
+	_Atomic uint64_t next; /* next file to read; relaxed */
 };
 
 static void die(const char *what)
@@ -157,10 +157,11 @@ static void read_all(struct bench *b)
 		if (pthread_create(&thread[i], NULL, reader_main, b))
 			die("cannot start a thread");
 	for (unsigned i = 0; i < b->readers; i++)
-		(void)pthread_join(thread[i], NULL); /* it is ours */
+		/* cannot fail: the thread is joinable */
+		(void)pthread_join(thread[i], NULL);
 }
 
-/* Set malloc() up as the daemon does. */
+/* Configure malloc() as the daemon does. */
 static void set_malloc(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -214,12 +215,12 @@ static void close_parts(struct bench *b)
 	plans_free(b->plans);
 	cache_stop(b->cache);
 	cache_free(b->cache);
-	(void)origin_free(b->origin); /* nothing of it hangs */
+	(void)origin_free(b->origin); /* cannot fail: no request hangs */
 	timers_free(b->timers);
 	store_close(b->store);
 	if (store_clear_dir(b->dir, &removed, &err))
 		die(err.msg);
-	(void)rmdir(b->dir); /* it was ours; what is left says so */
+	(void)rmdir(b->dir); /* a directory that stays shows a failure */
 }
 
 static struct plan *open_plan(struct bench *b)
@@ -236,7 +237,7 @@ static struct plan *open_plan(struct bench *b)
 	return plan;
 }
 
-/* Whether no lock misses the bar. */
+/* Returns true if no lock misses the bar. */
 static bool run(struct bench *b, const char *name, const char *tier, bool ahead)
 {
 	struct plan *plan = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `peer-gets HOST:PORT [ITEMS] [SECONDS]`: how many items of 110 KB a second
- * the client of the peers reads from one memcached, and how many a bare
- * pipelined client does that only takes the bytes off the socket: in turns,
+ * `peer-gets HOST:PORT [ITEMS] [SECONDS]`: measures how many items of 110 KB a
+ * second the client of the peers reads from one memcached, and how many a bare
+ * pipelined client reads, which only takes the bytes off the socket: in turns,
  * several times. Prints the rates of each turn, and the median of their ratios.
  * The main thread is the bare client; the peers have a thread of their own.
  */
@@ -43,9 +43,9 @@ struct reading {
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t cond;
 	bool going;
-	unsigned out;	/* requests on their way */
-	unsigned next;	/* item */
-	unsigned waits; /* slots that have ended */
+	unsigned out;	/* requests in flight */
+	unsigned next;	/* the next item */
+	unsigned waits; /* slots without a request */
 	struct slot *free[DEPTH];
 	uint64_t done, failed;
 };
@@ -177,9 +177,10 @@ static double read_peers(struct reading *a, double seconds)
 struct bare {
 	int fd[BARE_WIRES];
 	unsigned out[BARE_WIRES];
-	uint64_t bytes[BARE_WIRES]; /* of answers, still to come */
+	/* bytes of answers that are still to come */
+	uint64_t bytes[BARE_WIRES];
 	uint64_t answer_bytes;
-	unsigned next; /* value */
+	unsigned next; /* the next value */
 	char *buf;
 };
 
@@ -245,7 +246,8 @@ static void bare_store(struct bare *b, const void *data, unsigned nitems)
 		if (n < 2 || memcmp(line, "HD", 2) != 0)
 			die("the server does not accept an item");
 	}
-	/* "VA 110000 \r\n" or without the space: how long is an answer? */
+	/* The answer is "VA 110000 \r
+	 * " or has no space: find out its length. */
 	bare_get(b->fd[0], 0);
 	n = recv(b->fd[0], line, sizeof(line), MSG_PEEK);
 	b->answer_bytes = 0;
@@ -259,7 +261,7 @@ static void bare_store(struct bare *b, const void *data, unsigned nitems)
 	}
 }
 
-/* Items a second, by a client that looks at nothing. */
+/* Items a second, by a client that does not look at the bytes. */
 static double read_bare(struct bare *b, unsigned nitems, double seconds)
 {
 	uint64_t begin = clock_now_ns(), done = 0;
@@ -312,7 +314,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The server may have values of an earlier run, which are the same. */
+/* Confirm a unit. The server may have values of an earlier run, which are the
+ * same. */
 static void confirm(void *arg, struct peers_check *c)
 {
 	(void)arg;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * range-reader: reads ranges of one large file in random order, through one
- * descriptor and without a hint to the kernel, as the index of a shard has a
- * loader do it. The ranges never overlap, so that nothing is asked for twice.
- * One thread.
+ * descriptor and without a hint to the kernel, as a loader with the index of a
+ * shard does. The ranges do not overlap, so no byte is requested twice. One
+ * thread.
  *
  *   range-reader FILE COUNT BYTES ALIGN [SEED]
  *
- * ALIGN: offsets are multiples of it; 1 is anywhere. Prints what it read and
- * how long that took as one JSON object.
+ * Offsets are multiples of ALIGN; 1 is anywhere. Prints what it read and how
+ * long that took as one JSON object.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +25,8 @@
 struct ranges {
 	int fd;
 	uint64_t count, bytes, align, seed;
-	uint64_t stride; /* each range lies in its own stretch of the file */
+	/* length of the part of the file that contains one range */
+	uint64_t stride;
 	unsigned char *buf;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a whole file in one of several ways; each thread has a reader. */
+/* Reads a whole file in one of several ways. Each thread has its own reader. */
 #include "read_file.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "common/base/hash.h"
 
 #define PART_BYTES ((size_t)64 << 10)
-#define PAGE_BYTES ((size_t)4096) /* the smallest there is */
+#define PAGE_BYTES ((size_t)4096) /* the smallest size of a page */
 
 static const char *const way_names[] = {
 	[READ_READ] = "read",
@@ -75,7 +75,8 @@ static void sum_add(struct reader *r, const unsigned char *data, size_t bytes)
 
 /* -- The ways -- */
 
-/* The size is known, so a file of one buffer takes one read. */
+/* Read with read(). The size is known, so a file of one buffer takes one read.
+ */
 static int by_read(struct reader *r, int fd, uint64_t size_bytes)
 {
 	uint64_t got = 0;
@@ -126,9 +127,9 @@ static int by_mmap(struct reader *r, int fd, uint64_t size_bytes)
 		return -errno;
 	for (uint64_t at = 0; at < size_bytes; at += PAGE_BYTES)
 		touched ^= map[at];
-	r->buf[0] = touched; /* so that the loop is not for nothing */
+	r->buf[0] = touched; /* keeps the compiler from removing the loop */
 	sum_add(r, map, size_bytes);
-	(void)munmap(map, size_bytes); /* ours, cannot fail */
+	(void)munmap(map, size_bytes); /* our own mapping: cannot fail */
 	return 0;
 }
 
@@ -158,7 +159,7 @@ int read_file(struct reader *r, int dir_fd, const char *path,
 	}
 	if (r->sum && r->part_bytes)
 		sum_flush(r);
-	if (r->forget) /* advice: the kernel may keep some */
+	if (r->forget) /* a hint: the kernel may keep some */
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	*sum = r->so_far;
 	return rc;

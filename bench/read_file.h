@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways in which programs read a whole file. A reader belongs to one
+ * Reads a whole file in the ways in which programs do. A reader belongs to one
  * thread.
  */
 #ifndef BENCH_READ_FILE_H
@@ -22,24 +22,24 @@ int read_way_parse(const char *name, enum read_way *way);
 
 struct reader {
 	enum read_way way;
-	bool sum;	     /* hash what is read */
-	bool forget;	     /* drop the pages of what was read */
+	bool sum;	     /* hash the bytes read */
+	bool forget;	     /* drop the pages of the file after reading */
 	unsigned char *buf;  /* READ_BUF_BYTES, aligned for O_DIRECT */
-	unsigned char *part; /* of the block that is being summed */
+	unsigned char *part; /* for the block that is being summed */
 	size_t part_bytes;
 	uint64_t so_far;
 };
 
 #define READ_BUF_BYTES ((size_t)1 << 20)
 
-/* -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int reader_init(struct reader *r, enum read_way way, bool sum);
 void reader_release(struct reader *r);
 
 /*
- * Read a file of size_bytes as known from before: exactly that much, or
- * -EBADMSG if it ends early. *sum gets the XXH3 of its blocks, chained, the
- * same whichever way it was read; 0 if sums are off. -errno.
+ * Read a file of known size: exactly size_bytes, or -EBADMSG if it ends early.
+ * *sum gets the XXH3 of its blocks, chained, which does not depend on the way
+ * of reading; 0 if sums are off. Returns 0 or -errno.
  */
 int read_file(struct reader *r, int dir_fd, const char *path,
 	uint64_t size_bytes, uint64_t *sum);

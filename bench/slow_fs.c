@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slow-fs: shows a directory below another name, and takes its time: every
- * open, read and directory listing is answered so many milliseconds after it
- * came. What an origin across a network is to its reader, any number of
- * requests at once. Read-only; a stand-in for measurements, nothing more.
+ * slow-fs: shows a directory below another name, slowly: every open, read and
+ * directory listing is answered a fixed number of milliseconds after it came.
+ * This is how an origin across a network appears to its reader, with any number
+ * of requests at a time. Read-only; only for measurements.
  *
  *   slow-fs [-a] [-s SLOTS] DIR MOUNTPOINT MS
  *
- *   -a  names and attributes take as long, and are asked for again and again
- *   -s  as many requests are served at once; the others wait their turn
+ *   -a  names and attributes take as long, and are requested again each time
+ *   -s  this many requests are served at a time; the others wait
  *
  * Stays in the foreground until unmounted. MOUNTPOINT/.requests, which is not
- * listed, says what was asked since it was last read, and how much at once.
+ * listed, has the numbers of requests since it was last read, and the most at a
+ * time.
  *
- * libfuse's threads enter it; each request sleeps on the thread that has it,
- * so there are as many threads as requests.
+ * Each request sleeps on a thread of libfuse, so there are as many threads as
+ * requests.
  */
 #define FUSE_USE_VERSION 314
 #include <dirent.h>
@@ -34,7 +35,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-/* Requests that are slept at once, at most; the kernel's own bound, too. */
+/* Maximum number of requests that sleep; also the kernel's limit. */
 #define THREADS 256
 
 /* The kinds of requests whose answers are counted. */
@@ -51,9 +52,10 @@ struct slow_fs {
 	long delay_ns;			    /* set once */
 	bool all;			    /* set once: names take time, too */
 	unsigned slots;			    /* set once; 0: any number */
-	sem_t free;			    /* slots that nobody has */
+	sem_t free;			    /* counts free slots */
 	_Atomic unsigned long count[KINDS]; /* relaxed, as the next two */
-	_Atomic unsigned long now[KINDS], most[KINDS]; /* at once */
+	/* in progress now, and the most at a time */
+	_Atomic unsigned long now[KINDS], most[KINDS];
 };
 
 static struct slow_fs *the_fs(void)
@@ -89,7 +91,8 @@ static void sleep_a_while(struct slow_fs *fs)
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
 	if (fs->slots)
-		(void)sem_post(&fs->free); /* cannot overflow */
+		/* cannot overflow: there are `slots` of them */
+		(void)sem_post(&fs->free);
 }
 
 static void take_time(enum kind kind)
@@ -106,7 +109,8 @@ static void *slow_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	conn->max_background = THREADS;
 	conn->congestion_threshold = THREADS;
-	/* Names and attributes are asked once: they are not what is slow. */
+	/* Names and attributes are requested once, as they are not to be slow.
+	 */
 	if (!the_fs()->all)
 		config->entry_timeout = config->attr_timeout = 3600;
 	return the_fs();
@@ -240,7 +244,7 @@ static int serve(struct slow_fs *fs, const char *mountpoint)
 	fuse = fuse_new(&args, &operations, sizeof(operations), fs);
 	fuse_opt_free_args(&args);
 	if (!fuse || fuse_mount(fuse, mountpoint) != 0)
-		return EXIT_FAILURE; /* libfuse has said why */
+		return EXIT_FAILURE; /* libfuse has printed why */
 	rc = fuse_loop_mt(fuse, loop);
 	fuse_loop_cfg_destroy(loop);
 	fuse_unmount(fuse);
