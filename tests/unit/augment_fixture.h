@@ -12,7 +12,8 @@
 #include "refrain/loader.h"
 #include "suite.h"
 
-/* Unlike any generator of the library. */
+/* A random number below `below`, from a generator that the library does not
+ * use. */
 static inline uint32_t chance(uint64_t *state, uint32_t below)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -35,7 +36,7 @@ static inline void config_init(struct augment_config *c, uint32_t size)
 
 /*
  * Pixels of a whole image of width x height at 1/denom, in memory of exactly
- * their size, so that a sanitizer sees what reads beyond. `kind` 0: noise, 1:
+ * their size, so that a sanitizer sees reads beyond it. `kind` 0: noise, 1:
  * extremes, 2: smooth.
  */
 static inline void image_make(struct image *image, uint32_t width,
@@ -64,7 +65,7 @@ static inline void image_make(struct image *image, uint32_t width,
 								  0.08 * y))));
 }
 
-/* An arbitrary box. */
+/* Make an arbitrary box. */
 static inline void crop_make(struct crop *crop, uint32_t x, uint32_t y,
 	uint32_t width, uint32_t height)
 {
@@ -86,10 +87,10 @@ static inline void crop_random(
 	crop->flip = chance(state, 2);
 }
 
-/* One axis of the reference. */
+/* One axis of the reference resize. */
 struct reference_axis {
 	double start, length;
-	int64_t low, high; /* pixels that may be looked at */
+	int64_t low, high; /* pixels [low, high) may be used */
 	uint32_t count;
 };
 
@@ -105,7 +106,7 @@ static inline double reference_weight(
 	return fmax(0, 1 - fabs((double)j + 0.5 - c) / support);
 }
 
-/* Lines of `n` values (stride apart) into lines of a->count. */
+/* Resize a line of values (`stride` apart) to a line of a->count values. */
 static inline void reference_line(const struct reference_axis *a,
 	const double *in, size_t stride, double *out, size_t out_stride)
 {
@@ -128,7 +129,8 @@ static inline void reference_line(const struct reference_axis *a,
 	}
 }
 
-/* A u8 NHWC sample, in real numbers; height * width * 3 of them. */
+/* A u8 NHWC sample in real numbers; the result has height * width * 3 of them.
+ */
 static inline double *reference_resize(const struct image *in,
 	const struct crop *crop, uint32_t width, uint32_t height)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of the echo factor that is found: a real schedule, and a storage
- * and a trainer that are only simulated, so that speeds are exact and nothing
- * takes time. Storage makes one example after the other, at most so many ahead
- * of the trainer; a step waits for its fresh examples.
+ * For tests of --echo auto: a real schedule, and a storage and a trainer that
+ * are only simulated, so that speeds are exact and nothing takes time. The
+ * storage makes one example after the other, at most a fixed number ahead of
+ * the trainer; a step waits for its fresh examples.
  */
 #ifndef AUTO_PLANT_H
 #define AUTO_PLANT_H
@@ -15,18 +15,18 @@
 #include "suite.h"
 
 #define BATCH 32
-#define AHEAD (64 + 372) /* examples that are made before they are needed */
+#define AHEAD (64 + 372) /* examples made before they are needed */
 #define AT_A_TIME 64
-#define PLANNED (4 * BATCH) /* ahead of the trainer */
+#define PLANNED (4 * BATCH) /* examples planned ahead of the trainer */
 #define DOWN_NS 10000000.
-/* The number of items that a mount with a plan holds; it rests when all of them
- * have come. */
+/* The number of items that a mount with a plan holds. The mount stops fetching
+ * when all of them have come. */
 #define HELD 600
 #define RESTS 256
 #define SAVED_NS (150. * NS_PER_MS)
 #define MAX_ECHO 4.
 
-/* How R goes on, in windows of V fresh examples. */
+/* The values of R over time, in windows of V fresh examples. */
 struct phase {
 	double r;
 	uint32_t windows;
@@ -39,23 +39,26 @@ struct plant {
 	struct auto_sums sums;
 	struct schedule_slot slots[BATCH];
 	struct dice dice;
-	double noise;	 /* share of each time, either way */
-	double spike_ns; /* now and then, of a step */
-	double ready_ns[1024], used_ns[1024]; /* of the last examples */
+	/* random part of each time, as a share in either direction */
+	double noise;
+	double spike_ns; /* an extra time of a step now and then */
+	double ready_ns[1024], used_ns[1024]; /* times of the last examples */
 	/*
-	 * Storage that is throttled: what it was idle it makes up for, so long
-	 * at most. Then what is ahead is read in bursts.
+	 * For throttled storage: it saves up credit while it is idle, at most
+	 * for this time. Then reads ahead come in bursts.
 	 */
 	double bucket_ns, due_ns;
 	/*
-	 * Or as a control group's throttle does: what may pass in a slice of
-	 * time passes at its beginning; the first begins after idle time.
+	 * For storage throttled like a control group: the bytes that may pass
+	 * in a slice of time pass at its beginning. The first slice begins
+	 * after idle time.
 	 */
 	double slice_ns, slices_ns, passed_ns;
-	double down_ns; /* a step */
+	double down_ns; /* duration of a step */
 	struct auto_burst reads;
 	bool burst;
-	/* A mount fetches by a plan; one example in so many is cached. */
+	/* planned: the mount fetches by a plan, and one example in a fixed
+	 * number is cached. */
 	bool planned, rests;
 	unsigned cached_of;
 	double run_ns;
@@ -103,7 +106,7 @@ static bool throttled(const struct plant *p)
 	return p->bucket_ns > 0 || p->slice_ns > 0;
 }
 
-/* When what is asked for then is there. */
+/* The time at which an example that is requested at `begin` has come. */
 static inline double pass_ns(struct plant *p, double begin, double each_ns)
 {
 	if (p->slice_ns > 0) {
@@ -128,7 +131,7 @@ static bool is_full(const struct plant *p)
 	return p->made + AT_A_TIME < p->sums.fresh + AHEAD;
 }
 
-/* The next example, at the earliest then. */
+/* Make the next example, at `begin` at the earliest. */
 static inline void make_throttled(struct plant *p, double begin, double each_ns)
 {
 	uint64_t behind = p->sums.fresh + AHEAD - p->made, ns;
@@ -152,7 +155,7 @@ static inline void make_throttled(struct plant *p, double begin, double each_ns)
 	p->sums.read_ns += (uint64_t)(ready - begin);
 }
 
-/* In the time until now. */
+/* Read ahead in bursts in the time from since_ns until now. */
 static inline void make_bursts(struct plant *p, double since_ns, double each_ns)
 {
 	for (;;) {
@@ -166,7 +169,7 @@ static inline void make_bursts(struct plant *p, double since_ns, double each_ns)
 	}
 }
 
-/* Until example f is there. */
+/* Continue until example f has come. */
 static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 {
 	while (throttled(p) && p->made <= f)
@@ -185,7 +188,7 @@ static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 
 /* -- By a plan ------------------------------------------------------------- */
 
-/* Count like mount/plan/plan_rate.c. */
+/* Count a run as mount/plan/plan_rate.c does. */
 static inline void count_run(struct plant *p, double ns, double bytes)
 {
 	struct fetch_rates *r = &p->sums.rates;
@@ -204,7 +207,8 @@ static bool is_cached(const struct plant *p, uint64_t f)
 	return p->cached_of && f % p->cached_of == 0;
 }
 
-/* Fetching begins no sooner; when the memory is used up it rests. */
+/* The time at which fetching can begin. The mount stops while its memory is
+ * full. */
 static inline double planned_begin(struct plant *p, double since_ns)
 {
 	double begin = fmax(made_ns(p), p->rests ? since_ns : 0);
@@ -237,7 +241,7 @@ static inline void fetch_planned(
 	p->ready_ns[p->made++ % 1024] = ready;
 }
 
-/* In the time from then until now. */
+/* Fetch by the plan in the time from since_ns until now. */
 static inline void plan_ahead(struct plant *p, double since_ns, double each_ns)
 {
 	for (;;) {
@@ -268,7 +272,7 @@ static inline void control(struct plant *p)
 	p->echoed |= p->a.asked.p > p->a.asked.q;
 }
 
-/* One step with an upstream of ratio r. */
+/* Run one step while the storage is slower by the ratio r. */
 static inline void one_step(struct plant *p, double r)
 {
 	uint32_t n = schedule_next(&p->s, &p->cursor, p->slots);
@@ -299,7 +303,7 @@ static inline void one_step(struct plant *p, double r)
 	p->sums.trainer_ns += (uint64_t)took;
 	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
-	/* What is made meanwhile, as far as it may be. */
+	/* Make the examples that may be made meanwhile. */
 	p->sums.planned = p->planned;
 	if (p->planned)
 		plan_ahead(p, p->now_ns - took, r * p->down_ns / BATCH);
@@ -333,7 +337,8 @@ static inline double clamped(double r, double max)
 	return r < max ? r : max;
 }
 
-/* Three windows after its beginning a phase has what E8 asks for. */
+/* Run a phase. Three windows after its beginning it must do what E8 requires.
+ */
 static inline void run_phase(
 	struct plant *p, const struct phase *ph, double max)
 {

@@ -150,7 +150,7 @@ struct rig {
 	struct timers *timers;
 	struct cache *cache;
 	struct store_scratch *scratch;
-	uint64_t stale; /* the last cookie that was reported */
+	uint64_t stale; /* the cookie that was reported last */
 };
 
 static inline int rig_path(void *arg, uint64_t cookie, char *buf, size_t size)
@@ -166,23 +166,23 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 	g->stale = cookie;
 }
 
-/* The best request of the origin by hand. */
+/* The trait request_bytes of the origin by hand. */
 static size_t rig_request_bytes = CHUNK;
 
-/* Does it want to be asked for all of what will be kept? */
+/* The trait asks_whole of the origin by hand. */
 static bool rig_asks_whole;
 
-/* Where the search for the best depth begins; 0: where the cache likes. */
+/* The trait depth_first of the origin by hand; 0: the cache's default. */
 static unsigned rig_depth_first;
 
-/* The part of staging that requests in flight may hold: 1 / this. */
+/* The trait memory_share of the origin by hand. */
 static unsigned rig_memory_share;
 
 /* A provider that is asked before the origin. */
 static struct provider *rig_provider[PROVIDERS_MAX];
 static unsigned rig_nproviders;
 
-/* A cache over the tier that there is, or a new one. */
+/* Open a cache over the existing tier, or over a new one. */
 static inline void rig_open(struct rig *g, const char *size)
 {
 	struct cache_config config = {
@@ -255,7 +255,7 @@ static inline struct cache_item file_item(
 	return item;
 }
 
-/* A read and what became of it. */
+/* A read and its result. */
 struct probe {
 	struct cache_read r;
 	struct cache_item item;
@@ -322,7 +322,7 @@ static inline void probe_ask(struct rig *g, struct probe *p,
 	probe_run(g, p);
 }
 
-/* A planned read that has read `again` of the bytes before. */
+/* Start a planned read; `again` of its bytes were read before. */
 static inline void probe_again(struct rig *g, struct probe *p,
 	struct cache_item item, size_t off, size_t len, size_t again)
 {

@@ -36,7 +36,7 @@ static struct ctl_server *server;
 static struct error err;
 static sem_t entered, left;
 
-/* Longer than any test lasts. */
+/* Longer than any test takes. */
 #define PATIENCE_MS 60000u
 
 /* -- the commands of the test daemon -- */
@@ -75,7 +75,7 @@ static void cmd_forget(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)request;
 }
 
-/* Runs until nobody wants its answer. */
+/* Runs until the connection is closed. */
 static void cmd_wait(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)arg;
@@ -86,7 +86,7 @@ static void cmd_wait(void *arg, struct ctl_conn *conn, const json_t *request)
 	sem_post(&left);
 }
 
-/* Sends until it cannot. */
+/* Sends lines until the connection is closed. */
 static void cmd_flood(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)arg;
@@ -104,7 +104,7 @@ static void owned_gone(void *owned)
 
 static atomic_int owned_ends[2];
 
-/* The connection owns one of these. */
+/* Gives the connection a resource to own. */
 static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	json_int_t n = json_integer_value(json_object_get(request, "n"));
@@ -149,7 +149,7 @@ static inline void teardown(void)
 
 	ctl_server_stop(server);
 	(void)snprintf(refrain, sizeof(refrain), "%s/refrain", dir);
-	(void)rmdir(refrain); /* gone already unless a test left things */
+	(void)rmdir(refrain); /* fails only if the test has left files */
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
@@ -185,7 +185,8 @@ static inline void put(int fd, const void *data, size_t len)
 	ck_assert_int_eq(send(fd, data, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-/* One line, newline included, read byte by byte; its length, 0 at the end. */
+/* Read one line, with its newline, byte by byte. Returns its length, 0 at the
+ * end. */
 static inline size_t get_line(int fd, char *line, size_t room)
 {
 	size_t len = 0;
@@ -219,7 +220,7 @@ static inline void expect_refusal(int fd)
 	json_decref(answer);
 }
 
-/* The connection still works. */
+/* Check that the connection still works. */
 static inline void expect_echo(int fd, int n)
 {
 	char line[4096], request[64];

@@ -22,7 +22,7 @@
 #include "refrain/loader.h"
 #include "suite.h"
 
-static char base[64];  /* holds the two: */
+static char base[64];  /* directory of the two below */
 static char tree[80];  /* datasets */
 static char cache[80]; /* $XDG_CACHE_HOME */
 static struct error err;
@@ -52,7 +52,7 @@ static inline void teardown_tree(void)
 
 static inline const char *in_tree(const char *path)
 {
-	static char full[16][8192]; /* for calls to come */
+	static char full[16][8192]; /* 16 results stay valid at a time */
 	static unsigned turn;
 	char *to = full[turn++ % 16];
 
@@ -60,7 +60,7 @@ static inline const char *in_tree(const char *path)
 	return to;
 }
 
-/* A file in the tree, and the directories above it. */
+/* Write a file in the tree, and create the directories above it. */
 static inline void put_bytes(const char *path, const void *data, size_t n)
 {
 	char full[8192];
@@ -88,7 +88,7 @@ static inline void put_text(const char *path, const char *text)
 	put_bytes(path, text, strlen(text));
 }
 
-/* A shell command in the tree. */
+/* Run a shell command in the tree. */
 __attribute__((format(printf, 1, 2))) static inline void sh(
 	const char *fmt, ...)
 {
@@ -114,7 +114,7 @@ static int age_one(
 	return utimensat(AT_FDCWD, path, then, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Make all times in the tree old, as if nothing had changed for a while. */
+/* Make all times in the tree old, as if no file had changed for a while. */
 static inline void age(void)
 {
 	ages++;
@@ -142,7 +142,8 @@ static inline struct dataset *open_as(const char *path, int source)
 	return open_with(&o);
 }
 
-/* It fails so, and its message has this in it. */
+/* Check that opening fails with this status, and that the message contains the
+ * text. */
 static inline void refused(
 	const struct dataset_options *o, int code, const char *part)
 {
@@ -163,7 +164,7 @@ static inline struct example at(const struct dataset *ds, uint64_t i)
 	return ex;
 }
 
-/* The example of that number has that name and label. */
+/* Check the name and the label of the example with this number. */
 static inline void example_is(
 	const struct dataset *ds, uint64_t i, const char *name, int64_t label)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JPEGs of every kind, made by libjpeg from pixels that a seed decides, and
- * their decoding by the plain calls of libjpeg: what the decoder is held
- * against. One thread.
+ * their decoding by plain calls of libjpeg, with which the decoder is compared.
+ * One thread.
  */
 #ifndef TESTS_JPEG_FIXTURE_H
 #define TESTS_JPEG_FIXTURE_H
@@ -16,12 +16,12 @@
 
 struct jpeg_kind {
 	const char *name;
-	J_COLOR_SPACE space; /* as stored */
-	uint8_t h[4], v[4];  /* sampling; 0: 1 */
+	J_COLOR_SPACE space; /* colour space in the file */
+	uint8_t h[4], v[4];  /* sampling factors; 0 stands for 1 */
 	bool progressive, arithmetic;
-	unsigned restart;   /* MCUs */
+	unsigned restart;   /* restart interval in MCUs */
 	bool separate;	    /* sequential, a scan for each component */
-	bool without_adobe; /* marker */
+	bool without_adobe; /* no Adobe marker */
 };
 
 struct jpeg_file {
@@ -108,7 +108,7 @@ static const struct jpeg_kind jpeg_kinds[] = {
 
 #define JPEG_KINDS (sizeof(jpeg_kinds) / sizeof(jpeg_kinds[0]))
 
-/* As in any generator of this kind; the high bits are good. */
+/* Draw from a linear congruential generator; its high bits are good. */
 static inline uint32_t jpeg_draw(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) +
@@ -122,7 +122,8 @@ static inline uint32_t jpeg_below(uint64_t *state, uint32_t below)
 	return jpeg_draw(state) % below;
 }
 
-/* Slopes, edges and noise: every row and column differs from the next. */
+/* Fill a row with slopes, edges and noise: every row and column differs from
+ * the next. */
 static inline void jpeg_fill_row(
 	uint8_t *row, uint32_t width, int channels, uint32_t y, uint64_t *state)
 {
@@ -159,7 +160,7 @@ static inline void jpeg_set_kind(
 	}
 }
 
-/* EXIF data that say nothing but the orientation. */
+/* Write EXIF data that contain only the orientation. */
 static inline void jpeg_write_exif(
 	struct jpeg_compress_struct *c, unsigned orientation, bool big_endian)
 {
@@ -187,7 +188,8 @@ static inline J_COLOR_SPACE jpeg_input_space(J_COLOR_SPACE stored)
 	}
 }
 
-/* noise false: all pixels are the same. orientation 0: no EXIF data. */
+/* Make a file. noise false: all pixels are the same. orientation 0: no EXIF
+ * data. */
 static inline struct jpeg_file jpeg_make(const struct jpeg_kind *kind,
 	uint32_t width, uint32_t height, unsigned orientation, uint64_t seed,
 	bool noise)
@@ -226,7 +228,8 @@ static inline struct jpeg_file jpeg_make(const struct jpeg_kind *kind,
 	return f;
 }
 
-/* All of an image at 1/denom, as stored: RGB or CMYK, in memory of malloc(). */
+/* All pixels of an image at 1/denom, as stored: RGB or CMYK, in memory of
+ * malloc(). */
 struct jpeg_pixels {
 	uint8_t *data;
 	uint32_t width, height, channels;

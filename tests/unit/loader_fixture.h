@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of the loader: a directory of small JPEGs that is made at test
- * time, and a loader that is too simple to be wrong: one thread, the schedule,
- * the whole image decoded for every serving, augmented. What the loader
- * returns is compared with that, byte for byte.
+ * For tests of the loader: a directory of small JPEGs, made by each test, and a
+ * loader that is too simple to be wrong: one thread, the schedule, the whole
+ * image decoded and augmented for every serving. Batches of the library are
+ * compared with its batches, byte for byte.
  */
 #ifndef LOADER_FIXTURE_H
 #define LOADER_FIXTURE_H
@@ -30,7 +30,7 @@
 #define IMAGES 300
 #define CLASSES 10
 #define SIDE 32
-/* Check ends a test that hangs; valgrind takes its time. */
+/* A very long time-out: Check ends a test that hangs, and valgrind is slow. */
 #define WAIT_MS 600000
 
 static char top[128]; /* a directory of the test's own */
@@ -98,7 +98,7 @@ static inline void fixture_make(void)
 	}
 	for (unsigned i = 0; i < IMAGES; i++)
 		make_image(i, 64 + i % 7, 48 + i % 5);
-	/* A relative one would be ignored. */
+	/* A relative path would be ignored. */
 	ck_assert_ptr_nonnull(cwd);
 	(void)snprintf(cache, sizeof(cache), "%s/%s.index", cwd, top);
 	ck_assert_int_eq(setenv("XDG_CACHE_HOME", cache, 1), 0);
@@ -203,7 +203,7 @@ static inline uint8_t *slurp(int dir_fd, const char *path, size_t *bytes)
 	return data;
 }
 
-/* The sample of a slot, made of the example `index`. */
+/* Make the sample of a slot from the example `index`. */
 static inline const uint8_t *simple_sample(
 	struct simple *r, const struct schedule_slot *slot, uint64_t index)
 {
@@ -267,7 +267,8 @@ static inline void expect_columns(const struct refrain_batch *b)
 	ck_assert(!classes->offsets && !classes->lengths);
 }
 
-/* The next batch of the simple loader is `b`; its size, 0 at the end. */
+/* Check that `b` is the next batch of the simple loader. Returns its size, 0 at
+ * the end. */
 static inline uint32_t simple_next(
 	struct simple *r, const struct refrain_batch *b)
 {

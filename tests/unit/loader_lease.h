@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that hangs whoever opens it, without root and without a server: this
- * process has a write lease, and does not give it up. The kernel ends it after
+ * A file whose opening hangs, without root and without a server: this process
+ * has a write lease, and does not give it up. The kernel ends the lease after
  * /proc/sys/fs/lease-break-time, 45 s by default.
  */
 #ifndef TESTS_LOADER_LEASE_H
@@ -13,22 +13,24 @@
 
 #include "suite.h"
 
-/* The file must not be open. Returns what lease_end() takes. */
+/* Take the lease. The file must not be open. Returns the descriptor for
+ * lease_end(). */
 static inline int lease_begin(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
-	/* Sent when somebody opens the file; it would end the process. */
+	/* This signal comes when a process opens the file; it would end this
+	 * process. */
 	(void)signal(SIGIO, SIG_IGN);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
 	return fd;
 }
 
-/* Let those that wait go on. */
+/* End the lease, so that waiting opens continue. */
 static inline void lease_end(int fd)
 {
-	(void)fcntl(fd, F_SETLEASE, F_UNLCK); /* it may be over */
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK); /* the kernel may have ended it */
 	(void)close(fd);
 }
 

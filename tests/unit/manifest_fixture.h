@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of the manifest: one, what happens to it, and names for it. */
+/* For tests of the manifest: a manifest, its events, and names for it. */
 #ifndef MANIFEST_FIXTURE_H
 #define MANIFEST_FIXTURE_H
 
@@ -9,7 +9,8 @@
 #include "suite.h"
 
 static struct manifest *m;
-static unsigned events[MANIFEST_REMOVED + 1]; /* by enum manifest_change */
+/* counts, indexed by enum manifest_change */
+static unsigned events[MANIFEST_REMOVED + 1];
 static struct manifest_event last;
 
 static inline void on_event(void *arg, const struct manifest_event *ev)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of origins: requests that are waited for, a source directory with
- * the names and bytes of a synthetic origin, and the origins to be tested, as
- * a table. One test thread; callbacks only touch what `fixture_lock` guards.
+ * For tests of origins: requests that a test can wait for, a source directory
+ * with the names and bytes of a synthetic origin, and the origins to test, as a
+ * table. One test thread; callbacks only use members that `fixture_lock`
+ * guards.
  */
 #ifndef TESTS_ORIGIN_FIXTURE_H
 #define TESTS_ORIGIN_FIXTURE_H
@@ -38,14 +39,14 @@ static pthread_cond_t fixture_some = PTHREAD_COND_INITIALIZER;
 
 struct read_wait {
 	struct origin_read r;
-	unsigned done; /* fixture_lock, as the rest */
+	unsigned done; /* fixture_lock, as are the next members */
 	unsigned calls;
 	int status;
 	size_t got;
 	unsigned char *data; /* room for r.len; the caller frees it */
 };
 
-/* In order, without gaps, and no more than was asked. */
+/* Check that bytes come in order, without gaps, and not more than requested. */
 static inline void read_wait_data(
 	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
 {
@@ -97,7 +98,7 @@ static inline void read_begin(struct origin *o, struct read_wait *w,
 	origin_read(o, &w->r);
 }
 
-/* The length, or -errno. */
+/* Wait for the end. Returns the length, or -errno. */
 static inline int read_end(struct read_wait *w)
 {
 	int status;
@@ -114,7 +115,7 @@ static inline int read_end(struct read_wait *w)
 	return status;
 }
 
-/* One read through a file of its own; the caller frees *data. */
+/* Read once through a new file handle; the caller frees *data. */
 static inline int read_once(struct origin *o, const char *path,
 	struct file_version want, uint64_t off, size_t len,
 	unsigned char **data)
@@ -136,7 +137,7 @@ static inline int read_once(struct origin *o, const char *path,
 
 struct stat_wait {
 	struct origin_stat s;
-	unsigned done; /* fixture_lock, as the rest */
+	unsigned done; /* fixture_lock, as are the next members */
 	int status;
 	struct file_attr attr;
 	char target[4096];
@@ -178,7 +179,7 @@ struct seen {
 
 struct list_wait {
 	struct origin_list l;
-	unsigned done; /* fixture_lock, as the rest */
+	unsigned done; /* fixture_lock, as are the next members */
 	int status;
 	struct seen *seen; /* sorted by name when done */
 	size_t n;
@@ -237,7 +238,7 @@ static inline int seen_compare(const void *a, const void *b)
 		((const struct seen *)a)->name, ((const struct seen *)b)->name);
 }
 
-/* The caller calls list_forget(). */
+/* List once; the caller calls list_forget(). */
 static inline int list_once(
 	struct origin *o, const char *path, struct list_wait *w)
 {
@@ -280,7 +281,7 @@ static inline void set_mtime(const char *path, int64_t mtime_ns)
 		0);
 }
 
-/* A new inode under this name, of the bytes of `like`. */
+/* Create a new inode under this name, with the bytes of `like`. */
 static inline void put_file(const char *path, const char *like, uint64_t seed,
 	size_t size, int64_t mtime_ns)
 {
@@ -336,10 +337,10 @@ static inline void remove_source(void)
 	(void)nftw(source, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Of all files; some origins add a tag. */
+/* The version of all files; some origins add a tag. */
 static struct file_version version = {SIZE_BYTES, MTIME_NS, 0};
 
-/* `len` bytes at `off` of what file `like` should have. */
+/* Compare `len` bytes at `off` with those of file `like`. */
 static inline void check_bytes(
 	const char *like, uint64_t off, size_t len, const unsigned char *data)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The origins to be tested, as a table: all show the same tree. Tests of what
- * only the posix origin can show run on the rows that end in one.
+ * The origins to test, as a table: all of them show the same tree. Tests of
+ * abilities of the posix origin alone run on the rows whose lowest origin is
+ * one.
  */
 #ifndef TESTS_ORIGIN_ROWS_H
 #define TESTS_ORIGIN_ROWS_H
@@ -26,10 +27,11 @@
 
 static const struct setup {
 	const char *name;
-	const char *disable; /* features */
+	const char *disable; /* features for REFRAIN_DISABLE */
 	unsigned flags;
 	int retry; /* put a retry on top */
-	/* A fault below that, or NULL; of a remote one, its server's. */
+	/* The fault below the retries, or NULL; for a remote origin, that of
+	 * its server. */
 	const char *fault;
 } setups[] = {
 	{"posix", "", POSIX | DIRECT, 0, NULL},
@@ -66,13 +68,14 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* Enough attempts that no request gives up unless the test has failed. */
+/* So many attempts that no request is given up unless the test has failed. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 
 static inline void setup_source(void)
 {
-	/* New memory is not zero: what an origin forgets to set is seen. */
+	/* Fill new memory, so that it is not zero: a member that an origin does
+	 * not set shows. */
 	(void)mallopt(M_PERTURB, 0xa5);
 	make_source();
 	ck_assert_int_eq(timers_new(&timers), 0);
@@ -84,7 +87,7 @@ static inline void teardown_source(void)
 	remove_source();
 }
 
-/* An index of the source, as `refrain index` writes it. */
+/* Write an index of the source, as `refrain index` does. */
 static inline int row_index(
 	void *arg, char **text, size_t *bytes, struct error *err)
 {
@@ -140,8 +143,8 @@ static inline void open_row(int row)
 	char disable[128];
 	int rc;
 
-	/* A feature that is off for all tests (under valgrind, the ring) stays
-	 * off. */
+	/* A feature that is disabled for all tests (the ring under valgrind)
+	 * stays disabled. */
 	(void)snprintf(disable, sizeof(disable), "%s,%s", outer ? outer : "",
 		s->disable);
 	setenv("REFRAIN_DISABLE", disable, 1);
@@ -183,8 +186,8 @@ static inline void close_row(void)
 }
 
 /*
- * Mounts of this thread, and of those that it starts, are its own now. What is
- * unmounted outside goes here, too, where mounts are shared.
+ * Give this thread, and threads that it starts, a mount namespace of their own.
+ * If mounts are shared, unmounts outside reach it.
  */
 static inline bool own_mounts(void)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For tests of src/origin/peer/peer.h: clients of the partitioned cache, and
- * what they are asked as a cache asks them. The content of every item follows
- * from its number, so no byte can be wrong unnoticed. Everything is per
- * program.
+ * requests as a cache makes them. The content of every item follows from its
+ * number, so no wrong byte goes unnoticed. All state belongs to the program.
  */
 #ifndef TESTS_PEERS_FIXTURE_H
 #define TESTS_PEERS_FIXTURE_H
@@ -24,10 +23,10 @@
 #include "suite.h"
 
 #define PEERS_DATASET "set"
-/* Nothing that is right takes so long, however busy the machine is. */
+/* No correct operation takes this long, however busy the machine is. */
 #define PEERS_WAIT_NS (60 * NS_PER_S)
 /*
- * No time limit of the client is shorter. What goes wrong in less time was not
+ * No time limit of the client is shorter. So a failure within less time is not
  * the fault of a busy machine.
  */
 #define PEERS_LIMIT_NS (500 * NS_PER_MS)
@@ -53,7 +52,7 @@ static inline void peers_pause(void)
 	(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Until it is true, or it never will be. */
+/* Wait until the condition is true; fails after PEERS_WAIT_NS. */
 #define PEERS_UNTIL(what)                                                      \
 	do {                                                                   \
 		uint64_t end_ns_ = clock_now_ns() + PEERS_WAIT_NS;             \
@@ -72,11 +71,11 @@ static inline uint8_t item_byte(unsigned number, uint64_t at)
 	return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 18) * 3 + number);
 }
 
-/* What the origin of a client does with units that it is to compare. */
+/* The result of a client's origin for units that it is to compare. */
 enum peers_origin {
-	PEERS_ORIGIN,	     /* it has the items below */
+	PEERS_ORIGIN,	     /* it has the same items */
 	PEERS_ORIGIN_FAILS,  /* it does not answer */
-	PEERS_ORIGIN_OTHERS, /* all of its items are others */
+	PEERS_ORIGIN_OTHERS, /* all of its items are different */
 };
 static _Atomic unsigned peers_compared;
 
@@ -98,7 +97,7 @@ static inline void peers_compare(void *arg, struct peers_check *c)
 	peers_checked(c);
 }
 
-/* `name`: the host that it is, or NULL. */
+/* Start a client. `name`: the host that the client is on, or NULL. */
 static inline struct peers *peers_client_of(enum peers_origin origin,
 	const char *name, const char *dataset, const char *secret)
 {
@@ -168,7 +167,7 @@ struct asked {
 	struct provider_read r;
 	unsigned number;
 	_Atomic unsigned done, wrong; /* calls of done(), wrong bytes */
-	_Atomic uint64_t bytes;	      /* that came */
+	_Atomic uint64_t bytes;	      /* bytes received */
 	_Atomic int status;
 	uint64_t begun_ns;
 	_Atomic uint64_t ended_ns;
@@ -227,8 +226,8 @@ static inline uint64_t asked_ns(const struct asked *a)
 	return atomic_load(&a->ended_ns) - a->begun_ns;
 }
 
-/* Ask; and again if it took so long that a busy machine may be the cause of
- * another status than `want`. */
+/* Read an item. If a result other than `want` took so long that a busy machine
+ * may be the cause, read again. */
 static inline int ask_again(struct peers *p, struct asked *a, unsigned number,
 	uint64_t size, int want)
 {
@@ -282,7 +281,7 @@ static inline int push_unit_once(
 	return atomic_load(&x.status);
 }
 
-/* Push one unit of an item, as after its fetch: 0, or -ENOSPC. */
+/* Push one unit of an item, as after a fetch. Returns 0 or -ENOSPC. */
 static inline int push_unit(
 	struct peers *p, unsigned number, uint64_t size, uint64_t off)
 {
@@ -309,7 +308,8 @@ static inline void end_item(struct peers *p, unsigned number, uint64_t size)
 	s->ops->ended(s, &i);
 }
 
-/* All of its units, and the end of the fetch; how many were kept. */
+/* Push all units of an item, and end the fetch. Returns the number of units
+ * kept. */
 static inline unsigned push_item(
 	struct peers *p, unsigned number, uint64_t size)
 {

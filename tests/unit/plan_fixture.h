@@ -13,9 +13,9 @@
 #include "mount/plan/prefetch.h"
 #include "suite.h"
 
-#define SIZE 200000u /* does not fit the tier */
+#define SIZE 200000u /* larger than the tier has room for */
 #define AHEAD (STAGING / 2 / SIZE)
-#define GONE 666u     /* the file of this cookie */
+#define GONE 666u     /* the file of this cookie has been deleted */
 #define LARGE 100000u /* files from this cookie on have several items */
 #define LARGE_ITEMS 6u
 #define LARGE_SIZE (LARGE_ITEMS * CHUNK)
@@ -77,7 +77,7 @@ static inline void add(
 		ck_assert_int_eq(plan_add(plan, epoch, i), 0);
 }
 
-/* Read a file as the fs does: note it, then read all of it. */
+/* Read a file as the fs does: note the read, then read the whole file. */
 static inline void read_file(struct course *k, uint64_t cookie)
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
@@ -101,7 +101,8 @@ static inline uint64_t field(struct plan *plan, size_t offset)
 
 #define STATUS(plan, name) field(plan, offsetof(struct plan_status, name))
 
-/* Wait, while the origin answers; the test's time-out ends it. */
+/* Answer requests of the origin until the value is reached; the test's time-out
+ * ends the wait. */
 #define WAIT_FOR(k, plan, name, value)                                         \
 	while (STATUS(plan, name) != (value)) {                                \
 		answer_all(&(k)->g.hand);                                      \
@@ -137,7 +138,7 @@ static inline void read_files(struct course *k, uint64_t from, uint64_t to)
 		read_file(k, i);
 }
 
-/* All is done, and so many files were fetched, and so many given up. */
+/* Check that the plan is done, and how many files were fetched and given up. */
 static inline void finish(struct course *k, struct plan *plan, uint64_t fetched,
 	uint64_t given_up)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of the providers of fills: up to two stand-ins that answer on the
- * test's command, and a cache over them.
+ * For tests of the providers of fills: up to two providers that answer when the
+ * test says so, and a cache over them.
  */
 #ifndef PROVIDERS_FIXTURE_H
 #define PROVIDERS_FIXTURE_H
@@ -10,7 +10,7 @@
 #include "suite.h"
 
 #define UNIT ((size_t)64 << 10)
-#define SIZE ((uint64_t)4 * UNIT) /* of a file */
+#define SIZE ((uint64_t)4 * UNIT) /* size of a file */
 #define EVER (UINT64_MAX / 4)
 
 /* A provider by hand. */
@@ -81,7 +81,7 @@ static inline void stand_in_ended(
 	__atomic_add_fetch(&t->ended, 1, __ATOMIC_RELEASE);
 }
 
-/* It answers when the test says so, although it was given up. */
+/* Count the abandon, but do not answer: the test decides when. */
 static inline void stubborn_abandon(struct provider *s, struct provider_read *r)
 {
 	struct stand_in *t = (struct stand_in *)s;
@@ -107,7 +107,7 @@ static const struct provider_ops stand_in_ops = {
 	.ended = stand_in_ended,
 };
 
-/* The oldest read that it has in hand. */
+/* The oldest read that the provider has not answered. */
 static inline struct provider_read *asked(struct stand_in *t)
 {
 	struct provider_read *r;
@@ -143,7 +143,7 @@ static inline size_t in_hand(struct stand_in *t)
 	return n;
 }
 
-/* Give the first `bytes` of what is asked for, then say `status`. */
+/* Deliver the first `bytes` of the requested bytes, then answer `status`. */
 static inline void give(struct provider_read *r, size_t bytes, int status)
 {
 	uint8_t data[UNIT];
@@ -205,7 +205,7 @@ static inline void finish(struct probe *p)
 	ck_assert(p->right);
 }
 
-/* The next read of the origin is of these bytes. */
+/* Check that the next read of the origin is for these bytes, and answer it. */
 static inline void origin_gives(uint64_t off, size_t len)
 {
 	struct origin_read *r = hand_take(&g.hand, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that all ranks together have every example once: when a run goes
- * through, when it is entered anywhere, and when other ranks continue it.
+ * Checks that all ranks together serve every example once: in a whole run, in a
+ * run that begins anywhere, and in a run that other ranks continue.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 /* --- every example once --- */
 
 struct cover {
-	unsigned char *index; /* by epoch and index */
+	unsigned char *index; /* indexed by epoch and example */
 	uint64_t seen, total;
 };
 
@@ -181,7 +181,7 @@ void expect_resume(struct scene *sc)
 	size_t size = schedule_save(&sc->s[0], step, state);
 
 	if (!size) {
-		/* Only when changes were made far ahead. */
+		/* This happens only if changes were made far ahead. */
 		ck_assert_uint_ge(sc->changes, 3);
 		return;
 	}
@@ -195,7 +195,7 @@ void expect_resume(struct scene *sc)
 	}
 }
 
-/* The echoes owed at a step, by counting; short batches count as whole ones. */
+/* Count the echoes owed at a step; short batches count as whole ones. */
 static uint64_t count_owed(
 	const struct stream *st, uint32_t unit, uint64_t step)
 {
@@ -211,7 +211,8 @@ static uint64_t count_owed(
 	return owed * unit;
 }
 
-/* All ranks of one world from a state: to its end, or for some steps. */
+/* A run of all ranks of one world from a state: to the end, or for some steps.
+ */
 struct leg {
 	struct schedule s[WORLD_MAX];
 	struct stream st[WORLD_MAX];
@@ -259,7 +260,7 @@ static void expect_leg(struct leg *leg, const struct schedule_config *c,
 	}
 }
 
-/* Leave for another world at some step, and again for a third. */
+/* Continue in another world at some step, and in a third one after that. */
 void expect_elastic(struct scene *sc)
 {
 	struct schedule_config c = sc->c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of a schedule written down: every batch of every rank, so that tests
- * can count in the obvious way. Small runs only.
+ * A run of a schedule as a list: every batch of every rank, so that tests can
+ * count in the obvious way. Small runs only.
  */
 #ifndef TESTS_SCHEDULE_FIXTURE_H
 #define TESTS_SCHEDULE_FIXTURE_H
@@ -11,7 +11,7 @@
 #include "common/schedule/schedule.h"
 #include "suite.h"
 
-/* Test inputs that have nothing to do with the hashes of the schedule. */
+/* Random test inputs, independent of the hashes of the schedule. */
 struct dice {
 	uint64_t state;
 };
@@ -23,7 +23,8 @@ static inline uint64_t roll(struct dice *d, uint64_t below)
 	return (d->state >> 33) % below;
 }
 
-/* Slots whose example's previous serving is in the same batch. */
+/* The number of slots whose example has its previous serving in the same batch.
+ */
 static inline uint32_t duplicates_of(
 	const struct schedule *s, const struct schedule_slot *slots, uint32_t n)
 {
@@ -43,10 +44,11 @@ static inline uint32_t duplicates_of(
 	return count;
 }
 
-/* The slots of one rank, in order, and where its batches begin. */
+/* The slots of one rank, in order, and the places where its batches begin. */
 struct stream {
 	struct schedule_slot *slots;
-	uint64_t *begin; /* of batch first_step + i; one more than batches */
+	/* of batch first_step + i; one more entry than batches */
+	uint64_t *begin;
 	uint64_t n, batches, first_step;
 	uint64_t room, batch_room;
 };
@@ -73,7 +75,7 @@ static inline void stream_reserve(struct stream *st, uint32_t batch)
 	}
 }
 
-/* Write down the next batch; false at the end. */
+/* Append the next batch. Returns false at the end. */
 static inline bool stream_step(struct stream *st, const struct schedule *s,
 	struct schedule_cursor *cursor)
 {

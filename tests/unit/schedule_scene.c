@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random cases of the schedule, and the running of them. */
+/* Draws random cases of the schedule, and runs them. */
 #include "schedule_scene.h"
 
 static struct schedule_echo random_echo(struct dice *d)
@@ -67,7 +67,8 @@ static void random_change(struct scene *sc, uint64_t step)
 		bool here;
 
 		here = schedule_change(s, step, e) == 0 && s->segments > before;
-		/* All ranks accept it, and from the same unit on, or none. */
+		/* Either all ranks accept the change, from the same unit on, or
+		 * none does. */
 		ck_assert(i == 0 || here == (begins > 0));
 		if (!here)
 			continue;

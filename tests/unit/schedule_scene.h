@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A random case of the schedule: one run on all of its ranks, with changes of
- * the factor on the way, written down; and what must hold of it, counted in
- * the obvious way. What does not hold ends the test.
+ * the factor on the way, as a list; and checks of its guarantees, which count
+ * in the obvious way. A check that fails ends the test.
  */
 #ifndef TESTS_SCHEDULE_SCENE_H
 #define TESTS_SCHEDULE_SCENE_H
@@ -30,21 +30,22 @@ struct scene {
 	uint64_t asked[CHANGES_MAX + 1];
 };
 
-/* Draw a configuration with the dice of the scene; run it. */
+/* Draw a configuration with the dice of the scene, and run it. */
 void scene_draw(struct scene *sc);
 void scene_run(struct scene *sc);
 void scene_free(struct scene *sc);
 
-/* One rank's stream: where each slot comes from, counts, lags, steps. */
+/* Check one rank's stream: the unit of each slot, counts, lags, steps. */
 void expect_stream(const struct scene *sc, uint32_t rank);
 
-/* Every position of a rank's stream can be found directly. */
+/* Check that every position of a rank's stream can be found directly. */
 void expect_access(struct scene *sc, uint32_t rank);
 
-/* Over all ranks: every example once an epoch. */
+/* Check that all ranks together serve every example once an epoch. */
 void expect_cover(const struct scene *sc);
 
-/* Begun anew at any step, by as many ranks or by others: the rest, once. */
+/* Check that a run continued at any step, by as many ranks or by others, serves
+ * the rest once. */
 void expect_resume(struct scene *sc);
 void expect_elastic(struct scene *sc);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks one rank's stream against a construction by plain loops, and counts.
+ * Checks one rank's stream against a construction by plain loops, and counts
+ * its slots.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@ static uint64_t times(uint64_t v, struct schedule_echo e)
 	return (uint64_t)((unsigned __int128)v * e.p / e.q);
 }
 
-/* The segment of a unit; its length is what the rank has of it. */
+/* The index of the segment of a unit. */
 static uint32_t log_at(const struct scene *sc, uint64_t unit)
 {
 	uint32_t i = sc->changes;
@@ -37,7 +38,8 @@ static uint32_t due(const struct scene *sc, uint64_t unit)
 		times(v, sc->log[i].echo));
 }
 
-/* A slot's unit is in the block of its place and has the place's class. */
+/* Check that a slot's unit is in the block of its place and has the place's
+ * class. */
 static void expect_place(const struct scene *sc, uint32_t i, uint64_t place,
 	uint64_t block, uint64_t unit, uint32_t echo)
 {
@@ -50,7 +52,8 @@ static void expect_place(const struct scene *sc, uint32_t i, uint64_t place,
 	ck_assert_uint_eq(due(sc, unit), due(sc, start + place));
 }
 
-/* Walk all ticks and lanes: the same echoes, blocks and classes in order. */
+/* Check that a walk over all ticks and lanes gives the same echoes, blocks and
+ * classes in order. */
 static void expect_lanes(const struct scene *sc, uint32_t rank)
 {
 	const struct schedule *s = &sc->s[rank];
@@ -104,7 +107,7 @@ static void expect_seeds(const struct schedule *s, const struct stream *st,
 		ck_assert_uint_eq(slot->augment_seed, first_seed[slot->fresh]);
 }
 
-/* The lag, and that an exception is where it is said to be. */
+/* Check the lag, and that an exception is where the facts say. */
 static void expect_lag(const struct schedule *s,
 	const struct schedule_facts *facts, uint64_t before, uint64_t step)
 {
@@ -139,7 +142,8 @@ static void expect_serving(const struct scene *sc, uint32_t rank,
 	l->outstanding += slot->echo == 0;
 }
 
-/* In order, exactly m times, never more outstanding than the window. */
+/* Check that servings come in order, exactly m times, and that never more units
+ * are outstanding than the window has. */
 static void expect_servings(const struct scene *sc, uint32_t rank)
 {
 	const struct schedule *s = &sc->s[rank];
@@ -171,7 +175,7 @@ static void expect_servings(const struct scene *sc, uint32_t rank)
 	free(seeds);
 }
 
-/* This rank's part of the examples that SCHEDULE_EQUAL leaves out. */
+/* The number of examples of this rank that SCHEDULE_EQUAL leaves out. */
 static uint64_t share_withheld(const struct scene *sc, uint32_t rank)
 {
 	uint64_t left = sc->c.examples * sc->c.epochs % sc->c.world;
@@ -179,7 +183,8 @@ static uint64_t share_withheld(const struct scene *sc, uint32_t rank)
 	return sc->c.share == SCHEDULE_EQUAL && left > rank;
 }
 
-/* All batches whole but the last; the facts' counts are the stream's. */
+/* Check that all batches but the last are whole, and that the facts count the
+ * stream correctly. */
 static void expect_counts(const struct scene *sc, uint32_t rank)
 {
 	const struct schedule *s = &sc->s[rank];
@@ -209,7 +214,7 @@ static void expect_counts(const struct scene *sc, uint32_t rank)
 			facts.drain_steps, st->batches - 1 - last_fresh);
 }
 
-/* The steps from the ramp's end to the last fresh example. */
+/* Check the steps from the ramp's end to the last fresh example. */
 static void expect_steady(const struct scene *sc, uint32_t rank)
 {
 	const struct stream *st = &sc->st[rank];

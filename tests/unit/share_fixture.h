@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For tests of src/loader/share: a host whose batches are made up here, and
- * members that say and take one message at a time.
+ * members that send and receive one message at a time.
  */
 #ifndef SHARE_FIXTURE_H
 #define SHARE_FIXTURE_H
@@ -50,7 +50,8 @@ static inline struct share_msg hello_of(uint64_t id, uint64_t step)
 	return m;
 }
 
-/* A run of `steps` batches. Called by the host's thread, but for released. */
+/* A run of `steps` batches. The host's thread calls its functions, except
+ * released(). */
 struct made_up {
 	struct batch_source source;
 	struct share_area area;
@@ -60,7 +61,7 @@ struct made_up {
 	uint64_t next, steps;
 	_Atomic uint32_t lent, most;
 	int fd;
-	int fail; /* at the end */
+	int fail; /* status at the end */
 };
 
 static struct made_up *the_made_up;
@@ -212,7 +213,7 @@ static inline void join_at(struct scene *s, struct joined *j, uint64_t id)
 	ck_assert_msg(rc == 0, "%d: %s", rc, err.msg);
 }
 
-/* The next message that is not a view. */
+/* Receive the next message that is not a view. */
 static inline int next_message(
 	struct joined *j, struct share_msg *msg, int timeout_ms)
 {

@@ -14,10 +14,10 @@
 
 static char run_dir[256];
 
-/* The memory of a host that hangs is left behind on purpose. */
+/* A test leaves the memory of a hanging host behind on purpose. */
 static bool left_on_purpose;
 
-/* LeakSanitizer asks at the end of each test. */
+/* LeakSanitizer calls this at the end of each test. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)
@@ -25,7 +25,8 @@ int __lsan_is_turned_off(void)
 	return left_on_purpose;
 }
 
-/* For this process only: each test has its own. */
+/* Turn the search for leaks off in this process; each test has its own process.
+ */
 static inline void look_for_no_leaks(void)
 {
 	left_on_purpose = true;
@@ -58,7 +59,7 @@ static inline struct refrain_config shared_config(uint32_t jobs)
 	return c;
 }
 
-/* A lone loader's configuration of the same stream. */
+/* The configuration of a loader alone with the same stream. */
 static inline struct refrain_config alone(struct refrain_config c)
 {
 	uint32_t slices = c.share_batch ? c.share_batch / c.batch : 1;
@@ -72,7 +73,8 @@ static inline struct refrain_config alone(struct refrain_config c)
 	return c;
 }
 
-/* One batch of the job, compared; the number of its samples. */
+/* Take one batch of the job and compare it. Returns the number of its samples.
+ */
 static inline uint32_t step_of(struct refrain_loader *l, struct simple *r)
 {
 	const struct refrain_batch *b;
@@ -89,7 +91,7 @@ static inline uint32_t step_of(struct refrain_loader *l, struct simple *r)
 	return n;
 }
 
-/* Runs all of it; its process is killed before it ends. */
+/* Run the whole job in a child process, which is killed before it ends. */
 static inline void host_in_child(const struct refrain_config *c, int told)
 {
 	struct refrain_loader *l = open_loader(c);

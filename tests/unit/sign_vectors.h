@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signatures that botocore made of random keys, tokens and queries: key in
- * hexadecimal, token, query, signature. Made by tests/system/sign_vectors.py.
+ * Signatures by botocore for random keys, tokens and queries: key in
+ * hexadecimal, token, query, signature. tests/system/sign_vectors.py makes this
+ * table.
  */
 #ifndef TESTS_SIGN_VECTORS_H
 #define TESTS_SIGN_VECTORS_H

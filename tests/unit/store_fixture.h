@@ -22,7 +22,7 @@
 
 struct fixture {
 	char root[64];	  /* deleted by fixture_release() */
-	char dirs[3][80]; /* of tiers, in root; not made yet */
+	char dirs[3][80]; /* directories of tiers in root; created later */
 	struct counters counters;
 	struct store_scratch *scratch;
 	struct store *store;
@@ -62,7 +62,7 @@ static inline void fixture_release(struct fixture *f)
 	(void)nftw(f->root, fixture_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Open n tiers of these sizes; the result of store_open(). */
+/* Open n tiers of these sizes. Returns the result of store_open(). */
 static inline int fixture_open(
 	struct fixture *f, size_t n, const char *const *sizes)
 {
@@ -74,7 +74,7 @@ static inline int fixture_open(
 	return store_open(&f->store, &config, &f->counters, &f->err);
 }
 
-/* One tier, ready. */
+/* Open one tier, and wait until it is ready. */
 static inline void fixture_open_one(struct fixture *f, const char *size)
 {
 	int rc = fixture_open(f, 1, &size);
@@ -103,7 +103,7 @@ static inline unsigned char *fixture_bytes(struct hash128 key, uint64_t size)
 	return p;
 }
 
-/* Reserve and publish; 0 or the first failure. */
+/* Reserve and publish an item. Returns 0 or the first failure. */
 static inline int fixture_put(
 	struct fixture *f, struct hash128 key, uint64_t size)
 {
@@ -120,7 +120,7 @@ static inline int fixture_put(
 	return rc;
 }
 
-/* Read a range and compare every byte; 0 or the store's failure. */
+/* Read a range and compare every byte. Returns 0 or the store's failure. */
 static inline int fixture_get(struct fixture *f, struct hash128 key,
 	uint64_t size, uint64_t off, size_t len)
 {

@@ -56,7 +56,7 @@ bool test_has_pidfd(void)
 
 /* -- Directories ----------------------------------------------------------- */
 
-static char own_dir[64], own_memory_dir[64]; /* run_suite() removes them */
+static char own_dir[64], own_memory_dir[64]; /* run_suite() removes both */
 
 static const char *make_once(char dir[64], const char *in)
 {
@@ -106,9 +106,10 @@ int run_suite(Suite *s)
 	SRunner *r = srunner_create(s);
 	int failed;
 
-	(void)test_dir(); /* before the tests, which are processes */
+	/* create it before the tests, which are processes of their own */
+	(void)test_dir();
 	(void)test_memory_dir();
-	/* The output of a test before it failed is printed, too. */
+	/* Print the output of a test before a failure, too. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

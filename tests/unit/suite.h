@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /*
- * Check writes a message for every assertion that holds, to tell where a test
- * was that crashes; millions of them were half of what the tests cost. The
- * first few at each place say as much.
+ * Check writes a message for every assertion that holds, to show where a test
+ * was when it crashed. Millions of messages took half of the time of the tests,
+ * so only the first few at each place are written.
  */
 #define MARKS_MAX 4
 #define _mark_point(file, line)                                                \
@@ -25,41 +25,41 @@
 	}))
 
 /*
- * A new case of the suite. Each of its tests may take four minutes, times
- * CK_TIMEOUT_MULTIPLIER: that ends what hangs, and not what is slow because
- * the machine is busy.
+ * Add a case to the suite. Each of its tests may take four minutes, times
+ * CK_TIMEOUT_MULTIPLIER: enough for a busy machine, so only a test that hangs
+ * is ended.
  */
 TCase *case_of(Suite *s, const char *name);
 
-/* One whose tests each run between these. */
+/* Like case_of(), with functions to run before and after each test. */
 TCase *case_with(Suite *s, const char *name, void (*setup)(void),
 	void (*teardown)(void));
 
 /*
- * Run it as Check's environment says (CK_VERBOSITY, CK_RUN_CASE, CK_FORK) and
- * free it: the exit status of the program.
+ * Run the suite as Check's environment says (CK_VERBOSITY, CK_RUN_CASE,
+ * CK_FORK) and free it. Returns the exit status of the program.
  */
 int run_suite(Suite *s);
 
 void case_add(TCase *t, const TTest *const tests[], unsigned n);
 
 /*
- * Valgrind runs no other thread while one looks for a name: nobody can leave
- * behind what hangs there.
+ * Under valgrind no other thread runs while one looks up a name, so a look-up
+ * that hangs cannot be left behind.
  */
 bool test_on_valgrind(void);
 
 /*
- * Valgrind knows no pidfd_open(), nor do some containers: a host then sees that
- * a member has gone, and a member its host, by the socket alone.
+ * Valgrind and some containers lack pidfd_open(): a host then notices only by
+ * the socket that a member has ended, and a member that its host has.
  */
 bool test_has_pidfd(void);
 
 /*
- * Where a test makes its files: a directory of the program's own in $TMPDIR if
- * that is a short one; or else, where nothing hangs on a file system of the
- * disk, in memory if there is room. run_suite() removes it, since a test that
- * fails or hangs does not clean up.
+ * The directory for a test's files. It belongs to the program and is in $TMPDIR
+ * if that has a short path. Otherwise, if it need not be on a disk's file
+ * system, it is in memory if there is room. run_suite() removes it, because a
+ * test that fails or hangs does not clean up.
  */
 const char *test_dir(void);
 const char *test_memory_dir(void);
