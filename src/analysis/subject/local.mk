@@ -6,6 +6,7 @@ libsubject_la_SOURCES = \
 	src/analysis/subject/subject.c src/analysis/subject/subject.h \
 	src/analysis/subject/subject_impl.h \
 	src/analysis/subject/subject_commands.c \
+	src/analysis/subject/subject_read.c \
 	src/analysis/subject/subject_readers.c \
 	src/analysis/subject/subject_readers_impl.h
 libsubject_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

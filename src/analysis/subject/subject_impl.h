@@ -19,6 +19,9 @@
  * entry are rarely read at the same moment. */
 #define FILES_BEGUN (1U << 20)
 
+/* Larger files are read in parts, and the daemon must see each part. */
+#define SUBJECT_STAYS_MAX ((uint64_t)4 << 20)
+
 enum content {
 	CONTENT_REAL,
 	CONTENT_TINY,	   /* JPEGs are a tiny image, padded with zeros */
@@ -60,14 +63,30 @@ struct subject {
 	 * later READs get the same, so that no image is tiny in part. */
 	atomic_uchar begun[FILES_BEGUN];
 };
+
+/* -- subject_read.c -------------------------------------------------------- */
+
+/* Answer a READ, for struct fs_read_hook. Returns true if it was answered from
+ * another image; otherwise the fs answers it from the file. */
+bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
+	size_t len, void *buf, pid_t thread);
+
+/* May the pages of an item stay? It must be a whole file that this cache
+ * answered unchanged. For struct kept_config. */
+bool subject_stays(void *arg, const struct cache_item *item);
+
+/* Count a read of pages that had stayed. For struct kept_config. */
+void subject_seen(void *arg, const struct cache_item *item);
+
 /* The first item of a file, and its key. */
-struct hash128 subject_item(const struct subject *a,
+struct hash128 subject_item(const struct subject *s,
 	const struct cache_item *item, struct cache_item *first);
 
 /* Is the file an image by its name? */
-bool subject_has_image_name(struct subject *a, uint64_t cookie);
+bool subject_has_image_name(struct subject *s, uint64_t cookie);
 
-/* subject_commands.c; `arg` is a struct subject. */
+/* -- subject_commands.c: `arg` is a struct subject ------------------------- */
+
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request);
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request);
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request);
