@@ -1,5 +1,6 @@
 # Archives and packages. debian/ is not in the archives of `make dist`.
-EXTRA_DIST += build-aux/packages.mk
+EXTRA_DIST += build-aux/packages.mk build-aux/release \
+	build-aux/release_debs.py build-aux/release_sbom.py
 
 # The time of all files in an archive: of the commit, or of the archive that the
 # tree comes from.
@@ -21,4 +22,31 @@ debs: dist-xz
 		dpkg-buildpackage -us -uc && \
 	cd .. && rm -rf '$(distdir)'
 
-.PHONY: debs
+# The folder of a release, signed with the secret key KEY, and its verification
+# by the public key PUB. For clones alone. DRAFT=1 takes a tree that is not
+# tagged. RELEASE_DEBS is a folder with packages that are there: none are built.
+# REBUILD=1 builds the packages once more and compares them.
+RELEASE = release
+KEY = $(HOME)/.minisign/refrain.key
+PUB = $(srcdir)/packaging/release.pub
+DRAFT =
+REBUILD =
+RELEASE_DEBS =
+release_tool = '$(srcdir)/build-aux/release'
+release_options = --version '$(VERSION)' --pub '$(PUB)' --tree '$(srcdir)' \
+	--deb-version "$$(dpkg-parsechangelog -S Version \
+		-l '$(srcdir)/debian/changelog')" \
+	$(if $(DRAFT),--draft) --tarball '$(distdir).tar.xz'
+
+release:
+	@$(release_tool) ready '$(RELEASE)' $(release_options) --key '$(KEY)'
+	$(MAKE) $(if $(RELEASE_DEBS),dist-xz,debs)
+	@$(release_tool) make '$(RELEASE)' $(release_options) --key '$(KEY)' \
+		--debs '$(if $(RELEASE_DEBS),$(RELEASE_DEBS),debs)'
+
+release-check:
+	$(MAKE) $(if $(REBUILD),debs,dist-xz)
+	@$(release_tool) check '$(RELEASE)' $(release_options) \
+		$(if $(REBUILD),--rebuilt debs)
+
+.PHONY: debs release release-check
