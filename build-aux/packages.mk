@@ -1,6 +1,7 @@
 # Archives and packages. debian/ is not in the archives of `make dist`.
 EXTRA_DIST += build-aux/packages.mk build-aux/release \
-	build-aux/release_debs.py build-aux/release_sbom.py
+	build-aux/release_debs.py build-aux/release_sbom.py build-aux/site \
+	build-aux/site-theme/main.html build-aux/site-theme/style.css
 
 # The time of all files in an archive: of the commit, or of the archive that the
 # tree comes from.
@@ -49,4 +50,10 @@ release-check:
 	@$(release_tool) check '$(RELEASE)' $(release_options) \
 		$(if $(REBUILD),--rebuilt debs)
 
-.PHONY: debs release release-check
+# The documents and manual pages as a site of static pages.
+SITE = site
+site: $(man_pages) $(man_pages_3)
+	rm -rf '$(SITE)' && SOURCE_DATE_EPOCH="$(dist_epoch)" \
+		'$(srcdir)/build-aux/site' '$(srcdir)' man '$(SITE)'
+
+.PHONY: debs release release-check site

@@ -346,11 +346,13 @@ package_tests = tests/system/package-wheel.sh
 package_tests += tests/system/package-dist.sh
 package_tests += tests/system/package-debian.sh
 package_tests += tests/system/package-release.sh
+package_tests += tests/system/package-site.sh
 package_tests += tests/system/package-image.sh
 package_tests += tests/system/package-kubernetes.sh
 package_tests += tests/system/package-slurm.sh
 EXTRA_DIST += $(package_tests) tests/system/package_files \
-	tests/system/package_life.sh tests/system/package_release.py
+	tests/system/package_life.sh tests/system/package_release.py \
+	tests/system/package_site.py
 check-packages: all $(check_PROGRAMS)
 	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
 		echo "== $$t"; \
