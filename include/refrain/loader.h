@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain's loader reads a directory of JPEGs, a list of files, tar shards or
- * raw records, on local or slow storage, and returns batches of training
- * examples. It supports data echoing: each example is read and decoded once and
- * served e times, with a new augmentation each time, so a step needs 1/e of the
- * reads and decodes (Choi et al., "Faster Neural Network Training with Data
- * Echoing", 2019).
+ * refrain's loader reads a directory of JPEGs and PNGs, a list of files, tar
+ *shards or raw records, on local or slow storage, and returns batches of
+ *training examples. It supports data echoing: each example is read and decoded
+ *once and served e times, with a new augmentation each time, so a step needs
+ *1/e of the reads and decodes (Choi et al., "Faster Neural Network Training
+ *with Data Echoing", 2019).
  *
  *	struct refrain_config c;
  *	struct refrain_loader *l;
@@ -79,8 +79,9 @@ enum refrain_source {
 	REFRAIN_SOURCE_FOLDER,	 /* images below a directory, labelled by the
 				    first directory of their path. Symbolic
 				    links are followed. Only names that end in
-				    .jpg or .jpeg, in any case, are examples;
-				    with decode() all names are. Labels are the
+				    .jpg, .jpeg or .png, in any case, are
+				    examples; with decode() all names are.
+				    Labels are the
 				    positions in the list of all directories of
 				    the root in bytewise order, as torchvision's
 				    ImageFolder has them, whether they have
@@ -220,8 +221,8 @@ enum refrain_share_slow {
  */
 #define REFRAIN_FLAG_EQUAL_RANKS 0x100
 
-/* refrain_config.decode returns this to leave an example to the library's JPEG
- * decoder. */
+/* refrain_config.decode returns this to leave an example to the library's
+ * decoder of JPEG and PNG. */
 #define REFRAIN_DECLINE 1
 
 /* An encoded example, valid during the call. New members are only added at the
@@ -308,15 +309,15 @@ struct refrain_config {
 			    from 1 - x to 1 + x; 0: none */
 	uint32_t cutout; /* side of a grey square in pixels; 0: none */
 
-	/* Callbacks for examples that are not JPEGs. Both are called from
+	/* Callbacks for examples that are not images. Both are called from
 	 * several threads, and their result must depend only on their
 	 * arguments.
 	 *
 	 * decode() writes at most decoded_max_bytes to out->data, sets
 	 * out->bytes (and width, height and channels, for an image to be
 	 * augmented), keeps the other members, and returns 0 or -errno. If it
-	 * returns REFRAIN_DECLINE, the library decodes the example as a JPEG,
-	 * regardless of decoded_max_bytes.
+	 * returns REFRAIN_DECLINE, the library decodes the example as a JPEG
+	 * or PNG, regardless of decoded_max_bytes.
 	 *
 	 * augment_fn() turns a decoded example into sample_bytes bytes of a
 	 * batch. Without it, examples that have no shape are copied. */

@@ -104,8 +104,8 @@ class Loader(_refrain.Loader):
 
     decode      a function (data: bytes, path: str, index: int) that returns an
                 array of uint8 and shape (height, width, 3), or bytes. It
-                decodes formats other than JPEG. It holds the GIL, so it is
-                slow. Needs decoded_max_bytes.
+                decodes formats other than JPEG and PNG. It holds the GIL,
+                so it is slow. Needs decoded_max_bytes.
     augment_fn  a function (data: bytes, shape: (height, width, 3), seed: int)
                 that returns sample_bytes bytes. It is slow, too.
     targets     an array, a list or a tensor with one element for each example,

@@ -43,7 +43,7 @@ put(bad[1], get(bad[1])[:100])
 put(bad[2], random.randbytes(3000))
 put(bad[3], b'<!DOCTYPE html>\n<html><title>404</title></html>\n')
 put(bad[4], sized(get(bad[4]), 65500, 65500))
-put(bad[5], b'\x89PNG\r\n\x1a\n' + bytes(100))
+put(bad[5], b'GIF89a' + bytes(100))
 END
 data=$work/damaged
 want=

@@ -62,6 +62,7 @@ unit_tests = \
 	tests/unit/test_planned \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
+	tests/unit/test_png \
 	tests/unit/test_poll \
 	tests/unit/test_thread_pool \
 	tests/unit/test_posix \
@@ -118,7 +119,7 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/manifest_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
-	tests/unit/plan_fixture.h \
+	tests/unit/plan_fixture.h tests/unit/png_fixture.h \
 	tests/unit/schedule_fixture.h tests/unit/share_fixture.h \
 	tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \

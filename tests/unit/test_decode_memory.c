@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "loader/image/decode.h"
 #include "jpeg_fixture.h"
+#include "png_fixture.h"
 #include "suite.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -65,6 +66,9 @@ void free(void *p)
 	held -= p ? malloc_usable_size(p) : 0;
 	__libc_free(p);
 }
+
+/* The dynamic linker's, of the libraries that the first PNG loads. */
+#define LOADED_BYTES ((size_t)64 << 10)
 
 static const struct decode_limits limits = {
 	.max_pixels = 200000000,
@@ -203,6 +207,33 @@ START_TEST(test_hundred_megapixels_in_several_scans_can_be_refused)
 }
 END_TEST
 
+START_TEST(test_a_png_takes_no_more_than_the_probe_said)
+{
+	static const uint32_t sides[][2] = {
+		{1, 1}, {301, 203}, {3000, 40}, {40, 3000}};
+
+	for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
+		struct png_file f =
+			png_make(&png_kinds[_i], sides[i][0], sides[i][1], 1);
+		struct jpeg_file as = {f.data, f.bytes};
+		size_t before = held;
+		struct decoder *d;
+
+		ck_assert_int_eq(decoder_new(&d, &limits), 0);
+		for (unsigned n = 0; n < 2; n++) {
+			struct taken t = decode_part(d, before, &as, whole, 1);
+
+			ck_assert_msg(t.peak <= t.said + LOADED_BYTES * !n,
+				"%s: %zu bytes instead of %llu",
+				png_kinds[_i].name, t.peak,
+				(unsigned long long)t.said);
+		}
+		decoder_free(d);
+		png_drop(&f);
+	}
+}
+END_TEST
+
 static Suite *memory_suite(void)
 {
 	Suite *s = suite_create("decode-memory");
@@ -213,6 +244,8 @@ static Suite *memory_suite(void)
 	tcase_add_loop_test(tc,
 		test_images_after_the_first_take_no_memory_that_stays, 0,
 		JPEG_KINDS);
+	tcase_add_loop_test(
+		tc, test_a_png_takes_no_more_than_the_probe_said, 0, PNG_KINDS);
 	/* 4:2:0 and grey */
 	tcase_add_loop_test(
 		tc, test_hundred_megapixels_are_decoded_in_little_memory, 2, 3);

@@ -81,7 +81,7 @@ START_TEST(test_only_images_count_unless_any_file_does)
 	put("c/1.jpg");
 	put("c/2.JPEG");
 	put("c/3.JpG");
-	put("c/4.png");
+	put("c/4.gif");
 	put("c/jpg");
 	put("c/.5.jpg");
 	put(".hidden/6.jpg");

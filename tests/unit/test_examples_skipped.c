@@ -32,7 +32,7 @@ START_TEST(test_a_directory_without_a_jpeg_keeps_its_class_number)
 {
 	struct dataset *ds;
 
-	put("a/1.png");
+	put("a/1.gif");
 	put("b/x.jpg");
 	put("c/x.jpg");
 	age();
@@ -43,7 +43,7 @@ START_TEST(test_a_directory_without_a_jpeg_keeps_its_class_number)
 		class_is(ds, 0, "a");
 		example_is(ds, 0, "b/x.jpg", 1);
 		example_is(ds, 1, "c/x.jpg", 2);
-		skipped_is(ds, 1, "a/1.png", 1, "a");
+		skipped_is(ds, 1, "a/1.gif", 1, "a");
 		ds = open_again(ds);
 	}
 	dataset_close(ds);
@@ -117,13 +117,13 @@ START_TEST(test_a_table_of_index_has_the_classes_of_the_folder)
 {
 	struct dataset *folder, *table;
 
-	put("d/a/1.png");
+	put("d/a/1.gif");
 	put("d/b/x.jpg");
 	put("d/.c/x.jpg");
 	put("d/z.txt");
 	put_text("l",
 		"# refrain index 1: path, size, mtime, label\n"
-		".c/x.jpg\t1\t0\t.c\na/1.png\t1\t0\ta\nb/x.jpg\t1\t0\tb\n"
+		".c/x.jpg\t1\t0\t.c\na/1.gif\t1\t0\ta\nb/x.jpg\t1\t0\tb\n"
 		"z.txt\t1\t0\t\n");
 	folder = open_as(in_tree("d"), REFRAIN_SOURCE_FOLDER);
 	table = open_as(in_tree("l"), REFRAIN_SOURCE_AUTO);
@@ -141,17 +141,17 @@ START_TEST(test_base_names_of_a_tar_without_an_image_are_skipped)
 {
 	struct dataset *ds;
 
-	put("m/1.png");
+	put("m/1.gif");
 	put("m/1.cls");
 	put("m/2.jpg");
 	put("m/2.json");
 	put("m/3.txt");
 	put("readme");
-	sh("tar -C m --sort=name -cf a.tar 1.png 1.cls 2.jpg 2.json 3.txt; "
+	sh("tar -C m --sort=name -cf a.tar 1.gif 1.cls 2.jpg 2.json 3.txt; "
 	   "rm -r m");
 	ds = open_as(tree, REFRAIN_SOURCE_AUTO);
 	ck_assert_uint_eq(dataset_count(ds), 1);
-	skipped_is(ds, 3, "a.tar/1.png", 0, NULL);
+	skipped_is(ds, 3, "a.tar/1.gif", 0, NULL);
 	dataset_close(ds);
 }
 END_TEST
@@ -162,12 +162,12 @@ START_TEST(test_a_folder_without_a_jpeg_says_what_it_has)
 {
 	struct dataset_options o = options_of(in_tree("d"), 0);
 
-	put("d/a/1.png");
-	refused(&o, -ENODATA, "no JPEG below '");
-	refused(&o, -ENODATA, "1 file skipped, the first is 'a/1.png'");
+	put("d/a/1.gif");
+	refused(&o, -ENODATA, "no JPEG or PNG below '");
+	refused(&o, -ENODATA, "1 file skipped, the first is 'a/1.gif'");
 	refused(&o, -ENODATA, "decode callback");
-	put("d/a/.0.png");
-	refused(&o, -ENODATA, "2 files skipped, the first is 'a/.0.png'");
+	put("d/a/.0.gif");
+	refused(&o, -ENODATA, "2 files skipped, the first is 'a/.0.gif'");
 	o = options_of(in_tree("e"), 0);
 	put("e/train.tar.gz");
 	refused(&o, -ENODATA, "unpack");
@@ -180,11 +180,11 @@ START_TEST(test_a_tar_without_a_jpeg_says_what_it_has)
 {
 	struct dataset_options o = options_of(in_tree("a.tar"), 0);
 
-	put("1.png");
-	put("2.png");
-	sh("tar -cf a.tar 1.png 2.png");
+	put("1.gif");
+	put("2.gif");
+	sh("tar -cf a.tar 1.gif 2.gif");
 	refused(&o, -ENODATA, "no JPEG in '");
-	refused(&o, -ENODATA, "2 files skipped, the first is 'a.tar/1.png'");
+	refused(&o, -ENODATA, "2 files skipped, the first is 'a.tar/1.gif'");
 	o = options_of(tree, REFRAIN_SOURCE_TAR);
 	sh("rm a.tar");
 	refused(&o, -ENODATA, "no .tar file in '");

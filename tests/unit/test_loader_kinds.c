@@ -63,7 +63,7 @@ static void make_bomb(unsigned i)
 
 static void put_bad(void)
 {
-	static const char png[64] = "\x89PNG\r\n\x1a\n";
+	static const char gif[64] = "GIF89a";
 	static const char html[] = "<!DOCTYPE html>\n<title>404</title>\n";
 	static const char zeros[3000];
 	char path[256];
@@ -74,7 +74,7 @@ static void put_bad(void)
 	image_path(path, bad[1]);
 	write_file(path, html, sizeof(html) - 1);
 	image_path(path, bad[2]);
-	write_file(path, png, sizeof(png));
+	write_file(path, gif, sizeof(gif));
 	image_path(path, bad[3]);
 	write_file(path, zeros, sizeof(zeros));
 	image_path(path, bad[4]);

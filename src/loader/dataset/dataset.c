@@ -199,14 +199,17 @@ static const char *advice(const struct look *l, int source)
 
 static int no_example(struct look *l, int source)
 {
-	const char *kind = l->any_file ? "file" : "JPEG";
-	const char *where = source == REFRAIN_SOURCE_FOLDER ? "below" : "in";
+	bool folder = source == REFRAIN_SOURCE_FOLDER;
+	const char *kind = folder ? "JPEG or PNG" : "JPEG";
+	const char *where = folder ? "below" : "in";
 
 	if (l->skipped > 0 && l->skipped == dataset_links(l->ds))
 		return look_fail(l, -ENODATA,
 			"no examples in '%s': its %llu symbolic links are "
 			"broken",
 			l->path, (unsigned long long)dataset_links(l->ds));
+	if (l->any_file)
+		kind = "file";
 	if (source == REFRAIN_SOURCE_TAR && dataset_shards(l->ds) == 0)
 		kind = ".tar file";
 	if (source == REFRAIN_SOURCE_RAW)

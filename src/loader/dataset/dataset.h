@@ -6,11 +6,11 @@
  * open in milliseconds. Constant after dataset_open(): any thread reads it
  * without a lock.
  *
- * These files are examples. FOLDER: regular files whose names end in .jpg or
- * .jpeg in either case, or all with `any_file`, below the directory; names that
- * begin with a dot, and lost+found in the root, are skipped. Symbolic links are
- * followed, wherever they lead: links in a dataset are meant to be read.
- * dataset_links() counts those that are broken or lead in a circle.
+ * These files are examples. FOLDER: regular files whose names end in .jpg,
+ * .jpeg or .png in either case, or all with `any_file`, below the directory;
+ * names that begin with a dot, and lost+found in the root, are skipped.
+ * Symbolic links are followed, wherever they lead: links in a dataset are meant
+ * to be read. dataset_links() counts those that are broken or lead in a circle.
  * dataset_skipped() counts all that is not an example. LIST: every line of a
  * list; of a table of `refrain index`, the files that FOLDER would take. TAR:
  * each base name (up to the first dot after the last slash) that has an image:

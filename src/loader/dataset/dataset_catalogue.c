@@ -23,7 +23,7 @@
 #include "common/base/write.h"
 
 #define CATALOGUE_MAGIC "refrdset"
-#define CATALOGUE_VERSION 3u
+#define CATALOGUE_VERSION 4u
 #define CATALOGUE_ORDER 0x01020304u
 /* An mtime must be at least this old when it is read, because a change within
  * one tick of the file system's clock (2 s on FAT) would not be seen. */

@@ -226,12 +226,13 @@ int look_skip(struct look *l, uint64_t files, const char *dir, const char *name)
 
 bool look_is_image(const struct look *l, const char *name)
 {
+	static const char *const ends[] = {".jpg", ".jpeg", ".png"};
 	const char *dot = strrchr(name, '.');
 
-	if (l->any_file)
-		return true;
-	return dot &&
-		(strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+	for (size_t i = 0; dot && i < sizeof(ends) / sizeof(*ends); i++)
+		if (strcasecmp(dot, ends[i]) == 0)
+			return true;
+	return l->any_file;
 }
 
 int64_t stat_mtime_ns(const struct stat *st)

@@ -55,10 +55,12 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 	original_read_first(parts->pool, o);
 }
 
-/* Does the error show a lack of resources? Then the example is not damaged. */
+/* Does the error show that the machine lacks something? Then the example is not
+ * damaged. */
 static bool is_of_machine(int error)
 {
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
+		error == -ELIBACC;
 }
 
 static void stop_for_want(
@@ -78,6 +80,8 @@ static void stop_for_want(
 			 "reads_ahead";
 	else if (error == -ENFILE)
 		advice = "raise /proc/sys/fs/file-max";
+	else if (error == -ELIBACC)
+		advice = "install libspng (in Debian: libspng0)";
 	(void)outcome_stop(parts->outcome, error);
 	outcome_fail(parts->outcome, &failure);
 	(void)error_set(outcome_message(parts->outcome), error, "%s; %s",

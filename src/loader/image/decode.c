@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "loader/image/decode_impl.h"
+#include "loader/image/png_impl.h"
 
 /* -- Life ------------------------------------------------------------------ */
 
@@ -34,13 +35,14 @@ void decoder_free(struct decoder *d)
 {
 	if (!d)
 		return;
+	png_free(d->png);
 	free(d->strip);
 	free(d);
 }
 
 size_t decoder_memory_bytes(const struct decoder *d)
 {
-	return sizeof(*d) + d->strip_bytes;
+	return sizeof(*d) + d->strip_bytes + png_memory_bytes(d->png);
 }
 
 /* -- The layout ------------------------------------------------------------ */
@@ -87,14 +89,26 @@ static void widen(struct rect *stored, uint32_t step, uint32_t full)
 	stored->width = to - from;
 }
 
+static void widen_jpeg(const struct image_info *info, struct image *out)
+{
+	uint8_t o = info->orientation;
+	struct rect stored = turn_stored(o, out);
+	uint32_t full = turn_transposes(o) ? out->full_height : out->full_width;
+	bool whole = info->whole_rows && out->denom > 1;
+
+	widen(&stored, whole ? full : info->mcu_width / out->denom, full);
+	turn_upright(o, &stored, out);
+}
+
 size_t decode_layout(const struct image_info *info, const struct rect *region,
 	unsigned denom, struct image *out)
 {
-	struct rect stored, r = *region;
+	struct rect r = *region;
 	uint8_t o = info->orientation;
-	uint32_t full;
 
 	memset(out, 0, sizeof(*out));
+	if (info->kind == IMAGE_PNG)
+		denom = 1; /* it has no other scale */
 	out->denom = denom;
 	out->full_width = divide_up(info->width, denom);
 	out->full_height = divide_up(info->height, denom);
@@ -104,12 +118,8 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
 	out->y = r.y;
 	out->width = r.width;
 	out->height = r.height;
-	stored = turn_stored(o, out);
-	full = turn_transposes(o) ? out->full_height : out->full_width;
-	widen(&stored,
-		info->whole_rows && denom > 1 ? full : info->mcu_width / denom,
-		full);
-	turn_upright(o, &stored, out);
+	if (info->kind == IMAGE_JPEG)
+		widen_jpeg(info, out);
 	out->stride_bytes = (size_t)out->width * 3;
 	return out->stride_bytes * out->height;
 }
@@ -234,8 +244,8 @@ static int grow_strip(struct decoder *d, size_t bytes)
 
 static bool same_image(const struct image_info *a, const struct image_info *b)
 {
-	return a->width == b->width && a->height == b->height &&
-		a->orientation == b->orientation &&
+	return a->kind == b->kind && a->width == b->width &&
+		a->height == b->height && a->orientation == b->orientation &&
 		a->components == b->components && a->mcu_width == b->mcu_width;
 }
 
@@ -273,12 +283,28 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 	return decoder_guard(d, read_image, &job);
 }
 
+/* Without a probe there is no PNG decoder. */
+static int decode_png(struct decoder *d, const void *data, size_t bytes,
+	const struct image_info *info, struct image *out, struct error *err)
+{
+	if (!png_is(data, bytes) || !d->png)
+		return error_set(
+			err, -EBADMSG, "changed since its header was read");
+	if (!is_layout(info, out) || out->denom != 1)
+		return error_set(
+			err, -EINVAL, "the layout does not fit the image");
+	return png_region(d->png, data, bytes, info, out, err);
+}
+
 int decode_region(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err)
 {
 	struct image_info now;
-	int rc = decoder_open_image(d, data, bytes, &now, err);
+	int rc;
 
+	if (info->kind == IMAGE_PNG)
+		return decode_png(d, data, bytes, info, out, err);
+	rc = decoder_open_image(d, data, bytes, &now, err);
 	if (rc == 0)
 		rc = decode_opened(d, &now, info, out);
 	decoder_close_image(d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JPEG decoding, limited to a region: the only user of libjpeg-turbo in the
- * library. The bytes are not trusted: everything is checked before anything is
+ * Decoding of JPEGs and PNGs, limited to a region: the only user of
+ * libjpeg-turbo and libspng in the library. libspng is loaded by the first PNG.
+ * The bytes are not trusted: everything is checked before anything is
  * allocated. A bad file gives -errno and a message, never a crash, a hang or an
  * image. A decoder belongs to one thread at a time.
  */
@@ -19,16 +20,22 @@ struct decoder;
 
 struct decode_limits {
 	uint64_t max_pixels;	   /* of an image */
-	uint64_t max_memory_bytes; /* that libjpeg may take for one image */
+	uint64_t max_memory_bytes; /* that decoding one image may take */
 	unsigned max_scans;	   /* of a progressive image; at least 1 */
 	bool ignore_orientation;
 };
 
+enum image_kind {
+	IMAGE_JPEG = 0,
+	IMAGE_PNG,
+};
+
 /* The checked contents of a header. */
 struct image_info {
+	enum image_kind kind;
 	uint32_t width, height; /* upright */
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */
-	uint8_t components;	/* 1, 3 or 4 */
+	uint8_t components;	/* 1, 3 or 4; PNG: 3 */
 	/* Stored pixels: libjpeg can crop to multiples of this */
 	uint8_t mcu_width;
 	bool whole_rows; /* libjpeg can crop columns only if denom is 1 */
@@ -43,12 +50,13 @@ void decoder_free(struct decoder *d);
 
 /*
  * Read the header, and check that the file has an end. Returns 0, or
- *	-EMEDIUMTYPE	no JPEG (empty, HTML, another kind), or one of a kind
- *			that is not decoded (12 bits, lossless, arithmetic if
- *			the library lacks it)
+ *	-EMEDIUMTYPE	no JPEG or PNG (empty, HTML, another kind), or one of a
+ *			kind that is not decoded (12 bits, lossless, arithmetic
+ *			if the library lacks it)
  *	-EBADMSG	damaged, cut off (no end-of-image marker follows the
  *			header), or too short for what its header claims
  *	-E2BIG		over a limit
+ *	-ELIBACC	a PNG, but there is no libspng
  *	-ENOMEM
  * with a message that says what is wrong, without the path. No memory is
  * allocated in proportion to sizes that the header claims.
@@ -59,8 +67,8 @@ int decode_probe(struct decoder *d, const void *data, size_t bytes,
 /*
  * Lay out the smallest image that contains `region` at 1/denom, with a margin
  * if decoding needs one. Fills in all of *out but `data`, and returns the bytes
- * that `data` must have. denom is 1, 2, 4 or 8; the region is not empty and
- * lies within the image.
+ * that `data` must have. denom is 1, 2, 4 or 8; a PNG is laid out at
+ * full size whatever it is. The region is not empty and lies within the image.
  */
 size_t decode_layout(const struct image_info *info, const struct rect *region,
 	unsigned denom, struct image *out);
@@ -69,11 +77,14 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
  * Decode into out->data, as laid out by decode_layout(). The pixels of
  * `region`, rounded outward to whole scaled pixels, are bit for bit those of a
  * full decode at the same scale with libjpeg's default upsampling. The pixels
- * of the margin around them are undefined. Grey, CMYK and YCCK become RGB.
+ * of the margin around them are undefined. Grey, CMYK and YCCK become RGB. A
+ * PNG becomes RGB as by PIL's convert("RGB"): alpha is dropped, of 16 bits the
+ * upper 8 are kept, but greyscale of 16 bits is clipped at 255.
  *
  * Returns 0, an error as decode_probe(), or -EINVAL if `out` was not laid out
  * for this image. The result depends only on the bytes, the region and denom. A
- * truncated file is refused whatever the region is. Corrupt data is refused if
+ * truncated file is refused whatever the region is, and a PNG with a wrong CRC,
+ * too. Other corrupt data is refused if
  * it lies above the region's last row, in a progressive file anywhere; data
  * below that row is not checked. So decode an example for several servings with
  * the union of all their regions: otherwise the result would depend on which

@@ -60,14 +60,12 @@ static uint8_t directory_orientation(const struct tiff *t, size_t at)
 	return 0;
 }
 
-uint8_t exif_orientation(const uint8_t *data, size_t bytes)
+uint8_t tiff_orientation(const uint8_t *data, size_t bytes)
 {
-	struct tiff t;
+	struct tiff t = {.data = data, .bytes = bytes};
 
-	if (bytes < 6 + 8 || memcmp(data, "Exif\0\0", 6) != 0)
+	if (bytes < 8)
 		return 0;
-	t.data = data + 6;
-	t.bytes = bytes - 6;
 	if (memcmp(t.data, "MM\0*", 4) == 0)
 		t.big_endian = true;
 	else if (memcmp(t.data, "II*\0", 4) == 0)
@@ -75,4 +73,11 @@ uint8_t exif_orientation(const uint8_t *data, size_t bytes)
 	else
 		return 0;
 	return directory_orientation(&t, get32(&t, 4));
+}
+
+uint8_t exif_orientation(const uint8_t *data, size_t bytes)
+{
+	if (bytes < 6 || memcmp(data, "Exif\0\0", 6) != 0)
+		return 0;
+	return tiff_orientation(data + 6, bytes - 6);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loader/image/decode_impl.h"
+#include "loader/image/png_impl.h"
 
 /* libjpeg's tables, lists of rows and partly used memory; 37 KB were
  * measured. */
@@ -237,8 +238,8 @@ int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 	d->cinfo.mem = NULL;
 	if (bytes == 0)
 		return error_set(err, -EMEDIUMTYPE,
-			"the file is empty, not a "
-			"JPEG");
+			"the file is empty, not an "
+			"image");
 	decoder_set_input(d, data, bytes);
 	return decoder_guard(d, read_jpeg_header, info);
 }
@@ -251,8 +252,11 @@ void decoder_close_image(struct decoder *d)
 int decode_probe(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err)
 {
-	int rc = decoder_open_image(d, data, bytes, info, err);
+	int rc;
 
+	if (png_is(data, bytes))
+		return png_probe(&d->png, &d->limits, data, bytes, info, err);
+	rc = decoder_open_image(d, data, bytes, info, err);
 	decoder_close_image(d);
 	return rc;
 }

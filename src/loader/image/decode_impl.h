@@ -12,6 +12,8 @@
 
 #include "loader/image/decode.h"
 
+struct png;
+
 /* The number of rows that are turned or converted at once. */
 #define STRIP_ROWS ((uint32_t)16)
 
@@ -21,7 +23,8 @@ struct decoder {
 	struct jpeg_source_mgr source;
 	struct jpeg_progress_mgr progress;
 	struct decode_limits limits;
-	uint8_t *strip; /* STRIP_ROWS rows as stored; only grows */
+	struct png *png; /* NULL before the first PNG */
+	uint8_t *strip;	 /* STRIP_ROWS rows as stored; only grows */
 	size_t strip_bytes;
 	/* For the current call: */
 	uint8_t orientation;
@@ -72,6 +75,8 @@ size_t decoder_strip_bytes(const struct image_info *info, uint32_t width);
 /* The orientation in the contents of an APP1 marker, 1 to 8; 0 if there is
  * none. */
 uint8_t exif_orientation(const uint8_t *data, size_t bytes);
+/* The same for bare EXIF data, which begins with the header of TIFF. */
+uint8_t tiff_orientation(const uint8_t *data, size_t bytes);
 
 /* -- decode_turn.c: from stored to upright --------------------------------- */
 
