@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The entries: 64 shards, each an open-addressed table with linear probing and
- * deletion by shifting back, with 24 bytes in a cell. Keys are uniform, so
- * their bits serve as the hash: the low word selects the shard, the high word
- * the cell. The first byte of the high word is not used. It names the
- * sub-directory of the entry, and the directories are read one after the other
- * at a start. With this byte, all entries read so far would be in one part of
- * the table, in long runs. common/base/table.h is not used, because it needs
- * one more access to memory for each key.
+ * deletion by shifting back, with 24 bytes in a cell. Keys are uniformly
+ * distributed, so their bits serve as the hash: the low word selects the shard,
+ * the high word the cell.
+ *
+ * The first byte of the high word is not used for that. It names the
+ * sub-directory of the entry, and a start reads the sub-directories one after
+ * another. With this byte, all entries read so far would be in one part of the
+ * table, in long runs.
+ *
+ * common/base/table.h is not used, because it needs one more access to memory
+ * for each key.
  */
 #include "mount/store/entry_table_impl.h"
 
@@ -24,8 +28,9 @@
 
 struct entry_cell {
 	struct hash128 key;
-	uint64_t meta; /* bits 0-2 state, 3 marked, 4 doomed, 8-15 tier, 16-63
-			  content bytes */
+	/* Bits 0-2 state, 3 marked, 4 doomed: to be dropped after publication,
+	 * 8-15 tier, 16-63 content bytes */
+	uint64_t meta;
 };
 
 #define META_STATE UINT64_C(7)
@@ -33,13 +38,14 @@ struct entry_cell {
 #define META_DOOMED UINT64_C(16)
 #define META_TIER UINT64_C(0xff00)
 
-/* Aligned to a cache line, so that the locks of neighbours do not share one. */
+/* Aligned to a cache line, so that the locks of two shards are not in the same
+ * line. */
 struct entry_shard {
 	_Alignas(64) pthread_mutex_t lock;
-	struct entry_cell *cells; /* lock */
-	size_t ncells;		  /* lock */
-	size_t used;		  /* lock */
-	bool scanning;		  /* lock: the directories are being read */
+	struct entry_cell *cells; /* guarded by lock, like all below */
+	size_t ncells;		  /* number of cells */
+	size_t used;		  /* number of cells that are not ABSENT */
+	bool scanning;		  /* the directories are being read */
 };
 
 struct entries {
@@ -88,7 +94,8 @@ void entries_free(struct entries *x)
 	if (!x)
 		return;
 	for (size_t i = 0; i < ENTRY_SHARDS; i++) {
-		(void)pthread_mutex_destroy(&x->shards[i].lock); /* unused */
+		/* No thread uses it */
+		(void)pthread_mutex_destroy(&x->shards[i].lock);
 		free(x->shards[i].cells);
 	}
 	free(x);
@@ -100,13 +107,15 @@ static struct entry_shard *entries_shard_of(
 	return &x->shards[key.lo % ENTRY_SHARDS];
 }
 
-/* The table may have any size, because the key is scaled to it. */
+/* Returns the index at which the search for a key begins. The table may have
+ * any size, because the key is scaled to it. */
 static size_t cell_home(const struct entry_shard *sh, struct hash128 key)
 {
 	return (size_t)((unsigned __int128)(key.hi << 8) * sh->ncells >> 64);
 }
 
-/* The cell of the key, or the free one where it would go. */
+/* Returns the cell of the key, or the free cell where the key would be
+ * added. */
 static struct entry_cell *cell_probe(
 	const struct entry_shard *sh, struct hash128 key)
 {
@@ -130,7 +139,8 @@ static struct entry_cell *cell_find(
 	return cell_state(cell) == ENTRY_ABSENT ? NULL : cell;
 }
 
-/* Grow by half when 4/5 full: 30 to 45 bytes an entry. */
+/* Add a half to the table when 4/5 of its cells are used, which gives 30 to 45
+ * bytes for each entry. */
 static int shard_grow(struct entry_shard *sh)
 {
 	struct entry_shard grown = *sh;
@@ -170,7 +180,8 @@ static int shard_insert(struct entry_shard *sh, const struct entry_ref *ref,
 	return 1;
 }
 
-/* Free a cell and move back the entries displaced past it. */
+/* Free a cell, and move entries back that linear probing has placed behind
+ * it. */
 static void shard_remove(struct entry_shard *sh, struct entry_cell *cell)
 {
 	size_t hole = (size_t)(cell - sh->cells);
@@ -183,7 +194,7 @@ static void shard_remove(struct entry_shard *sh, struct entry_cell *cell)
 		if (cell_state(&sh->cells[i]) == ENTRY_ABSENT)
 			break;
 		home = cell_home(sh, sh->cells[i].key);
-		/* The entry may move if its home is not within (hole, i]. */
+		/* An entry whose home is within (hole, i] must not move. */
 		if (hole < i ? (home > hole && home <= i)
 			     : (home > hole || home <= i))
 			continue;
@@ -293,7 +304,7 @@ void entries_restore(struct entries *x, struct hash128 key)
 	cell = cell_find(sh, key);
 	assert(cell && cell_state(cell) == ENTRY_DROPPING);
 	cell_set(cell, ENTRY_RESIDENT);
-	/* Otherwise a sweep would try to delete it again and again */
+	/* Without a mark, a sweep would try to delete it again and again */
 	cell->meta |= META_MARKED;
 }
 
@@ -311,11 +322,9 @@ void entries_forget(struct entries *x, struct hash128 key)
 		shard_remove(sh, cell);
 }
 
-/*
- * Remove GONE cells. A removal moves a later entry into the cell, so the same
- * cell is looked at again. An entry that wraps round to the end of the table
- * has been looked at already, and is not GONE.
- */
+/* Remove GONE cells. A removal moves a later entry into the cell, so the same
+ * cell is checked again. An entry that moves from the beginning of the table to
+ * its end has been checked already, and is not GONE. */
 static void shard_purge(struct entry_shard *sh)
 {
 	for (size_t i = 0; i < sh->ncells;) {

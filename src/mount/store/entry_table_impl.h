@@ -40,55 +40,55 @@ struct entry_ref {
 
 struct entries;
 
-/* Returns NULL if there is no memory. */
+/* Returns NULL if memory is short. */
 struct entries *entries_new(void);
 void entries_free(struct entries *x);
 
-/* The state of a key; *ref is filled in unless it is absent. */
+/* Find the state of a key. Fills in *ref unless the key is absent. */
 enum entry_state entries_find(
 	struct entries *x, struct hash128 key, struct entry_ref *ref);
 
 /*
- * absent -> RESIDENT: returns 1, after charge(arg, ref) was called with the
- * shard's lock held. Returns 0 if there is a cell, with its state in *now, or
- * if all directories have been read, because the entry has been deleted then.
- * Otherwise returns -ENOMEM.
+ * absent -> RESIDENT. Returns 1 after it has called charge(arg, ref) with the
+ * shard's lock held. Returns 0 and sets *now if the key has a cell. Also
+ * returns 0 if all directories have been read: an entry without a cell has been
+ * deleted since the caller found it. Otherwise returns -ENOMEM.
  */
 typedef void entries_charge_fn(void *arg, const struct entry_ref *ref);
 int entries_adopt(struct entries *x, const struct entry_ref *ref,
 	entries_charge_fn *charge, void *arg, struct entry_ref *now);
 
-/* absent -> LINKING: returns 1, 0 if there is a cell already, or -ENOMEM. */
+/* absent -> LINKING. Returns 1, 0 if the key has a cell already, or -ENOMEM. */
 int entries_claim(struct entries *x, const struct entry_ref *ref);
 
-/* The entry is LINKING: it will be in another tier. */
+/* Change the tier in which a LINKING entry is going to be. */
 void entries_move(struct entries *x, struct hash128 key, size_t tier);
 
-/* LINKING -> RESIDENT: returns true. Returns false if the entry is to be
- * dropped by now: then it is DROPPING. */
+/* LINKING -> RESIDENT. Returns true. If entries_drop() was called in the
+ * meantime, the entry becomes DROPPING instead, and this returns false. */
 bool entries_publish(struct entries *x, struct hash128 key);
 
-/* RESIDENT -> DROPPING: returns true and sets *ref. Otherwise returns false; if
- * the entry is LINKING, it becomes DROPPING when it is complete. */
+/* RESIDENT -> DROPPING. Returns true and sets *ref. Otherwise returns false; an
+ * entry that is LINKING then becomes DROPPING as soon as it is published. */
 bool entries_drop(struct entries *x, struct hash128 key, struct entry_ref *ref);
 
-/* DROPPING -> RESIDENT, for an entry that could not be deleted or is another
- * file now. */
+/* DROPPING -> RESIDENT. Used for an entry that could not be deleted, or whose
+ * name belongs to another file now. */
 void entries_restore(struct entries *x, struct hash128 key);
 
 /* LINKING or DROPPING -> absent. */
 void entries_forget(struct entries *x, struct hash128 key);
 
-/* All directories have been read: GONE cells are removed, and no entry is
- * adopted any more. */
+/* Note that all directories have been read. Removes GONE cells; entries_adopt()
+ * adopts nothing from now on. */
 void entries_scanned(struct entries *x);
 
 /*
- * Each entry has a mark. unmark_all() clears all marks. mark() sets that of one
- * entry, mark_sizes() those of all entries with one of two sizes, and
- * publication that of a new one. drop_unmarked() moves up to `max` unmarked
- * RESIDENT entries to DROPPING, and returns their number, which is 0 if none is
- * left.
+ * Each entry has a mark. unmark_all() clears all marks. mark() sets the mark of
+ * one entry, and mark_sizes() the marks of all entries that have one of two
+ * sizes. Publication sets the mark of the new entry. drop_unmarked() moves up
+ * to `max` RESIDENT entries without a mark to DROPPING. It returns their
+ * number, which is 0 if none is left.
  */
 void entries_unmark_all(struct entries *x);
 void entries_mark(struct entries *x, struct hash128 key);

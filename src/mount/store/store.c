@@ -41,8 +41,8 @@ static int store_find_group(const char *name, gid_t *gid, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is not given twice, before its lock fails as
- * "busy". */
+/* Check that the directory is not given twice. Otherwise its lock would fail
+ * with the message that another mount uses it. */
 static int check_same_dir(
 	const struct store *s, const char *dir, struct error *err)
 {
@@ -85,7 +85,8 @@ static int start_scanner(struct store *s)
 	sigset_t all, saved;
 	int rc;
 
-	/* Signals are for the daemon's own threads. */
+	/* Block all signals in the new thread: the daemon's signal thread takes
+	 * them. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &saved);
 	rc = pthread_create(&s->scanner, NULL, store_scan, s);
@@ -96,12 +97,13 @@ static int start_scanner(struct store *s)
 static void free_store(struct store *s, bool undo)
 {
 	for (size_t i = 0; i < s->ntiers; i++)
-		/* A tier that failed to open is undone in any case. */
+		/* Always undo a tier that failed to open. */
 		tier_close(
 			&s->tiers[i], undo || !identity_exists(s->tiers[i].fd));
 	entries_free(s->entries);
-	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
-	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */
+	/* No thread waits any more */
+	(void)pthread_cond_destroy(&s->ready_cond);
+	(void)pthread_mutex_destroy(&s->ready_lock); /* no thread uses it */
 	MAGIC_END(s);
 	free(s);
 }
@@ -140,7 +142,8 @@ int store_open(struct store **out, const struct store_config *config,
 		return error_set(err, -ENOMEM, "cannot open the cache: %m");
 	rc = store_open_tiers(s, config, err);
 	for (size_t i = 0; rc == 0 && i < s->ntiers; i++) {
-		undo = false; /* it is a tier now, and may hold entries */
+		/* The directory is a tier now, and may contain entries */
+		undo = false;
 		rc = tier_make(&s->tiers[i], config->dataset, err);
 		if (rc == 0 && s->tiers[i].lost_identity)
 			store_report(s, i, EVENT_TIER_IDENTITY, NULL);
@@ -163,7 +166,7 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
-	/* Cannot fail: it runs, and is joined only here */
+	/* Cannot fail: the thread is joined only here */
 	(void)pthread_join(s->scanner, NULL);
 	free_store(s, false);
 }
@@ -210,7 +213,9 @@ static bool store_locate(struct store *s, struct hash128 key,
 		if (store_adopt(s, ref, &now) == 0)
 			return entries_find(s->entries, key, ref) ==
 				ENTRY_RESIDENT;
-		return true; /* without memory it stays unknown */
+		/* If memory is short, the entry is found again on the next
+		 * read */
+		return true;
 	}
 	return false;
 }
@@ -218,8 +223,8 @@ static bool store_locate(struct store *s, struct hash128 key,
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct entry_ref *ref)
 {
-	/* This must be read before the look-up: if the store was ready, an
-	 * entry that is not found then does not exist. */
+	/* Read this before the look-up: if the store was ready by then, an
+	 * entry that the look-up does not find does not exist. */
 	bool ready = store_ready(s);
 	enum entry_state state = entries_find(s->entries, key, ref);
 
@@ -245,7 +250,7 @@ void store_report(
 	event_report(s->events, &e);
 }
 
-/* Report that the state of a tier has changed. */
+/* Report that the state of a tier has changed, such as that it is full. */
 static void store_report_turn(
 	struct store *s, size_t tier, enum event_kind kind)
 {
@@ -268,7 +273,7 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 	event_report(s->events, &e);
 }
 
-/* Report a failed write; the tier gets few writes until one succeeds. */
+/* Report a failed write. Until a write succeeds, few writes go to the tier. */
 static void store_write_failed(
 	struct store *s, size_t tier, const char *path, int status)
 {
@@ -287,7 +292,8 @@ static void store_write_failed(
 	event_report(s->events, &e);
 }
 
-/* Report an item that did not fit, once for each time that the tier is full. */
+/* Note that an item did not fit. Report it once, until the tier has space
+ * again. */
 static void note_full(struct store *s, size_t tier)
 {
 	if (tier_note_full(&s->tiers[tier]))
@@ -300,7 +306,8 @@ static void note_room(struct store *s, size_t tier)
 		store_report_turn(s, tier, EVENT_TIER_ROOM);
 }
 
-/* Reserve in the first tier with room that is not in the bit mask `without`. */
+/* Reserve in the first tier that has enough space and is not in the bit mask
+ * `without`. */
 static bool reserve_in(struct store *s, uint64_t item_bytes, unsigned without,
 	bool (*reserve)(struct tier *t, uint64_t charge_bytes),
 	struct reservation *r)
@@ -325,7 +332,7 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 		return -ENOSPC;
 	if (reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
 		reserve_in(s, item_bytes, 0, tier_reserve, r)) {
-		/* All earlier tiers have no room for it. */
+		/* The item did not fit in any earlier tier. */
 		for (size_t i = 0; i < r->tier; i++)
 			note_full(s, i);
 		return 0;
@@ -342,11 +349,9 @@ void store_unreserve(struct store *s, struct reservation *r)
 	r->charged_bytes = 0;
 }
 
-/*
- * The tier of the reservation failed with `rc`: reserve in another one. Returns
- * false if no tier can take the item. `failed` is a bit mask of the tiers that
- * failed.
- */
+/* Handle that the tier of the reservation has failed with `rc`: reserve in
+ * another tier. Returns false if no other tier can take the item. `failed` is a
+ * bit mask of the tiers that have failed. */
 static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
 {
@@ -365,8 +370,8 @@ static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	return true;
 }
 
-/* Write the entry to a tier that can take it. This thread owns the entry's
- * cell. */
+/* Write the entry to the first tier whose write succeeds. This thread owns the
+ * cell of the entry. */
 static int write_somewhere(struct store *s, struct reservation *r,
 	struct entry_ref *ref, const void *data)
 {
@@ -407,8 +412,8 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	return 0;
 }
 
-/* Check that the name still belongs to the file to delete. Returns 0 or -errno.
- */
+/* Check that the name belongs to the file that may be deleted. Returns 0 or
+ * -errno. */
 static int store_check_name(const struct tier *t, const char *path,
 	enum removal removal, const struct stat *seen)
 {
@@ -460,7 +465,7 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	(void)discard(s, key, item_bytes); /* a failure is counted there */
+	(void)discard(s, key, item_bytes); /* discard() counts a failure */
 }
 
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
@@ -481,7 +486,7 @@ bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	if (!store_remove(s, &ref, REMOVE_ANY, NULL))
 		return false;
 	(void)store_reserve(s, item_bytes,
-		r); /* without a reservation the item passes through */
+		r); /* without a reservation the item goes to no tier */
 	return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clears a tier directory: deletes what belongs to a tier by its format and
- * nothing else, under the tier's lock. A call uses one thread.
+ * Clears a tier directory: deletes the files that belong to a tier by their
+ * names, and no other files, with the tier's lock held. Each call uses one
+ * thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +24,7 @@ struct clear {
 	struct error *err;
 };
 
-/* Should this name in this directory be deleted? */
+/* May this file of this directory be deleted? */
 typedef bool clear_match_fn(const char *name, unsigned int sub);
 
 static bool match_entry(const char *name, unsigned int sub)
@@ -46,8 +47,8 @@ static bool match_manifest(const char *name, unsigned int sub)
 	return strncmp(name, "manifest", strlen("manifest")) == 0;
 }
 
-/* Delete the matching files of one directory; returns their number or -errno.
- */
+/* Delete the matching files of one directory. Returns their number or
+ * -errno. */
 static int64_t clear_matching(struct clear *c, const char *name,
 	clear_match_fn *match, unsigned int sub)
 {
@@ -85,13 +86,14 @@ static int clear_entries(struct clear *c)
 		if (n < 0)
 			return (int)n;
 		c->removed += (uint64_t)n;
-		/* Fails on purpose if there are other files in it. */
+		/* Fails on purpose if the directory contains other files. */
 		(void)unlinkat(c->dir_fd, name, AT_REMOVEDIR);
 	}
 	return 0;
 }
 
-/* The identity goes last, so that a killed clear can be repeated. */
+/* Deletes the identity file last, so that a clear that was killed can be
+ * repeated. */
 static int clear_tier(struct clear *c)
 {
 	int64_t n;
@@ -102,15 +104,15 @@ static int clear_tier(struct clear *c)
 	n = clear_matching(c, TMP_DIR_NAME, match_all, 0);
 	if (n < 0)
 		return (int)n;
-	/* Fails if other files are in it */
+	/* Fails if the directory contains other files */
 	(void)unlinkat(c->dir_fd, TMP_DIR_NAME, AT_REMOVEDIR);
 	n = clear_matching(c, ".", match_manifest, 0);
 	if (n < 0)
 		return (int)n;
-	/* Usually it does not exist */
+	/* Usually this file does not exist */
 	(void)unlinkat(c->dir_fd, IDENTITY_NEW_NAME, 0);
-	/* Another program may have deleted it, which may be why the tier is
-	 * cleared. */
+	/* Another program may have deleted the identity file, which may be the
+	 * reason for this clear. */
 	if ((unlinkat(c->dir_fd, IDENTITY_NAME, 0) < 0 && errno != ENOENT) ||
 		unlinkat(c->dir_fd, LOCK_FILE_NAME, 0) < 0)
 		return error_set(

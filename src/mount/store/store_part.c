@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts: entries that have only some pages of an item. The content is the bytes
- * of the item, with zeros where pages were not fetched, and a bitmap of its
- * pages. Any thread.
+ * Parts: entries that have only some pages of an item. Their content is the
+ * bytes of the item, with zeros in place of pages that were not fetched, and a
+ * bitmap of the pages. Any thread.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mount/store/store_impl.h"
 
-/* The key of a part: that of the item with some bits changed. Any bits will do,
- * because keys are hashes. */
+/* Returns the key of a part: the key of the item with some bits inverted. Any
+ * bits will do, because keys are hashes. */
 static struct hash128 part_key(struct hash128 key)
 {
 	key.lo ^= UINT64_C(0x7061727473206f66);
@@ -32,7 +32,8 @@ static uint64_t part_bytes(uint64_t item_bytes)
 
 size_t store_part_map_bytes(uint64_t item_bytes)
 {
-	/* Read a part by one call, so that the map belongs to the bytes. */
+	/* A part must be read by one call, so that the map fits the bytes.
+	 * Larger parts are therefore impossible. */
 	return part_bytes(item_bytes) > STORE_READ_MAX_BYTES
 		? 0
 		: map_bytes(item_bytes);
@@ -62,7 +63,7 @@ bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
 	return read;
 }
 
-/* Fill missing pages with zeros, and put the map after the last page. */
+/* Write zeros in place of missing pages, and the map after the last page. */
 static void complete_data(char *data, uint64_t item_bytes, const uint8_t *map)
 {
 	for (uint64_t off = 0; off < item_bytes; off += STORE_PAGE_BYTES) {
@@ -111,8 +112,8 @@ void store_mark_size(struct store *s, uint64_t item_bytes)
 
 void store_part_mark(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	/* If its whole item is there, too, the part was left by a kill: a sweep
-	 * deletes it. */
+	/* If an entry has the whole item, the daemon was killed before it could
+	 * delete the part: a sweep deletes it. */
 	if (!store_has(s, key, item_bytes))
 		store_mark(s, part_key(key));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads from an entry: open, read, verify, close. Each thread passes its own
- * scratch, so any number of threads may enter.
+ * Reads from an entry: open, read, verify, close. Any number of threads may
+ * read, because each passes a scratch of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "common/format/entry.h"
 #include "mount/store/store_impl.h"
 
-/* The blocks that a read touches, and a byte past the end of the file. */
+/* The blocks that a read touches, and one byte past the end of the file. */
 #define CONTENT_BYTES (STORE_READ_MAX_BYTES + 2 * ENTRY_BLOCK_BYTES)
 #define SCRATCH_BYTES (CONTENT_BYTES + ENTRY_TRAILER_MAX_BYTES + 4096)
 
@@ -20,10 +20,10 @@ struct store_scratch {
 	unsigned char *buf;
 };
 
-/* Content bytes of an entry and their trailer, as a read took them. */
+/* The range of an entry that a read needs, and the trailer of the entry. */
 struct window {
-	uint64_t begin, end;	      /* content bytes that are read */
-	const unsigned char *trailer; /* in the scratch */
+	uint64_t begin, end;	      /* the content bytes to read */
+	const unsigned char *trailer; /* points into the scratch */
 };
 
 struct store_scratch *store_scratch_new(void)
@@ -53,14 +53,15 @@ static int store_open_entry(struct store *s, const struct entry_ref *ref)
 	struct stat st;
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
-	/* O_NONBLOCK, because the name may be that of a FIFO by now. */
+	/* O_NONBLOCK, because the name may belong to a FIFO now. */
 	fd = openat(s->tiers[ref->tier].fd, path,
 		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
 		return steal_fd(&fd);
-	/* Its checksums could be right, because they need no secret */
+	/* Checksums do not help: they need no secret, so another user can make
+	 * them */
 	return -EPERM;
 }
 
@@ -94,7 +95,8 @@ static int read_to_end(int fd, void *buf, size_t len, uint64_t off)
 	return (size_t)n == len ? 0 : -EBADMSG;
 }
 
-/* Read content and trailer, by one call if the end of the content is wanted. */
+/* Read content and trailer. One call does it if the read reaches the end of the
+ * content. */
 static int read_window(int fd, struct store_scratch *scratch,
 	uint64_t item_bytes, struct window *w)
 {
@@ -113,8 +115,8 @@ static int read_window(int fd, struct store_scratch *scratch,
 	return read_to_end(fd, scratch->buf + len, trailer, item_bytes);
 }
 
-/* Returns 0, -EBADMSG if the entry is damaged, or the -errno of a failed
- * read. */
+/* Read and verify a window. Returns 0, -EBADMSG if the entry is damaged, or the
+ * -errno of a failed read. */
 static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
 	const struct entry_ref *ref, struct window *w)
 {
@@ -166,7 +168,7 @@ static void drop_damaged(
 		entry_path(path, now.key, now.item_bytes));
 }
 
-/* The entry could not be opened, for the reason `rc`. */
+/* Handle an entry that could not be opened because of the error `rc`. */
 static void open_failed(struct store *s, const struct entry_ref *ref, int rc)
 {
 	struct entry_ref now;
@@ -185,13 +187,14 @@ static void open_failed(struct store *s, const struct entry_ref *ref, int rc)
 	if ((rc == -ELOOP || rc == -ENXIO || rc == -EPERM) &&
 		fstatat(s->tiers[ref->tier].fd, path, &st,
 			AT_SYMLINK_NOFOLLOW) == 0)
-		/* It is a link, a socket, or another user's file. */
+		/* The name belongs to a link, a socket, or a file of another
+		 * user. */
 		drop_damaged(s, ref, &st);
 	else /* the entry may be intact */
 		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
 }
 
-/* The data read is unusable, for the reason `rc`. */
+/* Handle data that could not be read or verified because of the error `rc`. */
 static void entry_read_failed(
 	struct store *s, const struct entry_ref *ref, int fd, int rc)
 {
@@ -207,7 +210,8 @@ static void entry_read_failed(
 	if (rc == -EBADMSG)
 		drop_damaged(s, ref, &seen);
 	else if (entries_drop(s->entries, ref->key, &now))
-		(void)store_remove(s, &now, REMOVE_SEEN, &seen); /* counted */
+		/* counts a failure */
+		(void)store_remove(s, &now, REMOVE_SEEN, &seen);
 }
 
 ssize_t store_read(struct store *s, struct store_scratch *scratch,

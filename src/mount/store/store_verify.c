@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a tier directory: reads and re-hashes every entry, even while a mount
- * uses it. Changes nothing. A call uses one thread.
+ * Checks a tier directory: reads every entry and hashes it again, even while a
+ * mount uses the tier. Changes nothing. Each call uses one thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "mount/store/tier_identity_impl.h"
 #include "mount/store/store_impl.h"
 
-#define PIECE_BYTES ((size_t)1 << 20) /* whole blocks */
+#define PIECE_BYTES ((size_t)1 << 20) /* a multiple of a block */
 
 struct check {
 	const char *dir;
@@ -25,8 +25,8 @@ struct check {
 	store_bad_fn *bad;
 	store_progress_fn *progress;
 	void *arg;
-	unsigned char *piece;	/* PIECE_BYTES */
-	unsigned char *trailer; /* ENTRY_TRAILER_MAX_BYTES */
+	unsigned char *piece;	/* of PIECE_BYTES */
+	unsigned char *trailer; /* of ENTRY_TRAILER_MAX_BYTES */
 	uint64_t checked, checked_bytes;
 	int64_t damaged;
 };

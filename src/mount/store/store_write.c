@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes an entry to an unnamed file, which gets its name when it is complete.
- * On file systems without unnamed files, it is written to a file in tmp/ and
- * renamed. Each publisher owns the table's cell of its entry, so no other
- * thread writes, links or deletes under that name.
+ * Writes an entry to an unnamed file, and gives the file its name when it is
+ * complete. On file systems without unnamed files, writes a file in tmp/ and
+ * renames it. Each publisher owns the cell of its entry in the table, so no
+ * other thread writes, links or deletes a file of that name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,20 +50,20 @@ static int fill_file(
 
 	if (!trailer)
 		return -ENOMEM;
-	/* Set the mode separately, because the umask may hide the file from the
-	 * group. */
+	/* Set the mode separately, because the umask may take the group's
+	 * permission away. */
 	if (s->file_mode != 0600 && fchmod(fd, s->file_mode) < 0)
 		return -errno;
 	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
 	rc = write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
-	/* Only a hint. If the disk fails, the reader of the entry will find
-	 * that. */
+	/* This only starts the write. If the disk fails, a read of the entry
+	 * notices it. */
 	if (rc == 0 && s->write_out)
 		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	return rc;
 }
 
-/* Recreate a sub-directory that was deleted under the mount. */
+/* Create a sub-directory again that was deleted while the mount uses it. */
 static int remake_subdir(const struct tier *t, const char *path)
 {
 	const char sub[] = {path[0], path[1], '\0'};
@@ -71,14 +71,14 @@ static int remake_subdir(const struct tier *t, const char *path)
 	return tier_make_subdir(t, sub);
 }
 
-/* Is this an error of a file system or kernel that cannot create or link an
- * unnamed file? */
+/* Convert an errno to -errno, and to -EOPNOTSUPP if it means that the file
+ * system or the kernel cannot create or link unnamed files. */
 static int no_unnamed(int code)
 {
 	switch (code) {
 	case EACCES:
 	case EINVAL:
-	case EISDIR: /* a kernel that does not know the flag */
+	case EISDIR: /* the kernel does not know O_TMPFILE */
 	case EOPNOTSUPP:
 	case EPERM:
 	case EXDEV:
@@ -88,7 +88,8 @@ static int no_unnamed(int code)
 	}
 }
 
-/* An existing file is not a known entry, so replace it. */
+/* Give the file its name. A file that has the name already is not in the table,
+ * so it is replaced. */
 static int link_file(const struct tier *t, int fd, const char *path)
 {
 	char proc[32];
@@ -110,7 +111,7 @@ static int link_file(const struct tier *t, int fd, const char *path)
 		if (rc)
 			return rc;
 	}
-	return -EOPNOTSUPP; /* ENOENT again: there is no /proc */
+	return -EOPNOTSUPP; /* still ENOENT: /proc is missing */
 }
 
 static int write_unnamed(struct store *s, struct tier *t,
@@ -165,7 +166,7 @@ static int write_named(struct store *s, struct tier *t,
 	if (rc == 0)
 		rc = rename_file(t, tmp, path);
 	if (rc)
-		/* If this fails, the next start deletes it */
+		/* If this fails, the next start deletes the file */
 		(void)unlinkat(t->fd, tmp, 0);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One tier: opens its directory and keeps its budget. Owns the directory's
- * descriptor and lock.
+ * One tier: opens its directory and keeps its budget. Owns the descriptor and
+ * the lock of the directory.
  */
 #include "mount/store/tier_impl.h"
 
@@ -26,7 +26,7 @@
 #include "mount/store/tier_identity_impl.h"
 
 #define TIER_BLOCK_BYTES UINT64_C(4096)
-/* A tier that failed is retried after this time. */
+/* Time between two writes to a tier whose last write failed. */
 #define TIER_RETRY_NS NS_PER_S
 
 static int tier_open_dir(struct tier *t, struct error *err)
@@ -84,8 +84,8 @@ static int check_dir(struct tier *t, struct error *err)
 			"other users can write to '%s'; use a directory of "
 			"your own in it, such as '%s/refrain'",
 			t->dir, strcmp(t->dir, "/") == 0 ? "" : t->dir);
-	/* Refuse another user's directory: its owner could put links where
-	 * entries are written. */
+	/* Refuse the directory of another user, who could put links in place of
+	 * entries. */
 	if (st.st_uid != geteuid())
 		return error_set(err, -EPERM,
 			"cache directory '%s' belongs to user %u; choose one "
@@ -134,8 +134,8 @@ static int tier_check_size(struct tier *t, const char *text, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is a tier of the dataset, or such a tier without its
- * identity file, or empty. */
+/* Check that the directory is empty or a tier of the dataset, with or without
+ * its identity file. */
 static int check_identity(
 	struct tier *t, const char *dataset, struct error *err)
 {
@@ -186,8 +186,8 @@ static int open_and_lock(struct tier *t, const struct tier_config *config,
 		t->made_lock = false;
 		return t->lock_fd;
 	}
-	/* Check again with the lock taken: another daemon may have created the
-	 * tier before. */
+	/* Check again with the lock held, because another daemon may have
+	 * created a tier here in the meantime. */
 	return check_identity(t, dataset, err);
 }
 
@@ -209,7 +209,7 @@ int tier_open(struct tier *t, const struct tier_config *config,
 	return rc;
 }
 
-/* Modes are set separately from mkdir() because of the umask. */
+/* Set modes separately from mkdir(), which applies the umask. */
 static int set_modes(const struct tier *t, int fd)
 {
 	if (t->group == (gid_t)-1)
@@ -219,8 +219,8 @@ static int set_modes(const struct tier *t, int fd)
 	return 0;
 }
 
-/* This check saves time: it is one stat() instead of five calls for each of 256
- * directories at each start. */
+/* Are owner, mode and group of a sub-directory right? This saves time at each
+ * start: one stat() instead of five calls for each of 256 directories. */
 static bool subdir_right(const struct tier *t, const char *name)
 {
 	bool grouped = t->group != (gid_t)-1;
@@ -250,8 +250,8 @@ int tier_make_subdir(const struct tier *t, const char *name)
 	return set_modes(t, fd);
 }
 
-/* Do not change the mode of an existing directory, which its owner has
- * chosen. */
+/* Check that the group can enter the directory. Its mode is not changed,
+ * because its owner has chosen it. */
 static int check_group(const struct tier *t, struct error *err)
 {
 	struct stat st;
@@ -308,14 +308,17 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 void tier_close(struct tier *t, bool undo)
 {
 	if (undo && t->made_lock)
-		(void)unlinkat(t->fd, LOCK_FILE_NAME, 0); /* best effort */
+		/* a failure does no harm */
+		(void)unlinkat(t->fd, LOCK_FILE_NAME, 0);
 	if (undo && t->made_dir)
-		(void)rmdir(t->dir); /* fails if it is in use */
+		(void)rmdir(t->dir); /* fails if the directory is not empty */
 	if (t->lock_fd >= 0)
-		(void)close(t->lock_fd); /* nothing was written through it */
+		/* nothing was written by this descriptor */
+		(void)close(t->lock_fd);
 	if (t->fd >= 0)
-		(void)close(t->fd);	       /* a directory */
-	(void)pthread_mutex_destroy(&t->lock); /* unused by now */
+		/* nothing was written by this descriptor */
+		(void)close(t->fd);
+	(void)pthread_mutex_destroy(&t->lock); /* no thread uses it */
 	free(t->dir);
 	*t = (struct tier){.fd = -1, .lock_fd = -1};
 }
@@ -363,7 +366,7 @@ bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
 	if (t->retry_ns > clock_now_ns() ||
 		!store_tier_reserve(t, charge_bytes))
 		return false;
-	/* This reservation is the retry; the next one must wait for
+	/* This reservation is the next attempt; the one after it must wait for
 	 * TIER_RETRY_NS. */
 	if (t->retry_ns)
 		t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
@@ -426,8 +429,8 @@ bool tier_was_deleted(const struct tier *t)
 	return fstat(t->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Is the tier nearly full? Items differ in size, so one refused item says
- * little. Called with the lock. */
+/* Is the tier nearly full? A single refused item does not show that, because
+ * items differ in size. */
 static bool nearly_full(const struct tier *t)
 {
 	ASSERT_HELD(&t->lock);

@@ -21,7 +21,7 @@
 static const char first_line[] = "refrain tier 1\n";
 static const char second_word[] = "dataset ";
 
-/* Room for an encoded source of PATH_MAX bytes. */
+/* Enough for an encoded source of PATH_MAX bytes. */
 #define IDENTITY_MAX_BYTES ((size_t)16 << 10)
 
 static bool plain(unsigned char c)
@@ -82,7 +82,8 @@ static int identity_parse(char *text, size_t size, char **encoded)
 	return *encoded ? 0 : -ENOMEM;
 }
 
-/* Read up to max bytes of a small file, NUL-terminated. */
+/* Read at most max bytes of a small file, and add a NUL. Returns the number of
+ * bytes or -errno. */
 static ssize_t read_small(int dir_fd, const char *name, char *text, size_t max)
 {
 	CLEANUP_FD int fd = openat(
@@ -150,7 +151,8 @@ static int write_identity_file(int dir_fd, const char *encoded)
 	int n;
 
 	(void)unlinkat(
-		dir_fd, IDENTITY_NEW_NAME, 0); /* left by a killed start */
+		/* left by a start that was killed */
+		dir_fd, IDENTITY_NEW_NAME, 0);
 	fd = openat(dir_fd, IDENTITY_NEW_NAME,
 		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -173,7 +175,8 @@ int identity_write(
 		rc = write_identity_file(dir_fd, encoded);
 	if (rc == 0)
 		return 0;
-	(void)unlinkat(dir_fd, IDENTITY_NEW_NAME, 0); /* may not be there */
+	/* The file may not exist */
+	(void)unlinkat(dir_fd, IDENTITY_NEW_NAME, 0);
 	return error_set(err, rc,
 		"cannot write '%s/%s': %m; make the directory writable, or "
 		"use another cache directory",
@@ -181,7 +184,7 @@ int identity_write(
 }
 
 /* Check that the locked file still has its name, because `refrain clear`
- * deletes it. Returns 0 if it has. */
+ * deletes the file. Returns 0, -EAGAIN if it does not, or another -errno. */
 static int lock_is_current(int dir_fd, int fd)
 {
 	struct stat named, locked;
@@ -203,7 +206,7 @@ static int lock_once(int dir_fd, int *out)
 
 	if (fd < 0)
 		return -errno;
-	/* Check before the content is changed: the name may be a link to
+	/* Check this before the content is changed: the name may be a link to
 	 * another file. */
 	rc = owned_file(dir_fd, fd);
 	if (rc < 0)
@@ -214,22 +217,20 @@ static int lock_once(int dir_fd, int *out)
 	if (rc)
 		return rc;
 	if (ftruncate(fd, 0) == 0)
-		/* Only for people to read */
+		/* The number is only for people who read the file */
 		(void)dprintf(fd, "%ld\n", (long)getpid());
 	*out = steal_fd(&fd);
 	return 0;
 }
 
-/*
- * Lock the directory, too: a lock file may be deleted while a mount has it
- * locked, but a directory in use cannot. systemd-tmpfiles also skips a locked
- * directory.
- */
+/* Lock the directory itself, too: a lock file may be deleted while a mount
+ * holds its lock, but a directory in use cannot be deleted. systemd-tmpfiles
+ * also skips a locked directory. */
 static int lock_dir(int dir_fd)
 {
 	if (flock(dir_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
-	/* Some file systems, such as NFS, cannot lock directories. */
+	/* NFS and some other file systems cannot lock directories. */
 	return errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The identity file and the lock that make a directory a tier (doc/formats.md).
- * Functions take the open directory; its name is for messages only.
+ * The identity file and the lock, which make a directory a tier
+ * (doc/formats.md). Functions take the open directory; they use its name only
+ * in messages.
  */
 #ifndef STORE_TIER_IDENTITY_IMPL_H
 #define STORE_TIER_IDENTITY_IMPL_H
@@ -18,11 +19,9 @@
 #define LOCK_FILE_NAME "refrain-lock"
 #define TMP_DIR_NAME "tmp"
 
-/*
- * Read the identity of a tier. Returns 0, with the source in *encoded as it is
- * in the file (the caller frees it); 1 if there is no identity file; or
- * -EBADMSG if it is damaged or of another version.
- */
+/* Read the identity file of a tier. Returns 0 with the source in *encoded,
+ * which the caller frees; 1 if there is no identity file; -EBADMSG if it is
+ * damaged or has another version; or another -errno. */
 int identity_read(
 	int dir_fd, const char *dir, char **encoded, struct error *err);
 
@@ -30,10 +29,11 @@ int identity_read(
 int identity_write(
 	int dir_fd, const char *dir, const char *encoded, struct error *err);
 
-/* The source in the printable form of identity files. NULL: no memory. */
+/* Returns the source in the printable form of identity files; NULL: no
+ * memory. */
 char *identity_encode(const char *source);
 
-/* Is it one of the two names that every directory has? */
+/* Is this name "." or ".."? */
 static inline bool name_is_dots(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
@@ -43,31 +43,30 @@ static inline bool name_is_dots(const char *name)
  * name is a symbolic link. */
 DIR *tier_open_subdir(int dir_fd, const char *name);
 
-/* Does the directory have an identity file, damaged or not? */
+/* Does the directory have an identity file, even a damaged one? */
 bool identity_exists(int dir_fd);
 
-/* What a directory without an identity file contains. */
+/* Result of identity_remains(). */
 enum identity_remains {
-	REMAINS_FOREIGN, /* something that is not a tier's */
-	REMAINS_NONE,	 /* nothing, or leftovers of a killed start */
-	REMAINS_TIER,	 /* parts of a tier, and nothing else */
+	REMAINS_FOREIGN, /* a file that does not belong to a tier */
+	REMAINS_NONE,	 /* nothing, or leftovers of a start that was killed */
+	REMAINS_TIER,	 /* files of a tier, and no other files */
 };
 
-/*
- * Check what a directory without an identity file contains, including
- * sub-directories. Returns an identity_remains or -errno. `name` gets the first
- * name that is not a tier's.
- */
+/* Look at the contents of a directory without an identity file and of its
+ * sub-directories. Returns an enum identity_remains or -errno. `name` gets the
+ * first name that does not belong to a tier. */
 int identity_remains(int dir_fd, char *name, size_t name_size);
 
-/* Check that a directory without an identity file is still a tier. Returns 0,
- * -EINVAL if it is not, or another -errno. */
+/* Check that a directory without an identity file contains only files of a
+ * tier, and at least one. Returns 0, -EINVAL, or another -errno. */
 int identity_check_remains(int dir_fd, const char *dir, struct error *err);
 
 /*
- * Lock the directory for this process: `dir_fd` itself, whose lock nobody can
- * delete, and the lock file. Returns the descriptor of the file, or -EBUSY.
- * *made tells whether this call created the lock file.
+ * Lock the directory for this process: both the directory itself, because a
+ * locked file could be deleted, and the lock file. Returns the descriptor of
+ * the lock file, -EBUSY if another process has the lock, or another -errno.
+ * *made says whether this call created the lock file.
  */
 int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One tier: the open directory, its lock and its budget. The budget's
- * functions may be called from any thread; opening and closing from one.
+ * One tier: the open directory, its lock and its budget. One thread opens and
+ * closes the tier; any thread may call the other functions.
  */
 #ifndef STORE_TIER_IMPL_H
 #define STORE_TIER_IMPL_H
@@ -25,41 +25,42 @@ struct tier {
 	dev_t dev;
 	ino_t ino;
 	uint64_t block_bytes;
-	uid_t uid;		  /* the directory's owner */
+	uid_t uid;		  /* the owner of the directory */
 	bool in_memory;		  /* its file system is in memory */
 	gid_t group;		  /* (gid_t)-1: none */
-	bool made_dir, made_lock; /* removed again if another tier fails */
-	bool lost_identity;	  /* it was a tier, and becomes one again */
+	bool made_dir, made_lock; /* deleted again if another tier fails */
+	/* Only files of a tier were found, without the identity file */
+	bool lost_identity;
 
-	/* Relaxed: any thread clears it when it finds that unnamed files do not
+	/* Relaxed: cleared by any thread that finds that unnamed files do not
 	 * work. */
 	_Atomic bool tmpfile;
 
-	/* Rank: below the shards of entries; no other lock is taken while it is
-	 * held. */
+	/* Guards all members below. It is taken after the lock of a shard of
+	 * entries; no other lock is taken with it. */
 	pthread_mutex_t lock;
-	uint64_t capacity_bytes; /* lock, from the first admission on */
-	uint64_t charged_bytes;	 /* lock */
-	uint64_t reserved_bytes; /* lock */
-	uint64_t resident_bytes; /* lock */
-	uint64_t entries;	 /* lock */
-	uint64_t errors;	 /* lock: operations that failed */
-	bool full;		 /* lock: it was reported as full */
-	/* Lock: some entries are not charged, so nothing is admitted */
+	/* Set without the lock before the first admission */
+	uint64_t capacity_bytes;
+	uint64_t charged_bytes; /* space charged for entries */
+	/* Space reserved for items that are being fetched */
+	uint64_t reserved_bytes;
+	uint64_t resident_bytes; /* content bytes of the entries */
+	uint64_t entries;	 /* number of entries */
+	uint64_t errors;	 /* operations that failed */
+	bool full;		 /* reported as full */
+	/* Some entries may not be charged, so nothing is admitted */
 	bool closed;
-	/* Lock: the time of the next attempt after a failed write; 0: the last
-	 * write did not fail. */
+	/* The time of the next attempt after a failed write; 0: the last write
+	 * succeeded. */
 	uint64_t retry_ns;
 };
 
-/*
- * Open, check and lock the directory; create it if it is missing. Changes
- * nothing else in it. On failure nothing is left behind or open.
- */
+/* Open, check and lock the directory, and create it if it is missing. Changes
+ * no other file in it. On failure, deletes and closes what it has created. */
 int tier_open(struct tier *t, const struct tier_config *config,
 	const char *dataset, gid_t group, struct error *err);
 
-/* Make the directory a tier of the dataset: create identity and
+/* Make the directory a tier of the dataset: create the identity file and the
  * sub-directories. */
 int tier_make(struct tier *t, const char *dataset, struct error *err);
 
@@ -67,51 +68,53 @@ int tier_make(struct tier *t, const char *dataset, struct error *err);
  * created. */
 void tier_close(struct tier *t, bool undo);
 
-/* Create one sub-directory with the tier's modes. Returns 0 also if it
- * exists. */
+/* Create one sub-directory with the mode and group of the tier. Returns 0 also
+ * if it exists. */
 int tier_make_subdir(const struct tier *t, const char *name);
 
-/* The space charged for an entry of item_bytes content bytes. */
+/* Returns the space charged for an entry of item_bytes content bytes. */
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
 
 int tier_resize(struct tier *t, uint64_t capacity_bytes);
 
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 
-/* Like tier_reserve(), but if the last write to the tier failed, it allows one
- * reservation per second. */
+/* Like tier_reserve(), but allows only one reservation a second if the last
+ * write to the tier failed. */
 bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
-/* Would an item fit if this entry were deleted? */
+/* Would an item of item_bytes fit if an entry of old_bytes were deleted? */
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
 
-/* Note that a write to the tier failed. Until one succeeds, tier_reserve_well()
- * limits reservations. Returns true if the write before succeeded. */
+/* Note that a write to the tier failed. Until a write succeeds,
+ * tier_reserve_well() limits reservations. Returns true if the previous write
+ * had succeeded. */
 bool tier_failed(struct tier *t);
 
-/* Turn a reservation into an entry. Returns true for the first one after
- * tier_failed(). */
+/* Turn a reservation into an entry. Returns true if this is the first success
+ * after tier_failed(). */
 bool tier_commit(struct tier *t, uint64_t item_bytes);
 
 void tier_count_error(struct tier *t);
 
-/* Has the directory been deleted? */
+/* Has the directory of the tier been deleted? */
 bool tier_was_deleted(const struct tier *t);
 
 /*
- * Note that an item was refused for lack of room, or that room was made.
- * Returns true if the state changed; a tier counts as full until less than nine
- * tenths of it are used.
+ * Note that an item was refused because the tier is full, or that an entry was
+ * deleted. Both return true if the reported state changed. A tier that was
+ * reported as full counts as full until less than nine tenths of it are used.
  */
 bool tier_note_full(struct tier *t);
 bool tier_note_room(struct tier *t);
 
-/* Note that an entry was found, or was deleted. */
+/* Add the charge of an entry that was found, or subtract that of one that was
+ * deleted. */
 void tier_charge(struct tier *t, uint64_t item_bytes);
 void tier_uncharge(struct tier *t, uint64_t item_bytes);
 
-/* There may be entries that are not charged: stop admission. */
+/* Stop admission, because some entries may not be charged. */
 void tier_close_admission(struct tier *t);
 
 void tier_status(struct tier *t, struct tier_status *status);

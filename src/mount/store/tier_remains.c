@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at the contents of a directory without an identity file, which a
- * cleaner of old files may have deleted from a tier. If any name is not a
- * tier's, the directory is not one. No state; called while tiers are opened,
- * verified and cleared.
+ * Looks at the contents of a directory without an identity file. A program that
+ * cleans up old files may have deleted that file from a tier. If any name does
+ * not belong to a tier, the directory is not a tier. No state; called while
+ * tiers are opened, verified and cleared.
  */
 #include "mount/store/tier_identity_impl.h"
 
@@ -24,7 +24,7 @@
 /* The first bytes of a manifest (doc/formats.md). */
 static const char manifest_magic[] = "refrmani";
 
-/* The value of two hexadecimal digits, as in names of a tier. */
+/* Convert two hexadecimal digits, the name of a sub-directory of a tier. */
 static bool parse_sub(const char *name, unsigned int *sub)
 {
 	const char digits[] = {name[0], name[0] ? name[1] : '\0', '\0'};
@@ -48,7 +48,7 @@ static bool is_regular(int dir_fd, const struct dirent *e)
 		S_ISREG(st.st_mode);
 }
 
-/* An entry, complete or in tmp/. */
+/* Is this file an entry of sub-directory wanted_sub? -1: of any, as in tmp/. */
 static bool is_entry(int dir_fd, const struct dirent *e, int wanted_sub)
 {
 	struct hash128 key;
@@ -61,7 +61,7 @@ static bool is_entry(int dir_fd, const struct dirent *e, int wanted_sub)
 		is_regular(dir_fd, e);
 }
 
-/* A file of this name may be anybody's, so look at its first bytes. */
+/* Other programs use files of this name, too, so check the first bytes. */
 static bool is_manifest(int dir_fd, const char *name)
 {
 	char magic[sizeof(manifest_magic) - 1];
@@ -87,7 +87,8 @@ DIR *tier_open_subdir(int dir_fd, const char *name)
 	return dir;
 }
 
-/* A directory that may hold only entries; `sub` is -1 for tmp/. */
+/* Check a sub-directory, which may contain only entries. `sub` is the number of
+ * the sub-directory, or -1 for tmp/. */
 static int remains_in(
 	int dir_fd, const char *name, int sub, char *foreign, size_t size)
 {
@@ -112,8 +113,8 @@ static int remains_at(int dir_fd, const char *name, char *foreign, size_t size)
 {
 	unsigned int sub;
 
-	/* The first two are left by a start that was killed; the root of a file
-	 * system has the third. */
+	/* A start that was killed leaves the first two. The root of a file
+	 * system contains the third. */
 	if (strcmp(name, LOCK_FILE_NAME) == 0 ||
 		strcmp(name, IDENTITY_NEW_NAME) == 0 ||
 		strcmp(name, "lost+found") == 0)

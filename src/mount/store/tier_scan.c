@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The background thread of a store. It empties tmp/, reads the names in every
- * tier's directories, adds and charges the entries, and opens admission. It
- * calls no stat(), and deletes only second copies. It runs once in each mount,
- * with a few helper threads, because a single thread would read the directories
- * of a disk one block at a time, and would keep only one processor busy.
+ * directory of the tiers, adds and charges the entries, and opens admission. It
+ * calls stat() for no file, and deletes only second copies of entries. It runs
+ * once in each mount. A few helper threads read with it, because a single
+ * thread would read the directories of a disk one block at a time and use only
+ * one processor.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,11 +33,12 @@ static void empty_tmp(struct store *s, struct tier *t)
 
 	while (dir && !stopping(s) && (e = readdir(dir)))
 		if (!name_is_dots(e->d_name))
-			/* If this fails, a later start deletes it */
+			/* If this fails, a later start deletes the file */
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
 }
 
-/* Returns -ENOMEM. An entry that another tier also holds is deleted here. */
+/* Add the entry of one name. If another tier has the entry, too, deletes this
+ * copy. Returns 0 or -ENOMEM. */
 static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
 	int dir_fd, const struct dirent *e)
 {
@@ -48,7 +50,7 @@ static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
 		return 0;
 	rc = store_adopt(s, &ref, &now);
 	if (rc == 0 && now.tier != tier)
-		/* If this fails, the next start deletes it */
+		/* If this fails, the next start deletes the copy */
 		(void)unlinkat(dir_fd, e->d_name, 0);
 	return rc < 0 ? rc : 0;
 }
@@ -69,12 +71,12 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 	return rc ? rc : -errno;
 }
 
-/* The scan of one tier; shared by the threads that read it. */
+/* The scan of one tier, which several threads share. */
 struct tier_scan {
 	uint32_t magic;
 	struct store *s;	   /* set once */
 	size_t tier;		   /* set once */
-	_Atomic unsigned int next; /* relaxed: the sub-directory to read next */
+	_Atomic unsigned int next; /* relaxed: the next sub-directory to read */
 };
 
 static void *scan_subdirs(void *arg)
@@ -98,7 +100,8 @@ static void *scan_subdirs(void *arg)
 	return NULL;
 }
 
-/* Tiers are read in order, so the copy in the faster tier stays. */
+/* Read one tier. Tiers are read in order, so the copy of an entry in the faster
+ * tier stays. */
 static void scan_tier(struct store *s, size_t tier)
 {
 	struct tier_scan scan = {
@@ -106,13 +109,14 @@ static void scan_tier(struct store *s, size_t tier)
 	pthread_t helpers[SCAN_HELPERS];
 	unsigned int n = 0;
 
-	/* Start as many as possible; signals are blocked in this thread. */
+	/* Start as many helpers as possible. They inherit this thread's signal
+	 * mask, which blocks all signals. */
 	while (n < SCAN_HELPERS &&
 		pthread_create(&helpers[n], NULL, scan_subdirs, &scan) == 0)
 		n++;
 	(void)scan_subdirs(&scan);
 	while (n > 0)
-		/* Cannot fail: it was just started */
+		/* Cannot fail: each helper is joined once */
 		(void)pthread_join(helpers[--n], NULL);
 }
 
