@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Creates and stops the cache, and handles its timers. The order of stopping
- * makes sure that every read is answered. Entered by the thread that builds the
- * mount; the timers' callbacks run on theirs.
+ * Creates and stops the cache, and handles its timers. The order of the steps
+ * in cache_stop() makes sure that every read is answered. Called by the thread
+ * that builds the mount; callbacks of timers run on the thread of the timers.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -72,7 +72,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	return 0;
 }
 
-/* Fills that can become a part stay until part_keep_all(). */
+/* End a fill. A fill that may become a part stays until part_keep_all(). */
 static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	if (part_is_possible(f))
@@ -81,7 +81,7 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 		fill_fail(c, f, status, a);
 }
 
-/* Only a request that has reached its provider can be given up. */
+/* Give up all requests. A request must first have reached its provider. */
 static void abandon_all(struct cache *c)
 {
 	struct after a;
@@ -99,8 +99,8 @@ static void quiet_timers(struct cache *c)
 	dispatch_quiet(c);
 	room_quiet(c);
 	providers_quiet(c);
-	/* Callbacks run one after another: when the last one has run, all
-	 * have. */
+	/* Callbacks of timers run one after another: after this last one, no
+	 * other runs. */
 	timer_set(cache_config(c)->timers, &c->last_timer, 0);
 	while (!c->timers_quiet)
 		jobs_wait(c);
@@ -119,7 +119,8 @@ void cache_stop(struct cache *c)
 	while (providers_out(c) > 0)
 		jobs_wait(c);
 	quiet_timers(c);
-	/* Fills that are being loaded or written are also considered then. */
+	/* Wait for fills that are being read or written, so that they are
+	 * considered for parts, too. */
 	publish_wait(c);
 	part_keep_all(c);
 	jobs_unlock(c);

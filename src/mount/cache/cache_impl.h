@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of struct cache, all guarded by one lock. Each part belongs to one
- * file, which gets it with a function below; all other files call the functions
- * of that file.
+ * The parts of struct cache. One lock guards all of them. Each part belongs to
+ * one file, which gets it with a function below; all other files call the
+ * functions of that file.
  */
 #ifndef CACHE_IMPL_H
 #define CACHE_IMPL_H
@@ -25,9 +25,11 @@ struct cache {
 	struct cache_staging staging;
 	struct cache_moves moves;
 	struct cache_readers readers;
-	uint64_t planned_bytes; /* of fills with plans; lock; cache_planned.c */
-	struct timer last_timer; /* fires last, when the cache stops */
-	bool timers_quiet;	 /* last_timer has fired; lock */
+	/* Size of fills with plans; guarded by the lock */
+	uint64_t planned_bytes;
+	/* The last timer to fire when the cache stops */
+	struct timer last_timer;
+	bool timers_quiet; /* last_timer has fired; guarded by the lock */
 };
 
 #define CACHE_LOCK(c) (&(c)->jobs.lock)
@@ -39,14 +41,14 @@ static inline const struct cache_config *cache_config(const struct cache *c)
 	return &c->config;
 }
 
-/* The level of the origin, which comes after all providers. */
+/* The level of the origin. Providers have the levels before it. */
 static inline unsigned origin_level(const struct cache *c)
 {
 	return c->config.nproviders;
 }
 
-/* Chunks are fetched in multiples of this many pages: those that the origin
- * prefers if `liked`, otherwise the smallest that the providers need. */
+/* Chunks are fetched in multiples of this many pages. `liked`: the number that
+ * the origin prefers; otherwise the smallest number that all providers need. */
 static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
 {
 	return liked ? c->requests.unit_pages : c->asked.unit_pages;
@@ -62,7 +64,7 @@ static inline struct flight *cache_flight(struct cache *c)
 	return &c->requests.flight;
 }
 
-/* The length of the best request to the origin. */
+/* The best length of a request to the origin. */
 static inline size_t cache_request_bytes(const struct cache *c)
 {
 	return c->requests.bytes;
@@ -98,7 +100,7 @@ static inline bool cache_masked(const struct cache *c)
 		CACHE_MASK_NONE;
 }
 
-/* Does a provider keep items in place of the tiers? */
+/* Does a provider keep items instead of the tiers? */
 static inline bool providers_instead(const struct cache *c)
 {
 	for (unsigned i = 0; i < origin_level(c); i++)
@@ -115,7 +117,7 @@ static inline bool cache_hides(const struct cache *c, struct hash128 key)
 				  &c->config.mask->limit, memory_order_relaxed);
 }
 
-/* Is the item in a tier, and not hidden? */
+/* Does a tier have the item, and no analysis hide it? */
 static inline bool cache_tier_has(
 	const struct cache *c, struct hash128 key, uint64_t item_bytes)
 {

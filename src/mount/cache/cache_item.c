@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes the borders of items and the keys of their entries, and which items
- * can have a part in a tier (fill_part.c).
+ * may have a part in a tier (fill_part.c).
  */
 #include "mount/cache/cache_impl.h"
 
@@ -33,9 +33,9 @@ struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 		item->version, item->base, item->size);
 }
 
-/* The path must be checked: many files of a dataset have the same size and
- * time, so a wrong path would store the bytes of one file under the key of
- * another unnoticed. */
+/* Get the path of an item, and check it: many files of a dataset have the same
+ * size and time, so with a wrong path the bytes of one file would be stored
+ * under the key of another, and nobody would notice. */
 int item_path(struct cache *c, const struct cache_item *item, char **out)
 {
 	char path[ITEM_PATH_MAX];

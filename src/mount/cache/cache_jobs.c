@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs of the cache. Code that changes something under the lock enters
- * with jobs_enter() and leaves with jobs_run(). That starts the requests
- * that can be started now, and does the jobs that must not run under the lock:
- * callbacks, and hand-overs to publishers and to providers. Each job may make
- * room for more requests. call_job() names the function of each job. Any
+ * The jobs of the cache. Code that changes state under the lock enters with
+ * jobs_enter() and leaves with jobs_run(). jobs_run() starts the requests that
+ * can be started now. Then it does the jobs that must not run with the lock
+ * held: callbacks, and hand-overs to publishers and to providers. Each job may
+ * free memory for more requests. call_job() names the function of each job. Any
  * thread.
  */
 #include "mount/cache/cache_impl.h"
@@ -44,7 +44,7 @@ void jobs_enter(struct cache *c, struct after *a)
 	jobs_lock(c);
 }
 
-/* The first job, by the order of its kind, or NULL. */
+/* Returns the first job in the order of the kinds, or NULL. */
 static struct list *first_job(
 	struct cache *c, struct after *a, enum after_kind *kind)
 {
@@ -60,8 +60,8 @@ static struct list *first_job(
 	return NULL;
 }
 
-/* Do one job, without the lock. If this returns a fill, the job's reference to
- * it must be dropped. */
+/* Do one job, without the lock. If this returns a fill, the job had a reference
+ * to the fill, which must be dropped. */
 static struct fill *call_job(
 	struct cache *c, struct list *job, enum after_kind kind)
 {
@@ -88,7 +88,7 @@ static struct fill *call_job(
 	return NULL;
 }
 
-/* The job may have been freed after this call. */
+/* Do one job. After this call the job may have been freed. */
 static void do_job(struct cache *c, struct list *job, enum after_kind kind)
 {
 	struct fill *f;
@@ -110,8 +110,7 @@ void jobs_run(struct cache *c, struct after *a)
 
 	ASSERT_INSIDE(c);
 	for (;;) {
-		/* Each job may give memory back, with which other requests can
-		 * start. */
+		/* Each job may free memory for other requests. */
 		dispatch_all(c, a);
 		job = first_job(c, a, &kind);
 		if (!job)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How to take the lock of the cache, and the work to do after releasing it; see
+ * How to take the lock of the cache, and jobs to do after releasing it; see
  * cache_jobs.c.
  */
 #ifndef CACHE_JOBS_IMPL_H
@@ -18,20 +18,21 @@ struct cache;
 struct fill;
 
 /*
- * Work to do once the lock has been released: callbacks and wake-ups of other
- * threads, which would otherwise block on the lock. Only jobs_run() does it,
- * in this order. Requests to the origin come first because they take the
+ * Kinds of jobs to do once the lock has been released: callbacks, and wake-ups
+ * of other threads, which would otherwise block on the lock. jobs_run() does
+ * them, in this order. Requests to the origin come first because they take the
  * longest.
  */
 enum after_kind {
 	AFTER_START,   /* struct fetch: give it to its provider */
-	AFTER_ABANDON, /* struct fetch, referenced: give it up */
-	AFTER_READ,    /* struct cache_read: answer it */
-	AFTER_WARM,    /* struct cache_warm: answer it */
-	AFTER_STALE,   /* struct fill, referenced: report a stale version */
+	AFTER_ABANDON, /* struct fetch, referenced: give up the request */
+	AFTER_READ,    /* struct cache_read: call done() */
+	AFTER_WARM,    /* struct cache_warm: call done() */
+	/* Struct fill, referenced: report that its version is stale */
+	AFTER_STALE,
 	AFTER_PUSH,    /* struct push: push it to its provider */
 	AFTER_PUBLISH, /* struct fill, referenced: give it to a publisher */
-	/* Struct cache_plan, in cache_jobs.planned: call done() */
+	/* Struct cache_plan, which waits in cache_jobs.planned: call done() */
 	AFTER_PLANNED,
 	AFTER_KINDS
 };
@@ -40,11 +41,12 @@ struct after {
 	struct list list[AFTER_KINDS];
 };
 
-/* The members belong to cache_jobs.c. */
+/* Only cache_jobs.c uses the members. */
 struct cache_jobs {
 	pthread_mutex_t lock;	  /* cache.lock */
-	pthread_cond_t idle_cond; /* of jobs_wait() */
-	struct list planned;	  /* struct cache_plan: done() is due */
+	pthread_cond_t idle_cond; /* jobs_wait() waits here */
+	/* Struct cache_plan whose done() is to be called */
+	struct list planned;
 	unsigned nstarting; /* requests that are being given to providers */
 	bool stopping;
 };
@@ -52,30 +54,31 @@ struct cache_jobs {
 void jobs_init(struct cache *c);
 void jobs_release(struct cache *c);
 
-/* Take the lock, and begin an empty list of jobs. */
+/* Take the lock, and initialise an empty list of jobs. */
 void jobs_enter(struct cache *c, struct after *a);
-/* Start the requests that can be started, release the lock, and run the
- * callbacks. */
+/* Start the requests that can be started, release the lock, and do the jobs. */
 void jobs_run(struct cache *c, struct after *a);
 
-/* Take or release the lock without jobs: to read state, or around code that
- * must not run under the lock. */
+/* Take or release the lock without doing jobs: to read state, or around code
+ * that must not run with the lock held. */
 void jobs_lock(struct cache *c);
 void jobs_unlock(struct cache *c);
 
-/* The functions below assert the lock. Let jobs_run() tell the owner of this
- * plan that it has ended. */
+/* The functions below assert that the lock is held. Have jobs_run() tell the
+ * owner of a plan that the plan has ended. */
 void jobs_add_planned(struct cache *c, struct list *link);
-/* Let jobs_run() give a request to its provider. Until then the request can be
+/* Have jobs_run() give a request to its provider. Until then the request can be
  * neither answered nor given up. */
 void jobs_add_start(struct cache *c, struct after *a, struct list *link);
 bool jobs_is_starting(const struct cache *c);
 void jobs_stop(struct cache *c);
 bool jobs_is_stopping(const struct cache *c);
-/* Wait for jobs_wake(), which is called when all fills are published, all
- * requests are started, or none is in flight. */
+/* Wait for jobs_wake(). It is called when the last publication has ended, the
+ * last request has been given to its provider, or no request is in flight any
+ * more. */
 void jobs_wait(struct cache *c);
-bool jobs_wait_until(struct cache *c, uint64_t until_ns); /* false: late */
+/* Returns false on a time-out */
+bool jobs_wait_until(struct cache *c, uint64_t until_ns);
 void jobs_wake(struct cache *c);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles planned items. They are fetched ahead in the order of the plans and
- * stay in memory until they have been read: nothing displaces them before that.
- * They may use half of staging, so that other readers always find room. Entered
- * by the thread that follows the plans.
+ * Handles planned items. They are fetched ahead in the order of the plans, and
+ * stay in memory until they have been read: no other item takes their memory
+ * before that. They may use half of staging, so that memory is left for other
+ * readers. Called by the thread that follows the plans.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -16,17 +16,15 @@ static uint64_t missing_bytes(const struct fill *f)
 	return there < f->item.size ? f->item.size - there : 0;
 }
 
-/* Whether readers have had the whole item, and no plan has it since. */
+/* Have readers read the whole item, and has no plan reserved it since? */
 static bool is_passed(const struct fill *f)
 {
 	return f->phase == FILL_STAGED && f->served == f->npages;
 }
 
-/*
- * Move a new fill from the end of the queue to before fills that are needed
- * later, because there may be many of these. Fills that have begun stay before
- * it, because they already have memory.
- */
+/* Move a new fill forward in its queue, before fills that are needed later,
+ * because there may be many of those. Fills that have memory already stay
+ * before it. */
 static void overtake(struct cache *c, struct fill *f, const void *owner)
 {
 	struct list *queue = fill_queue(c, f->level, f->prio);
@@ -44,7 +42,7 @@ static void overtake(struct cache *c, struct fill *f, const void *owner)
 	list_add_tail(list_next(at), &f->queue);
 }
 
-/* Find or make the item's fill, and want all of it. */
+/* Find or create the fill of the item, and want all its pages. */
 static int attach(struct cache *c, const struct cache_item *item,
 	struct hash128 key, struct cache_plan *p)
 {
@@ -65,8 +63,8 @@ static int attach(struct cache *c, const struct cache_item *item,
 	if (made)
 		f->claim = CLAIM_PLANNED;
 	fill_carry(f);
-	/* Bytes that were fetched for an earlier position are carried to this
-	 * one. */
+	/* The plan does not have to fetch bytes that an earlier plan of the
+	 * item fetches. */
 	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
 	if (list_empty(&f->plans))
 		c->planned_bytes += f->item.size;
@@ -103,9 +101,9 @@ int cache_plan(
 }
 
 /*
- * The item is not planned any more: drop the bytes that only the plan wanted.
- * `begun`: the handler of the position's reader has told the plan that it is
- * reading, but has not called the cache yet. Then the bytes stay, because it
+ * Drop the bytes of an item without plans, if only the last plan wanted them.
+ * `begun`: the reader of the position has told the plan that it reads the item,
+ * but may not have called the cache yet. Then the bytes stay, or that call
  * would fetch them again.
  */
 static void planned_forget(struct cache *c, struct fill *f, bool begun)
@@ -123,7 +121,7 @@ static void planned_forget(struct cache *c, struct fill *f, bool begun)
 	}
 	if (begun && f->claim == CLAIM_UNREAD)
 		return;
-	/* Keep fills that will be in a tier or are being read. */
+	/* Keep a fill that will be in a tier or is being read. */
 	if (f->claim == CLAIM_PLANNED ||
 		(f->claim == CLAIM_UNREAD && f->res.charged_bytes == 0 &&
 			f->phase != FILL_PUBLISHING))
@@ -140,11 +138,13 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	f = p->fill;
 	if (f) {
 		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
-		/* The reader is not in the middle of the item. */
+		/* This reader does not read the item from the mount any
+		 * more. */
 		if (used && !f->turned)
 			f->last_read_ns = 0;
 		used &= f->turned;
-		/* The reader got the whole item from the kernel's pages. */
+		/* The reader got the whole item from the kernel's page
+		 * cache. */
 		if (used && !begun)
 			fill_begun(c, f);
 		planned_tell(c, p, used ? 1 : -ECANCELED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plans of an item: when they need it, how fast it is fetched, and how they
- * end. Runs with the cache's lock held.
+ * The plans of an item: when they need the item, how fast it is fetched, and
+ * how the plans end. Runs with the cache's lock held.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -11,7 +11,7 @@ uint64_t planned_bytes(struct cache *c)
 	return c->planned_bytes;
 }
 
-/* -- How fast it is fetched ------------------------------------------------ */
+/* -- Backlogs of the owners ------------------------------------------------ */
 
 static uint64_t requests_for(struct cache *c, uint64_t bytes)
 {
@@ -30,7 +30,8 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 		backlog_add(p->backlog, more, flight_depth(cache_flight(c)));
 }
 
-/* If an owner has planned the item twice, its backlog counts the bytes once. */
+/* If an owner has planned the item twice in a row, its backlog counts the bytes
+ * once. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache's front: reads, warming, invalidation. Entered by handlers, by
- * the loader of plans and by commands. One lock guards fills; a hit in a tier
- * never takes it. Lock order: cache.lock, then those inside the store, the
- * origin, the timers and the manifest (path()).
+ * The front of the cache: reads, warming, invalidation. Called by handlers, by
+ * the thread that follows plans, and by commands. One lock guards fills; a hit
+ * in a tier never takes it. Lock order: cache.lock, then locks inside the
+ * store, the origin, the timers and the manifest (path()).
  */
 #include "mount/cache/cache_impl.h"
 
@@ -17,10 +17,11 @@
 #include "mount/cache/fill_part_impl.h"
 
 /* An entry may be published and deleted between a failed read and the look-up
- * that follows it. Trying again this often is enough. */
+ * that follows. This number of tries is enough. */
 #define READ_TRIES 3
 
-/* Read from a tier. Returns 0 if the item is in no tier, or hidden. */
+/* Read from a tier. Returns 0 if no tier has the item or an analysis hides
+ * it. */
 static ssize_t read_hit(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct hash128 key, struct cache_read *r)
 {

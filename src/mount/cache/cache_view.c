@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows the fills and requests of a cache, for `refrain status --debug`. Runs
- * on the thread of a control connection. The cache's lock is held while all of
- * them are looked at once; only the oldest are copied.
+ * on the thread of a control connection. The cache's lock is held while each
+ * fill and request is looked at once; only the oldest are copied.
  */
 #include "mount/cache/cache_view.h"
 

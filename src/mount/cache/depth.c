@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the depth by trying. A level is a number of requests in flight,
- * whatever they are for. A window of answers measures the rate at one level. As
- * long as each level is faster than the one before, the next one is tried, so
- * for a distant origin the depth is found after some ten times the duration of
- * a request. Then the lowest level that is good enough stays. Lower levels are
- * tried again when requests wait for one another, higher ones when they do not,
- * and both now and then, because origins change. A pure state machine.
+ * Finds the depth by trying. A level is a number of requests in flight, for
+ * whatever purpose. A window of answers measures the rate at one level. As long
+ * as each level is faster than the one before, the next higher one is tried, so
+ * for a distant origin the search takes some ten times the duration of a
+ * request. Then the lowest level that is good enough stays.
+ *
+ * Lower levels are tried again when requests wait for one another, higher
+ * levels when they do not, and both now and then, because origins change. A
+ * pure state machine.
  */
 #include "mount/cache/depth.h"
 
 #include "common/base/clock.h"
 
-/* The minimum duration and number of answers of a window. */
+/* A window lasts at least this long and has at least this many answers. */
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_ANSWERS 8u
 
-/* After LOOK_AGAIN windows at a level, a neighbouring level that promises a
- * gain is tried again. Every LOOK_BOTH times, both neighbours are tried. */
+/* After LOOK_AGAIN windows at one level, a neighbouring level is tried again if
+ * it promises a gain. Each LOOK_BOTH times, both neighbours are tried. */
 #define LOOK_AGAIN 32u
 #define LOOK_BOTH 8u
 
-/* A level is good enough if its rate is at most this far below the best one.
- * The goal is to lose at most 5 %, and other delays need the rest. */
+/* A level is good enough if its rate is at most this fraction below the best
+ * rate. The goal is to lose at most 5 %; other delays need the rest. */
 #define LACK_MAX 0.03
 
-/*
- * If requests take this many times the shortest duration, they wait for one
- * another, so that more of them hardly help. If they take nearly twice as long,
- * half as many may be enough.
- */
+/* If the mean duration of requests is this many times the shortest one, they
+ * wait for one another, so more requests hardly help. If it is nearly twice the
+ * shortest, half as many requests may be enough. */
 #define WAITING 1.3
 #define WAITING_TWICE 1.9
 
 /* If the rate of a level changes by this factor, the origin has changed. */
 #define CHANGED 2
 
-/* This fraction of a level's requests counts as the whole level. */
+/* A mean number of requests above this fraction of a level counts as that
+ * level. */
 #define NEARLY 0.9
 
-/* The least time of a request grows by this fraction with each answer. */
+/* With each answer, the shortest duration grows by 1 / LEAST_FADES, and the
+ * recent one by 1 / RECENT_FADES. */
 #define LEAST_FADES 8192u
 #define RECENT_FADES 64u
 
-/* Where the search begins unless the origin says otherwise. */
+/* The number of requests at which the search begins, unless the origin gives
+ * another. */
 #define FIRST 4u
 
 void depth_init(struct depth *d, unsigned most)
@@ -113,18 +116,19 @@ static unsigned lowest_good(const struct depth *d)
 	return i;
 }
 
-/* The mean time of a request, as a multiple of the least. */
+/* Returns the mean duration of a request, as a multiple of the shortest. */
 static double waiting(const struct depth *d)
 {
 	return (double)d->took_ns / d->answers / (double)d->least_ns;
 }
 
 /*
- * The level of the window that ends now. It depends on the mean number of
- * requests in flight, because readers may have sent more than the present level
- * allows. The mean is the sum of the requests' durations, divided by that of
- * the window. Counting at the moments of answers would give too small a number:
- * several answers may come before their readers send the next requests.
+ * Returns the level of the window that ends now. It depends on the mean number
+ * of requests in flight, because readers may have sent more than the present
+ * level allows. The mean is the sum of the durations of the requests, divided
+ * by the duration of the window. A count at the times of the answers would be
+ * too low: several answers may arrive before their readers send the next
+ * requests.
  */
 static unsigned window_level(const struct depth *d, uint64_t now_ns)
 {
@@ -138,10 +142,10 @@ static unsigned window_level(const struct depth *d, uint64_t now_ns)
 }
 
 /*
- * The next level after a window at `level`. It goes up while the level above is
- * unknown and each level was better than the one before. Then it goes down to
- * the lowest level that is good enough, and further down while the level below
- * is unknown and readers do not keep more requests in flight.
+ * Returns the next level after a window at `level`. The level rises while the
+ * next higher one is unknown and each level was better than the one before.
+ * Then it falls to the lowest level that is good enough. It falls further while
+ * the next lower one is unknown, unless readers keep more requests in flight.
  */
 static unsigned next_level(struct depth *d, unsigned level)
 {
@@ -162,7 +166,7 @@ static void forget_levels(struct depth *d, unsigned from, unsigned to)
 		d->rate[i] = 0;
 }
 
-/* Levels that are forgotten are tried again. */
+/* Forget rates of other levels, so that these levels are tried again. */
 static void forget_others(struct depth *d, unsigned level)
 {
 	bool both = ++d->rounds >= LOOK_BOTH;
@@ -206,7 +210,9 @@ static void start_over(struct depth *d)
 	d->busy = false;
 }
 
-/* If the origin has only paused, the next window is as before. */
+/* Handle a rate that differs much from the earlier one. If the origin has only
+ * paused, the rate of the next window is as before, and nothing is
+ * forgotten. */
 static void note_change(struct depth *d, const struct depth_answer *a)
 {
 	if (d->odd)
@@ -242,7 +248,7 @@ static void window_end(struct depth *d, const struct depth_answer *a)
 		d->skip = depth_limit(d) > a->going ? depth_limit(d) : a->going;
 }
 
-/* A minimum rises slowly, because origins change. */
+/* Returns the new minimum. It rises slowly, because origins change. */
 static uint64_t faded(uint64_t least_ns, uint64_t took_ns, unsigned fades)
 {
 	if (!least_ns || took_ns < least_ns)
@@ -253,14 +259,15 @@ static uint64_t faded(uint64_t least_ns, uint64_t took_ns, unsigned fades)
 static void note_latency(struct depth *d, const struct depth_answer *a)
 {
 	d->least_ns = faded(d->least_ns, a->took_ns, LEAST_FADES);
-	if (a->bytes > 0) /* a failure may be faster than any answer */
+	if (a->bytes > 0) /* a failure may take less time than any answer */
 		atomic_store_explicit(&d->recent_ns,
 			faded(depth_recent_ns(d), a->took_ns, RECENT_FADES),
 			memory_order_relaxed);
 }
 
-/* Where only latency counts, requests that are sent together are answered
- * together. */
+/* Is the window complete? If only the latency of the origin limits the rate,
+ * requests that are sent together are answered together, so a window ends after
+ * a whole number of such groups. */
 static bool window_full(const struct depth *d, uint64_t now_ns)
 {
 	unsigned level, row;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the number of requests to keep in flight at an origin while something
- * is fetched ahead of readers: the smallest number that reaches nearly the best
- * rate. More requests would only make readers wait behind them. Requests of
- * readers are included in that number. The caller does the locking.
+ * Finds the number of requests to keep in flight at an origin while bytes are
+ * fetched ahead of readers: the smallest number that nearly reaches the best
+ * rate. With more requests, readers would only wait longer. Requests of readers
+ * are included in the number. The caller holds a lock.
  */
 #ifndef CACHE_DEPTH_H
 #define CACHE_DEPTH_H
@@ -14,63 +14,69 @@
 
 #include "mount/cache/backlog.h"
 
-#define DEPTH_LEVELS 9u /* 1, 2, 4, ... 256 */
+#define DEPTH_LEVELS 9u /* levels are 1, 2, 4, ... 256 requests */
 
 struct depth {
-	unsigned most; /* set once */
+	unsigned most; /* set once: the largest useful number of requests */
 	unsigned level;
 	/* Bytes per second at each level; 0: not known */
 	double rate[DEPTH_LEVELS];
-	/* Windows since other levels were last tried */
+	/* Windows since another level was last tried */
 	unsigned windows;
-	/* Tries since both neighbours were last tried */
+	/* Tries since both neighbours of the level were last tried */
 	unsigned rounds;
-	/* The last window differed from the level; perhaps a pause */
+	/* The rate of the last window was unlike the level's; perhaps a
+	 * pause */
 	bool odd;
-	bool busy; /* readers keep more in flight than a lower level */
-	/* The window of measurement. It begins when all requests that were in
-	 * flight when the level changed have been answered. */
+	/* Readers keep more requests in flight than the next lower level */
+	bool busy;
+	/* The window of measurement. It begins after `skip` more answers, when
+	 * all requests that were in flight at the change of the level have
+	 * ended. */
 	unsigned skip;
 	uint64_t begin_ns;
 	uint64_t bytes;
 	unsigned answers;
-	uint64_t took_ns; /* sum of the requests' durations */
+	uint64_t took_ns; /* sum of the durations of the requests */
 	/* Shortest duration of a request; 0: not known */
 	uint64_t least_ns;
-	_Atomic uint64_t recent_ns; /* shortest recent duration; relaxed */
+	/* Shortest duration of recent requests; relaxed */
+	_Atomic uint64_t recent_ns;
 };
 
-/* `most`: the largest number of requests that is of use. */
+/* `most` is the largest useful number of requests. */
 void depth_init(struct depth *d, unsigned most);
 
-/* Begin the search at this many requests. Call this before the first answer. */
+/* Begin the search at this number of requests. Call this before the first
+ * answer. */
 void depth_begin(struct depth *d, unsigned requests);
 
-/* The number of requests to keep in flight now. */
+/* Returns the number of requests to keep in flight now. */
 unsigned depth_limit(const struct depth *d);
 
 /*
  * May one more request be sent for which no reader waits? `going` requests are
- * in flight. `ahead` of these fetch ahead, including those for which the plan's
- * own readers wait. If requests of other readers fill the depth, one request
- * ahead is still allowed.
+ * in flight. `ahead` of these fetch ahead; a request counts as ahead even if
+ * the reader of its plan waits for it. If no request is ahead, one may be sent
+ * although requests of other readers fill the depth.
  */
 bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 
-/* Is the search for the best number complete? */
+/* Has the search found the best number? */
 bool depth_settled(const struct depth *d);
 
-/* The minimum of about the last hundred requests; needs no lock. */
+/* Returns the shortest duration of about the last hundred requests. Needs no
+ * lock. */
 uint64_t depth_recent_ns(const struct depth *d);
 
-/* Note that a request was answered. */
+/* An answer of the origin, for depth_note(). */
 struct depth_answer {
 	uint64_t bytes;
 	uint64_t took_ns;
 	uint64_t now_ns;
-	unsigned going; /* requests in flight, this one included */
-	/* More was waiting to be fetched ahead, so only the origin limited the
-	 * rate. */
+	unsigned going; /* requests in flight, including this one */
+	/* Further requests ahead were waiting to be sent, so only the origin
+	 * limited the rate. */
 	bool more;
 };
 void depth_note(struct depth *d, const struct depth_answer *a);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the next requests to the origin and to other providers, and how many
- * are in flight. Each provider has three queues, demand first. Within a queue
- * fills take turns, so that many readers of a slow origin all make progress;
- * planned fills come in the order of the plans. Runs with the cache's lock held
- * on any thread; answers come to fetch.c.
+ * Chooses the next requests to the origin and to other providers, and limits
+ * the number of requests in flight. Each provider has three queues; the one for
+ * demand comes first. Within a queue fills take turns, so that many readers of
+ * a slow origin all make progress; planned fills are fetched in the order of
+ * the plans. Runs with the cache's lock held, on any thread. fetch.c handles
+ * the answers.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -16,14 +17,15 @@
 #include "common/base/trace.h"
 #include "mount/cache/fill_part_impl.h"
 
-/* The number of parts to write to make room for one more item. */
+/* Number of parts to write when memory for one more item is short. */
 #define SPILL_AT_ONCE 2
 
 /*
- * Planned items that are due later than this, and later than a multiple of a
- * request's duration, are fetched one request at a time. They still come early
- * enough, and another reader has to wait for at most one request. The time is
- * long enough to fetch everything that is due earlier at full depth.
+ * A planned item that is due later than PLANNED_SOON_NS, and later than a
+ * multiple of the duration of a request, is fetched with one request at a time.
+ * It still arrives early enough, and another reader waits for at most one such
+ * request. The time is long enough to fetch everything that is due earlier at
+ * full depth.
  */
 #define PLANNED_SOON_NS (NS_PER_S / 2)
 #define PLANNED_SOON_LATENCIES 4u
@@ -31,10 +33,12 @@
 struct dispatch {
 	struct cache *c;
 	struct after *after;
-	bool surplus; /* no reader waits for the fills of this queue */
-	bool waiting; /* something is left that could not be started */
-	bool merged;  /* fills have left queues beside the one at hand */
-	bool no_room; /* a fill waits for memory: no other may overtake it */
+	bool surplus; /* no reader waits for the fills of the current queue */
+	bool waiting; /* some requests could not be started */
+	/* Fills other than the current one have left their queues */
+	bool merged;
+	/* A fill waits for memory, which no other fill may take before it */
+	bool no_room;
 };
 
 /* Is the fill due so late that one request at a time is enough? */
@@ -50,7 +54,7 @@ static bool is_early(struct cache *c, const struct fill *f)
 		!planned_at_once(c, &f->plans);
 }
 
-/* The maximum number of bytes that one request of the fill asks for. */
+/* Returns the maximum length of the next request of the fill. */
 static uint64_t next_bytes(struct cache *c, const struct fill *f)
 {
 	uint64_t bytes = f->wanted * FILL_PAGE_BYTES;
@@ -62,8 +66,9 @@ static uint64_t next_bytes(struct cache *c, const struct fill *f)
 
 /*
  * May another request of the fill be sent? Demand may exceed the depth a
- * little. Surplus is sent while fewer requests are in flight than reach the
- * origin's rate. Early items are sent one request at a time.
+ * little. Surplus is sent while the requests in flight are too few to reach the
+ * best rate of the origin. Items that are due late are fetched with one request
+ * at a time.
  */
 static bool may_start(const struct dispatch *d, const struct fill *f)
 {
@@ -79,8 +84,8 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 		(!flight_has_surplus(cache_flight(c)) || !is_early(c, f));
 }
 
-/* Find the next run of wanted pages from the cursor on, wrapping around at the
- * end. */
+/* Find the next run of wanted pages from the cursor on, continuing at page 0
+ * after the last page. */
 static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 {
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
@@ -102,7 +107,7 @@ static size_t dispatch_request_bytes(const struct fetch *x)
 				  : provider_request_bytes(x->c, x->level);
 }
 
-/* Add these pages of the fill to the request. */
+/* Add the next run of wanted pages of the fill to the request. */
 static void take_span(struct fetch *x, struct fill *f)
 {
 	struct fetch_span *p = &x->span[x->nspans++];
@@ -116,10 +121,10 @@ static void take_span(struct fetch *x, struct fill *f)
 }
 
 /*
- * Get memory for a waiting fill. If little is left after that, this begins to
- * write parts to tiers, so that nothing has to be dropped when memory is
- * needed. Returns 0, -EAGAIN if there is no memory now, or -EINPROGRESS if a
- * tier has a part of the fill, which is loaded first.
+ * Get memory for a waiting fill. If little memory is left after that, begin to
+ * write parts to tiers, so that nothing has to be dropped later. Returns 0;
+ * -EAGAIN if there is no memory now; or -EINPROGRESS if a tier has a part of
+ * the fill, which is read first.
  */
 static int dispatch_take_room(struct dispatch *d, struct fill *f)
 {
@@ -133,9 +138,9 @@ static int dispatch_take_room(struct dispatch *d, struct fill *f)
 }
 
 /*
- * The fill of the next item of the file if the request can continue in it: its
- * first page is wanted, it is not less urgent, all its wanted pages fit in the
- * request, and there is memory for it.
+ * Returns the fill of the next item of the file if the request can continue in
+ * it, otherwise NULL. Conditions: its first page is wanted, it is at least as
+ * urgent, all its wanted pages fit into the request, and memory is free for it.
  */
 static struct fill *neighbour(
 	struct dispatch *d, const struct fetch *x, const struct fill *f)
@@ -171,8 +176,8 @@ static bool reaches_end(const struct fetch *x)
 	return p->first + p->n == p->f->npages;
 }
 
-/* Extend the request to neighbouring items, up to the best length, because no
- * further request could be sent now. */
+/* Extend the request to neighbouring items, up to the best length. This is
+ * useful because no further request can be sent now. */
 static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 {
 	while (reaches_end(x) && (f = neighbour(d, x, f))) {
@@ -182,7 +187,7 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 	}
 }
 
-/* Would this be the last request that may go out? */
+/* Is this the last request that can be sent now? */
 static bool is_last(
 	const struct dispatch *d, const struct fetch *x, const struct fill *f)
 {
@@ -194,7 +199,7 @@ static bool is_last(
 	return !more;
 }
 
-/* Requests to the origin use a handle of the file. */
+/* Create a request. Requests to the origin use a handle of the file. */
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
 	size_t spans =
@@ -255,7 +260,7 @@ struct fill *dispatch_run(struct cache *c, struct list *link)
 	return NULL;
 }
 
-/* Start one request of a fill. Returns false if it has to wait. */
+/* Start one request of a fill. Returns false if the fill has to wait. */
 static bool dispatch_fill(struct dispatch *d, struct fill *f)
 {
 	struct cache *c = d->c;
@@ -287,7 +292,8 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 	return true;
 }
 
-/* Try again without counting requests that hang. */
+/* May a request be sent? If not, check again without counting requests that
+ * hang. */
 static bool may_start_now(struct dispatch *d, const struct fill *f)
 {
 	if (may_start(d, f))
@@ -301,8 +307,9 @@ static bool may_start_now(struct dispatch *d, const struct fill *f)
 	return false;
 }
 
-/* Send the requests of this queue that the depth allows. Fills that have memory
- * continue even while another waits for memory: finishing them frees some. */
+/* Send the requests of this queue that the depth allows. If a fill waits for
+ * memory, fills that have memory continue, because a fill that is complete
+ * frees memory. */
 static void dispatch_queue(struct dispatch *d, struct list *queue)
 {
 	bool progress = true;
@@ -321,7 +328,7 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	}
 }
 
-/* Start requests for the first fill of the queue until it wants nothing more,
+/* Start requests for the first fill of the queue until it wants no more pages,
  * then for the next one. */
 static void dispatch_in_order(struct dispatch *d, struct list *queue)
 {
@@ -333,7 +340,8 @@ static void dispatch_in_order(struct dispatch *d, struct list *queue)
 	}
 }
 
-/* Arm the timer that dispatches when requests hang; answers dispatch, too. */
+/* Set the timer that starts requests when others hang. Answers start requests,
+ * too. */
 static void watch_slow(struct cache *c)
 {
 	uint64_t slow_ns = flight_slow_ns(cache_flight(c));
@@ -361,7 +369,7 @@ void dispatch_all(struct cache *c, struct after *a)
 		watch_slow(c);
 }
 
-/* -- Beginning and end ----------------------------------------------------- */
+/* -- Life ------------------------------------------------------------------ */
 
 static void slow_fire(struct timer *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles the answers of the origin and of other providers: copies bytes into
- * the fill's memory, and answers the reads that wait for them. dispatch.c
- * chooses the next request. Runs on the threads of the origin and the
+ * the memory of fills, and answers the reads that wait for them. dispatch.c
+ * chooses the next request. Runs on the threads of the origin and of the
  * providers.
  */
 #include "mount/cache/cache_impl.h"
@@ -26,8 +26,8 @@ size_t fetch_span_bytes(const struct fetch_span *p)
 	return fill_run_bytes(p->f, p->first, p->n);
 }
 
-/* The first `got` bytes of a span have come: answer the reads that wait for
- * them. */
+/* Note that the first `got` bytes of a span have arrived, and answer the reads
+ * that wait for them. */
 static void span_arrived(
 	struct fetch *x, struct fetch_span *p, size_t got, struct after *a)
 {
@@ -65,7 +65,7 @@ static void fetch_forget(struct fetch *x)
 }
 
 /* Copy bytes into the fills. Needs no lock, because INFLIGHT pages belong to
- * this request. Returns true if at least one page has become complete. */
+ * this request. Returns true if this has completed at least one page. */
 static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 {
 	size_t at = x->got, before = at;
@@ -92,7 +92,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	bool news = fetch_copy(x, bytes, len);
 	struct after a;
 
-	/* If these are the last bytes, done() follows at once. */
+	/* After the last bytes, done() follows at once. */
 	if (!news || x->got == x->r.len)
 		return;
 	jobs_enter(c, &a);
@@ -106,15 +106,15 @@ static void fetch_data(
 {
 	struct fetch *x = OBJECT(fetch, CONTAINER_OF(r, struct fetch, r));
 
-	(void)off; /* in order: the next */
+	(void)off; /* bytes arrive in order, so `off` is known */
 	COUNT_ADD(cache_config(x->c)->counters, origin_bytes, len);
 	fetch_came(x, bytes, len);
 }
 
-/* -- Providers: pages come in any order --------------------------------------
- */
+/* -- Providers, whose pages arrive in any order ---------------------------- */
 
-/* Needs no lock for the copy, because INFLIGHT pages belong to this request. */
+/* Receive bytes of a provider. Copying needs no lock, because INFLIGHT pages
+ * belong to this request. */
 static void ask_data(
 	struct provider_read *s, uint64_t off, const void *bytes, size_t len)
 {
@@ -127,7 +127,7 @@ static void ask_data(
 		off + len <= s->off + s->len);
 	fill_put(x->span[0].f, first, 0, bytes, len);
 	x->got += len;
-	/* If these are the last bytes, done() follows at once. */
+	/* After the last bytes, done() follows at once. */
 	if (x->got == s->len)
 		return;
 	jobs_enter(c, &a);
@@ -135,11 +135,9 @@ static void ask_data(
 	jobs_run(c, &a);
 }
 
-/*
- * The provider has ended the request. After a success, pages that are still in
- * flight have come with the last bytes; otherwise the next provider is asked
- * for them.
- */
+/* Handle the end of a request to a provider. After a success, pages that are
+ * still in flight have arrived with the last bytes. After a failure, the next
+ * provider is asked for them. */
 static void ask_end(struct fetch *x, int status, struct after *a)
 {
 	struct fetch_span *p = &x->span[0];
@@ -158,7 +156,8 @@ static void ask_end(struct fetch *x, int status, struct after *a)
 	fetch_put(x);
 }
 
-/* The request failed for this fill. Bytes that came before that are valid. */
+/* Handle a failed request for this fill. Bytes that arrived before the failure
+ * are valid. */
 static void span_failed(
 	struct cache *c, struct fetch_span *p, int status, struct after *a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of the cache. dispatch.c chooses and starts them, fetch.c handles
+ * Requests of the cache. dispatch.c chooses and starts them; fetch.c handles
  * the answers.
  */
 #ifndef CACHE_FETCH_IMPL_H
@@ -15,47 +15,52 @@
 #include "mount/cache/flight.h"
 #include "origin/origin.h"
 
-/* The requests to the origin. Belongs to dispatch.c. */
+/* The requests to the origin. Only dispatch.c uses the members. */
 struct cache_requests {
-	struct flight flight; /* lock */
-	struct timer timer;   /* looks for slow requests */
-	/* Set once: the best length of a request, in whole pages */
+	struct flight flight; /* guarded by the lock */
+	struct timer timer;   /* fires when a request becomes slow */
+	/* Set once: the best length of a request, a multiple of the page
+	 * size */
 	size_t bytes;
-	unsigned unit_pages; /* set once: the unit that the origin prefers */
+	/* Set once: number of pages that the origin prefers as a unit */
+	unsigned unit_pages;
 };
 
-/* Pages of one fill that a request asks for. */
+/* Pages of one fill that a request fetches. */
 struct fetch_span {
 	struct fill *f;
 	unsigned first, n;
-	unsigned there; /* pages of `n` that have come; lock */
+	/* Pages that have arrived, from the first on; guarded by the lock */
+	unsigned there;
 };
 
-/*
- * One request: to the origin, for one fill or for neighbours in a file; or to
- * another provider, for one fill.
- */
+/* A request to the origin, for one fill or for fills of neighbouring items; or
+ * a request to another provider, for one fill. */
 struct fetch {
 	uint32_t magic;
-	struct origin_read r; /* the request, whichever provider it goes to */
-	/* The same for a provider other than the origin; .urgent is atomic. */
+	/* The request to the origin; its range is used for all providers */
+	struct origin_read r;
+	/* The request to a provider other than the origin. .urgent is
+	 * atomic. */
 	struct provider_read s;
-	unsigned level; /* the provider; origin_level(): the origin */
-	bool late;	/* it was given up, and is on no list any more */
+	unsigned level; /* level of the provider, or origin_level() */
+	bool late;	/* the request was given up because it took too long */
 	struct cache *c;
-	/* .link is in .inflight of the provider, unless this is a request to
-	 * the origin. */
+	/* While the request is in flight, .link is in a list of its struct
+	 * cache_provider or, for the origin, of struct flight. */
 	struct flight_request out;
-	struct list start; /* in an after's list */
-	unsigned refs; /* lock: until it is answered; while it is given up */
-	/* Bytes that have come. Written by the provider's threads, one at a
+	struct list start; /* in a list of struct after */
+	/* Guarded by the lock: 1 until the answer, and 1 while abandon()
+	 * runs */
+	unsigned refs;
+	/* Bytes that have arrived. Written by threads of the provider, one at a
 	 * time. */
 	size_t got;
 	unsigned nspans;
 	struct fetch_span span[];
 };
 
-/* Need the lock. */
+/* The caller holds the lock. */
 static inline void fetch_put(struct fetch *x)
 {
 	if (--x->refs > 0)
@@ -68,15 +73,15 @@ static inline void fetch_put(struct fetch *x)
 
 bool fetch_of_origin(const struct fetch *x);
 size_t fetch_span_bytes(const struct fetch_span *p);
-/* Prepare the request to receive its answer into its fills. */
+/* Set the callbacks that put the answer of the request into its fills. */
 void fetch_receive(struct fetch *x);
 
-/* -- dispatch.c; all assert the lock, except _init() and _run() -- */
+/* -- dispatch.c; all but _init() and _run() assert the lock -- */
 
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);
 struct fill *dispatch_run(struct cache *c, struct list *link);
-/* Set no timer any more. */
+/* Cancel the timer; the cache stops. */
 void dispatch_quiet(struct cache *c);
 
 #endif

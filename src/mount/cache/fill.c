@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fill, its pages and its position in queues; its states are drawn in
- * fill_impl.h. fill_serve.c handles the reads that wait for it, staging_room.c
- * its memory. Everything here runs with the cache's lock held, on any thread:
+ * A fill, its pages, and the queues that it is in. fill_impl.h draws its
+ * states. fill_serve.c handles the reads that wait for it, staging_room.c its
+ * memory. All functions run with the cache's lock held, on any thread:
  * handlers, origins, publishers.
  */
 #include "mount/cache/cache_impl.h"
@@ -56,7 +56,8 @@ static void fill_init_lists(struct fill *f)
 	list_init(&f->plans);
 }
 
-/* If no tier has room, the item passes through. */
+/* Reserve space in a tier. If no tier has enough, the item will only be served
+ * from memory. */
 void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -67,7 +68,7 @@ void fill_reserve(struct cache *c, struct fill *f)
 		f->res = (struct reservation){0};
 }
 
-/* Reserve room in a tier if there is some. */
+/* Create a fill, and reserve space in a tier if there is enough. */
 static int fill_new(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, struct fill **out)
 {
@@ -108,7 +109,8 @@ void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end)
 		LIST_FOREACH_SAFE(l, next, &cache_table(c)->bucket[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
-			/* Complete fills are still published. */
+			/* Complete fills are published even when the mount
+			 * ends. */
 			if (f->phase != FILL_PUBLISHING)
 				end(c, f, -ENOTCONN, a);
 		}
@@ -163,7 +165,6 @@ void fill_end_plans(struct cache *c, struct fill *f, int status)
 		fill_line_up(c, f);
 }
 
-/* Take the fill out of the table, and end its reservation. */
 void fill_leave_table(struct cache *c, struct fill *f, enum fill_phase gone)
 {
 	ASSERT_INSIDE(c);
@@ -208,7 +209,7 @@ bool fill_wants_level(struct cache *c, const struct fill *f)
 	return false;
 }
 
-/* The first provider that has not been asked for all wanted pages. */
+/* Set the level to that of the first provider that may have a wanted page. */
 static void set_level(struct cache *c, struct fill *f)
 {
 	unsigned level = origin_level(c);
@@ -232,9 +233,10 @@ void fill_queue_again(struct cache *c, struct fill *f)
 
 /*
  * Returns the fill before which to queue this one, or the queue itself. A fill
- * of priority PLANNED without a plan is for a reader that reads ahead and came
- * before the plan. That reader waits now, so the fill is queued before planned
- * ones that have not begun; otherwise the reader would wait for all of them.
+ * of priority PLANNED without a plan belongs to a reader that reads ahead and
+ * has come before its plan. That reader waits now, so its fill goes before
+ * planned fills that have not begun; otherwise the reader would wait for all of
+ * them.
  */
 static struct list *next_in_queue(struct cache *c, const struct fill *f)
 {
@@ -253,11 +255,9 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 
 /* -- Pages ----------------------------------------------------------------- */
 
-/*
- * Will everything that is fetched of the fill be used? It will if the item
- * stays in a tier or at a provider, or if this read begins the file and so is
- * likely to continue.
- */
+/* Will all bytes that are fetched of the fill be used? They will if a tier or a
+ * provider keeps the item, or if this read is at the beginning of the file and
+ * therefore likely to continue. */
 static bool fill_is_useful(
 	const struct cache *c, const struct fill *f, unsigned first)
 {
@@ -266,10 +266,10 @@ static bool fill_is_useful(
 }
 
 /*
- * Want pages [first, first + n) or, if the item is a whole file, all pages. A
- * higher priority than before moves the fill to another queue. If everything
- * will be used, whole units are wanted, from their beginning; what is fetched
- * ahead goes to the end of a unit.
+ * Want pages [first, first + n) or, if the item is a whole file, all pages. If
+ * the priority rises, the fill moves to another queue. If all bytes will be
+ * used, whole units are wanted, from the beginning of the first one. A fetch
+ * ahead always goes to the end of its unit.
  */
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio)
@@ -355,11 +355,9 @@ bool fill_has(const struct fill *f, size_t off, size_t len)
 	return true;
 }
 
-/*
- * Move the fill to the end of the list of fills that are dropped when memory is
- * needed. A fill that cannot be dropped now is not on a list, so that a search
- * for memory does not have to pass it.
- */
+/* Move the fill to the end of the list of fills that may be dropped to free
+ * memory. A fill that may not be dropped now leaves the list, so that a search
+ * for memory does not have to skip it. */
 void fill_line_up(struct cache *c, struct fill *f)
 {
 	bool stays = !f->buf || !list_empty(&f->plans) ||
@@ -371,7 +369,8 @@ void fill_line_up(struct cache *c, struct fill *f)
 		list_add_tail(&cache_staging(c)->staged, &f->age);
 }
 
-/* Later reads of its entry no longer count as first reads. */
+/* Mark all pages as read, so that a later read of the entry does not count as
+ * the first one. */
 void fill_spend(struct fill *f)
 {
 	ASSERT_INSIDE(f->move.cache);
@@ -420,8 +419,8 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	*out = fill_find(c, key);
 	if (*out)
 		return 0;
-	/* Was the item published after the caller looked for it and before it
-	 * took the lock? */
+	/* The item may have been published between the caller's look-up and
+	 * this lock. */
 	if (!last_try && cache_tier_has(c, key, item->size))
 		return -EEXIST;
 	return fill_new(c, item, key, prio, out);

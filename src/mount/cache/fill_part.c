@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of chunks in the tiers. A chunk becomes an entry once all of it has
- * been fetched. If only ranges of a chunk are read, its bytes must leave memory
- * before that. The store then keeps them as a part. When more of the chunk is
- * wanted, its part is loaded first; when the chunk is whole, the part is
- * deleted.
+ * Parts of chunks in the tiers. A chunk becomes an entry when all of it has
+ * been fetched. If only ranges of a chunk are read, its bytes have to leave
+ * memory before that, and the store keeps them as a part. When more of the
+ * chunk is wanted, the part is read first. When the chunk is complete, the part
+ * is deleted.
  *
- * Publishers write parts. Other threads read them, because a reader waits.
+ * Publishers write parts. Other threads read parts, because a reader waits.
  * Meanwhile the fill is MOVING: it answers readers from memory, but nothing is
  * fetched into it.
  */
@@ -19,25 +19,23 @@
 #include "common/base/cleanup.h"
 #include "mount/cache/cache_impl.h"
 
-/* The maximum number of parts moved at a time, so that a hanging tier holds no
- * more memory. */
+/* The maximum number of parts that are read or written at a time. It limits the
+ * memory that a hanging tier can occupy. */
 #define MOVES_MAX 16u
-/* A part takes the room of its whole chunk in a tier, so a part of less than 1
- * / PART_DIVISOR of the chunk is not worth keeping. */
+/* A part takes as much space in a tier as its whole chunk. A part of less than
+ * 1 / PART_DIVISOR of the chunk is not worth that. */
 #define PART_DIVISOR 4
-/*
- * At the end of a mount nothing waits for memory, and dropped bytes would have
- * to be fetched again. So smaller parts are also written, in up to 1 /
- * KEEP_ROOM_DIVISOR of their tier.
- */
+/* At the end of a mount nothing waits for memory, and bytes that are dropped
+ * would have to be fetched again. So smaller parts are written, too, until 1 /
+ * KEEP_ROOM_DIVISOR of their tier is in use. */
 #define KEEP_ROOM_DIVISOR 2
-/* At the end of a mount no write of a part begins after this time, so that the
- * mount ends soon. */
+/* At the end of a mount no part begins to be written after this time, so that
+ * the mount ends soon. */
 #define KEEP_NS (2 * NS_PER_S)
-/* The number of oldest fills with memory to search for one to spill. */
+/* The number of fills, oldest first, among which to search for one to write. */
 #define LOOK_MAX 64u
 
-/* -- What blocks ----------------------------------------------------------- */
+/* -- Work that blocks ------------------------------------------------------ */
 
 static bool part_is_late(struct cache *c)
 {
@@ -60,7 +58,7 @@ static int write_out(struct fill *f, const uint8_t *map)
 	return -ESTALE;
 }
 
-/* -- Beginning and end of the job, with the lock --------------------------- */
+/* -- Begin and end of the job, with the lock held -------------------------- */
 
 static void begin(struct cache *c, struct thread_pool *pool, struct fill *f,
 	uint8_t *map, void (*run)(struct thread_job *job))
@@ -75,7 +73,7 @@ static void begin(struct cache *c, struct thread_pool *pool, struct fill *f,
 	thread_pool_submit(pool, &f->move.job);
 }
 
-/* Returns true if the fill still exists without the caller's reference. */
+/* End the job. Returns true if the fill is still in the table. */
 static bool part_end(struct cache *c, struct fill *f)
 {
 	bool there = f->phase == FILL_MOVING;
@@ -89,8 +87,8 @@ static bool part_end(struct cache *c, struct fill *f)
 	return there;
 }
 
-/* The part has been loaded into memory: the missing pages can be fetched
- * now. */
+/* Add the pages of a part that was read. Now the missing pages can be
+ * fetched. */
 static void take_loaded(struct fill *f, const uint8_t *map)
 {
 	uint64_t bytes = 0;
@@ -109,8 +107,8 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
-/* Does a fill lack room in a tier, although its bitmap of pages is valid? A
- * fill that is GONE says nothing about its part. */
+/* Does the fill need space in a tier? Only while it is MOVING is its bitmap of
+ * pages valid; a fill that is GONE says nothing about its part. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	CACHE_SCOPE(c);
@@ -119,7 +117,7 @@ static bool lacks_room(struct cache *c, const struct fill *f)
 		!jobs_is_stopping(c);
 }
 
-/* At the end of a mount, parts in a tier are left there. */
+/* Does the mount end? Then parts stay in their tiers and are not read. */
 static bool is_stopping(struct cache *c)
 {
 	CACHE_SCOPE(c);
@@ -127,8 +125,8 @@ static bool is_stopping(struct cache *c)
 	return jobs_is_stopping(c);
 }
 
-/* The complete chunk gets the room of its part, which is deleted. If that
- * fails, the part stays. */
+/* Replace the part by a reservation for the complete chunk. If that fails, the
+ * part stays. */
 static bool move_room(
 	struct cache *c, const struct fill *f, struct reservation *res)
 {
@@ -176,13 +174,14 @@ bool part_load(struct cache *c, struct fill *f)
 		return false;
 	map = calloc(1, part_map_bytes(&f->item));
 	if (!map)
-		return false; /* the whole chunk has been fetched */
+		return false; /* the whole chunk is fetched instead */
 	begin(c, cache_moves(c)->part_threads, f, map, load);
 	return true;
 }
 
-/* A part was written, or failed to be. If the fill has been requested in the
- * meantime, it continues. Otherwise its memory is freed in either case. */
+/* Handle that a part was written, or that writing it failed. If the fill was
+ * requested in the meantime, it continues. Otherwise it is dropped, even after
+ * a failure. */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -211,8 +210,8 @@ static void spill(struct thread_job *job)
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
 	jobs_run(c, &a);
-	/* The version ceased during the move, perhaps after a search for its
-	 * part. */
+	/* The version ceased while the part was written. A search for the part
+	 * may have come too early to find it. */
 	if (ceased)
 		part_discard(c, &item, key);
 }
@@ -223,7 +222,7 @@ bool part_is_possible(const struct fill *f)
 		part_map_bytes(&f->item) > 0;
 }
 
-/* Is there something to write, and a tier with room for it? */
+/* Does the fill have pages that are not in its part, and a reservation? */
 static bool has_news(const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && part_is_possible(f) &&
@@ -241,7 +240,7 @@ static bool may_spill(const struct cache *c, const struct fill *f)
 		f->claim != CLAIM_UNREAD && !jobs_is_stopping(c);
 }
 
-/* Returns false if memory is short. */
+/* Start to write a part. Returns false if memory is short. */
 static bool spill_begin(struct cache *c, struct fill *f)
 {
 	uint8_t *map = calloc(1, part_map_bytes(&f->item));
@@ -276,7 +275,7 @@ void part_spill(struct cache *c, unsigned n)
 	}
 }
 
-/* Does the fill's tier have room to spare, counting reservations? */
+/* Does the tier have space for small parts, counting reservations as used? */
 static bool tier_is_roomy(struct cache *c, const struct fill *f)
 {
 	struct tier_status st;
@@ -286,7 +285,7 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 		st.capacity_bytes / KEEP_ROOM_DIVISOR;
 }
 
-/* Write the parts that have most of their chunk first, because there may not be
+/* Write the parts that have most of their chunk first, because there may be no
  * time for all. */
 void part_keep_all(struct cache *c)
 {

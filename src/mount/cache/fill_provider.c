@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Providers besides the origin: a fill asks them in order, each for the pages
- * that the providers before it did not have. Each has its own depth, so that a
- * slow provider does not delay requests to others. Complete units that came
- * from the origin are pushed to the providers that accept them. They are pushed
- * from the fill's memory, so staging and the provider's own limit bound the
- * bytes in flight. Runs with the cache's lock on any thread.
+ * Providers other than the origin. A fill asks them in order, each for the
+ * pages that the providers before it did not have. Each has a depth of its own,
+ * so that a slow provider does not delay requests to others.
+ *
+ * Complete units that came from the origin are pushed to the providers that
+ * accept them. They are pushed from the memory of the fill, so staging and the
+ * limit of the provider limit the bytes in flight. Runs with the cache's lock
+ * held, on any thread.
  */
 #include "mount/cache/fill_provider_impl.h"
 
@@ -16,7 +18,7 @@
 #include "common/base/clock.h"
 #include "mount/cache/cache_impl.h"
 
-/* The fraction of the depth that is reserved for requests with waiting
+/* 1 / PROVIDER_RESERVE of the depth is reserved for requests with waiting
  * readers. */
 #define PROVIDER_RESERVE 4u
 
@@ -60,7 +62,7 @@ void providers_tell_idle(struct cache *c)
 		jobs_wake(c);
 }
 
-/* -- Requests and pushes that a provider takes ----------------------------- */
+/* -- May a provider be asked? ---------------------------------------------- */
 
 bool provider_may_ask(struct cache *c, unsigned level, bool surplus)
 {
@@ -81,7 +83,7 @@ size_t provider_request_bytes(struct cache *c, unsigned level)
 			    : bytes / unit * unit;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Requests -------------------------------------------------------------- */
 
 static void arm_late(struct cache *c, struct cache_provider *cs)
 {
@@ -160,7 +162,7 @@ void provider_count(struct cache *c, const struct fetch *x, int status)
 		n->failed++;
 }
 
-/* -- Giving up ------------------------------------------------------------- */
+/* -- Giving up requests ---------------------------------------------------- */
 
 struct fill *abandon_run(struct cache *c, struct list *link)
 {
@@ -179,7 +181,8 @@ struct fill *abandon_run(struct cache *c, struct list *link)
 	return NULL;
 }
 
-/* The request may be answered before read() returns. */
+/* Take a reference, because the request may be answered before abandon()
+ * returns. */
 static void abandon_later(struct fetch *x, struct after *a)
 {
 	ASSERT_INSIDE(x->c);
@@ -202,8 +205,8 @@ void providers_abandon(struct cache *c, struct after *a)
 				CONTAINER_OF(l, struct fetch, out.link), a);
 }
 
-/* Abandon requests that are late. The next provider is asked when this one has
- * ended the abandoned request. */
+/* Give up requests that take too long. The next provider is asked when this one
+ * has ended the request. */
 static void give_up_late(
 	struct cache_provider *cs, uint64_t now_ns, struct after *a)
 {
@@ -220,7 +223,8 @@ static void give_up_late(
 	}
 }
 
-/* A request that has not reached the provider cannot be abandoned yet. */
+/* Give up late requests, unless some have not reached their provider yet: these
+ * cannot be given up. */
 static void look_for_late(struct cache_provider *cs, struct after *a)
 {
 	struct cache *c = cs->cache;
@@ -242,14 +246,13 @@ static void late_fire(struct timer *t)
 	struct after a;
 
 	jobs_enter(cs->cache, &a);
-	/* After cache_stop() began, this does nothing: it gives up all requests
-	 * itself. */
+	/* Once cache_stop() has begun, it gives up all requests itself. */
 	if (!jobs_is_stopping(cs->cache))
 		look_for_late(cs, &a);
 	jobs_run(cs->cache, &a);
 }
 
-/* -- Pushing --------------------------------------------------------------- */
+/* -- Pushes ---------------------------------------------------------------- */
 
 static void push_done(struct provider_push *sp, int status)
 {
@@ -294,7 +297,7 @@ static struct push *push_new(
 	return p;
 }
 
-/* Find the units that have become complete with pages [first, first + n). */
+/* Push the units that pages [first, first + n) have completed. */
 static void push_units(struct cache *c, struct cache_provider *cs,
 	struct fill *f, const struct provider_news *news, struct after *a)
 {
@@ -351,7 +354,7 @@ struct fill *push_run(struct cache *c, struct list *link)
 	return NULL;
 }
 
-/* -- The end --------------------------------------------------------------- */
+/* -- End of the cache ------------------------------------------------------ */
 
 void providers_quiet(struct cache *c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishes complete items: separate threads write them to their tiers, so that
- * readers do not wait. Until it is in its tier, an item is served from memory.
+ * Publishes complete items. Separate threads write them to their tiers, so that
+ * readers do not wait for that. An item is served from memory until a tier has
+ * it.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -44,13 +45,13 @@ static void publish(struct thread_job *job)
 	if (rc == 0)
 		part_discard(c, &f->item, f->key);
 	jobs_enter(c, &a);
-	/* Readers find the item in its tier from here on. */
+	/* From here on, readers find the item in its tier. */
 	ceased = fill_published(c, f, rc, &a);
 	publish_ended(c);
 	fill_unref(c, f);
 	jobs_run(c, &a);
-	/* The version ceased during the publication, perhaps after a search for
-	 * its entry. */
+	/* The version ceased during the publication. A search for the entry may
+	 * have come too early to find it. */
 	if (ceased && rc == 0)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
 }
@@ -61,7 +62,7 @@ struct fill *publish_run(struct cache *c, struct list *link)
 
 	thread_job_init(&m->job, publish);
 	thread_pool_submit(cache_moves(c)->publishers, &m->job);
-	return NULL; /* the publisher keeps its reference */
+	return NULL; /* the publisher drops the reference */
 }
 
 int publish_start(struct cache *c, struct error *err)
@@ -91,7 +92,7 @@ void cache_settle(struct cache *c, uint64_t timeout_ns)
 	jobs_unlock(c);
 }
 
-/* Complete fills are still published. */
+/* Wait for all publications, and end the threads. */
 void publish_stop(struct cache *c)
 {
 	jobs_lock(c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers the reads and warmings that wait for a fill: reads get its bytes,
- * warmings learn that it is complete, and both learn if it has failed. Runs
- * with the cache's lock held; callbacks run without it, from jobs_run().
+ * Answers the reads and warmings that wait for a fill. A read gets bytes of the
+ * fill, a warming is told that the fill is complete, and both are told if it
+ * has failed. Runs with the cache's lock held; jobs_run() calls the callbacks
+ * without it.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -18,13 +19,13 @@ static void fill_drained(struct cache *c, struct fill *f)
 		fill_pass(c, f);
 		return;
 	}
-	/* Have the kernel drop the item's pages, so that its next reader asks
-	 * for them again. */
+	/* Have the kernel drop the pages of the item, so that the next reader
+	 * requests them again. */
 	fill_tell_passed(c, f);
 	fill_turn(c, f);
 }
 
-/* The bytes of a page in [off, end). */
+/* Returns how many bytes of a page are in [off, end). */
 static size_t page_bytes_in(size_t page, size_t off, size_t end)
 {
 	size_t from = page * FILL_PAGE_BYTES, to = from + FILL_PAGE_BYTES;
@@ -32,8 +33,9 @@ static size_t page_bytes_in(size_t page, size_t off, size_t end)
 	return (to < end ? to : end) - (from > off ? from : off);
 }
 
-/* A position of a plan begins to read the item. From now on it counts as having
- * read all of it, whatever the kernel has already or asks for twice. */
+/* Note that a position of a plan begins to read the item. From now on the
+ * position counts as having read the whole item, even if the kernel has some
+ * pages already or requests some twice. */
 void fill_begun(struct cache *c, struct fill *f)
 {
 	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
@@ -42,12 +44,9 @@ void fill_begun(struct cache *c, struct fill *f)
 	fill_carry(f);
 }
 
-/*
- * Note that bytes of the fill go to a reader. A page counts as served when its
- * last byte is: the first page of the read counts, too, although its beginning
- * may have been read before. For a position of a plan, only the read of the
- * first byte counts.
- */
+/* Note that bytes of the fill go to a reader. A page counts as served when its
+ * last byte is served, even if this read does not begin at its first byte.
+ * Reads for a position of a plan count once, at the first byte of the item. */
 static void fill_serve(
 	struct cache *c, struct fill *f, const struct cache_read *r)
 {
@@ -79,11 +78,10 @@ static void fill_serve(
 		fill_drained(c, f);
 }
 
-/* -- Waiting -----------------------------------------------------------------
- */
+/* -- Parked reads ---------------------------------------------------------- */
 
-/* Add `change` to the number of parked reads, and count the time that they
- * waited so far. */
+/* Add `change` to the number of parked reads, after adding the time since the
+ * last call to the counters. */
 static void readers_count(struct cache *c, int change)
 {
 	struct cache_readers *r = cache_readers(c);
@@ -108,9 +106,10 @@ uint64_t readers_parked(struct cache *c)
 	return cache_readers(c)->parked;
 }
 
-/* -- Who asks for it ------------------------------------------------------- */
+/* -- Reads ----------------------------------------------------------------- */
 
-/* The fill was made for this read. Should it fetch only what the read wants? */
+/* The fill was created for this read. Should it fetch only the pages of the
+ * read? */
 static bool read_asks_again(
 	struct cache *c, const struct fill *f, const struct cache_read *r)
 {
@@ -120,8 +119,8 @@ static bool read_asks_again(
 		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 
-/* Note that a planned item is fetched again for its reader, because the kernel
- * dropped pages before the reader used them. */
+/* Note that a planned item is fetched again for its own reader, because the
+ * kernel dropped pages before the reader used them. */
 static void note_reread(struct fill *f, const struct cache_read *r)
 {
 	if (!r->again || f->present + f->wanted > 0)
@@ -177,7 +176,8 @@ void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* Answer a parked read; it keeps a reference to the fill until then. */
+/* Queue the answer of a parked read. The read has a reference to the fill until
+ * then. */
 static void read_answer(
 	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
 {
@@ -188,7 +188,7 @@ static void read_answer(
 	readers_count(c, -1);
 }
 
-/* Answer the parked reads whose bytes have come. */
+/* Queue the answers of the parked reads whose bytes have arrived. */
 void fill_answer(struct cache *c, struct fill *f, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -210,7 +210,7 @@ static void warms_answer(struct fill *f, int status, struct after *a)
 	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
 }
 
-/* R must not be used after done(). */
+/* The read may be freed by done(). */
 struct fill *read_run(struct cache *c, struct list *link)
 {
 	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
@@ -239,9 +239,10 @@ struct fill *stale_run(struct cache *c, struct list *link)
 	return f;
 }
 
-/* -- The end of its fetch -------------------------------------------------- */
+/* -- End of the fetch ------------------------------------------------------ */
 
-/* The fill will not be published: serve it from memory while there is room. */
+/* Keep a complete fill that will not be published: serve it from memory until
+ * that is needed. */
 static void fill_stage(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -262,11 +263,9 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	cache_moves(c)->npublishing++;
 }
 
-/*
- * A provider has answered for all units of an item that it may keep instead of
- * the tiers. Status 0: it has them. -ENOSPC: it has no room, so a tier may have
- * the item. Otherwise it failed.
- */
+/* Handle that a provider has answered for all units of an item that it may keep
+ * instead of the tiers. offer_status is 0 if it has them; -ENOSPC if it has no
+ * space, so that a tier may get the item; otherwise another error. */
 static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 {
 	int status = f->offer_status;
@@ -285,15 +284,16 @@ static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 	warms_answer(f, status, a);
 }
 
-/* Handle the answer for one unit, before its push is counted as ended. */
+/* Handle the answer for one unit. The push of the unit still counts as
+ * running. */
 static void fill_offered(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_INSIDE(c);
 	if (status < 0 && f->offer_status != -ENOSPC)
 		f->offer_status = status;
-	/* Otherwise more units follow, a tier has the item, or its version
-	 * ceased. */
+	/* In all other cases more units follow, a tier has the item, or the
+	 * version ceased. */
 	if (f->offer == OFFER_MADE && f->npushing == 1 &&
 		f->phase == FILL_STAGED)
 		fill_offer_ended(c, f, a);
@@ -307,11 +307,11 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 		fill_publish(c, f, a);
 		return;
 	}
-	/* An item that a provider has already also passes through. */
+	/* No tier gets an item that came from a provider. */
 	if (providers_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
-		/* The push of its last unit may have been dropped. */
+		/* The push of the last unit may have been dropped. */
 		COUNT(cache_config(c)->counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
 	}
@@ -343,7 +343,8 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	fill_answer(c, f, a);
 }
 
-/* Answer all reads and warmings of this item with the failure. */
+/* Answer all reads and warmings of the fill with the error, and end its
+ * plans. */
 static void answer_failed(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
@@ -357,7 +358,7 @@ static void answer_failed(
 	fill_end_plans(c, f, status);
 }
 
-/* Fetch no more of the item, and keep the pages that it has. */
+/* Fetch no more pages of the item. Its present pages stay. */
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -371,8 +372,8 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	fill_settle(c, f);
 }
 
-/* Report an error that readers get, unless the mount ends or memory is
- * short. */
+/* Report an error that readers get. An end of the mount and a lack of memory
+ * are not reported. */
 static void report_failure(struct cache *c, const struct fill *f, int status)
 {
 	struct event e = {.path = f->path, .status = status};
@@ -387,7 +388,7 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 	event_report(cache_config(c)->events, &e);
 }
 
-/* Handle a failed fetch. */
+/* End a fill whose fetch has failed. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	enum fill_phase gone = FILL_GONE;
@@ -418,7 +419,7 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 	bool ceased = f->phase == FILL_CEASED;
 
 	ASSERT_INSIDE(c);
-	/* -EEXIST is a success for warming, which does not check that the
+	/* For warming, -EEXIST is a success: warming does not check that the
 	 * existing entry can be read. */
 	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
 	if (rc == 0) {

@@ -5,14 +5,14 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* A request that has got no byte for this time does not count against the
- * limits any more. */
+/* A request that got no byte for this time hangs: it does not count against the
+ * limits. */
 #define SLOW_NS NS_PER_S
 
-/* Hung requests beyond this count against the depth again. */
+/* If more requests hang, they count against the depth again. */
 #define SLOW_MAX 1024u
 
-/* Readers may exceed the useful depth by this fraction. */
+/* Readers may exceed the useful depth by 1 / RESERVE_DIVISOR. */
 #define RESERVE_DIVISOR 3u
 
 uint64_t flight_bytes(uint64_t memory_bytes, unsigned divisor,
@@ -43,7 +43,7 @@ const struct depth *flight_depth(const struct flight *fl)
 	return &fl->depth;
 }
 
-/* -- Out and back ---------------------------------------------------------- */
+/* -- Start and end of a request -------------------------------------------- */
 
 void flight_count(struct flight *fl, const struct flight_request *q, int n)
 {
@@ -101,7 +101,7 @@ void flight_note(struct flight *fl, const struct flight_request *q,
 	depth_note(&fl->depth, &a);
 }
 
-/* -- How many -------------------------------------------------------------- */
+/* -- Limits ---------------------------------------------------------------- */
 
 bool flight_takes_demand(const struct flight *fl)
 {
@@ -134,9 +134,9 @@ unsigned flight_out(const struct flight *fl)
 	return fl->ninflight + fl->nslow;
 }
 
-/* -- Those that hang ------------------------------------------------------- */
+/* -- Requests that hang ---------------------------------------------------- */
 
-/* The request that has got no byte for the longest time. */
+/* Returns the request that got no byte for the longest time. */
 static struct flight_request *flight_oldest(const struct flight *fl)
 {
 	ASSERT_HELD(fl->lock);

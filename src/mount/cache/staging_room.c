@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gets memory for fills, within the limit of staging, and chooses the fills to
- * drop when memory is needed. Runs with the cache's lock held.
+ * drop when memory is short. Runs with the cache's lock held.
  */
 #include "mount/cache/cache_impl.h"
 
@@ -25,8 +25,8 @@ void fill_tell_passed(struct cache *c, const struct fill *f)
 		cache_config(c)->passed(cache_config(c)->arg, &f->item);
 }
 
-/* The item has been served to its end, but another plan needs it: count from
- * the beginning what is served. */
+/* Count served pages from 0 again: the item has been served to its end, but
+ * another plan needs it. */
 void fill_turn(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -37,7 +37,8 @@ void fill_turn(struct cache *c, struct fill *f)
 	fill_line_up(c, f);
 }
 
-/* Queue a fill to leave first: its bytes were served, and no plan has it. */
+/* Put the fill into the list of fills to drop first: all its bytes were served,
+ * and it has no plan. */
 void fill_pass(struct cache *c, struct fill *f)
 {
 	struct cache_staging *s = cache_staging(c);
@@ -57,8 +58,8 @@ void fill_pass(struct cache *c, struct fill *f)
 void fill_drop(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	/* Counts whole pages. The last page may be shorter, but it rarely comes
-	 * alone. */
+	/* Counts whole pages. The last page of an item may be shorter, but is
+	 * rarely the only one. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(cache_config(c)->counters, partial_dropped,
 			(f->present - f->in_part) * FILL_PAGE_BYTES);
@@ -71,7 +72,8 @@ void fill_drop(struct cache *c, struct fill *f)
 	fill_leave_table(c, f, FILL_GONE);
 }
 
-/* Drop drained fills. Returns the time at which to look at the list again. */
+/* Drop fills that were not read for grace_ns. Returns the time for the next
+ * call. */
 static uint64_t expire_drained(
 	struct cache *c, struct list *head, uint64_t grace_ns, uint64_t now_ns)
 {
@@ -127,10 +129,9 @@ void room_status(struct cache *c, struct cache_status *status)
 	status->staging_peak_bytes = cache_staging(c)->peak;
 }
 
-/*
- * Drop idle fills of one list that nobody has read since `quiet_ns`, oldest
- * first, until at most `most` bytes are staged.
- */
+/* Drop idle fills of one list that were last read before `quiet_ns`, oldest
+ * first, until at most `most` bytes are staged. Returns true if that
+ * succeeded. */
 static bool fill_make_room(
 	struct cache *c, struct list *head, uint64_t most, uint64_t quiet_ns)
 {
@@ -151,13 +152,12 @@ static bool fill_is_waited_for(const struct fill *f)
 	return f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
 }
 
-/* Half of the limit of staging. */
 uint64_t cache_ahead_bytes(const struct cache *c)
 {
 	return cache_config(c)->staging_bytes / 2;
 }
 
-/* The limit of staged bytes, including those of this fill. */
+/* Returns the limit of staged bytes when this fill gets memory. */
 static uint64_t staging_bound(struct cache *c, const struct fill *f)
 {
 	if (fill_is_waited_for(f) || !list_empty(&f->plans))
@@ -172,13 +172,13 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 }
 
 /*
- * Get memory for the item, within the limit. Demand displaces idle items,
- * oldest first. Planned items displace idle items that are not being read at
- * the moment; they use at most half of the limit, and are never idle
- * themselves. All other fetches, together with the planned items, may use half
- * of the limit, and displace only items that were served: data that was fetched
- * ahead for many readers must stay until they come to it. Returns 0, -EAGAIN if
- * there is no memory now, or -ENOMEM.
+ * Get memory for the item, within the limit. An item for which a reader waits
+ * may replace idle items, oldest first. A planned item may replace idle items
+ * that are not being read now; planned items use at most half of the limit, and
+ * are never idle. All other items, together with the planned ones, may use half
+ * of the limit. They replace only items that were served, because data that was
+ * fetched ahead for many readers must stay until these read it. Returns 0,
+ * -EAGAIN if there is no memory now, or -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
@@ -186,8 +186,8 @@ int fill_take_room(struct cache *c, struct fill *f)
 	bool waited = fill_is_waited_for(f);
 	bool push = waited || !list_empty(&f->plans);
 	uint64_t need = f->item.size;
-	/* Does not wrap: cache_check_sizes() has made sure that the limit is at
-	 * least two items. */
+	/* Does not wrap around: cache_check_sizes() has made sure that the
+	 * limit is at least two items. */
 	uint64_t most = staging_bound(c, f) - need;
 	uint64_t quiet_ns = UINT64_MAX;
 
