@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts attributes to the form of stat(2). Pure functions.
+ * Converts attributes to those of stat(2). Pure functions.
  */
 #include "mount/names/inode.h"
 
@@ -30,13 +30,13 @@ void inode_stat(const struct node_info *info, struct stat *st)
 	memset(st, 0, sizeof(*st));
 	st->st_ino = info->ino;
 	st->st_mode = file_type(info->attr.kind) | info->attr.mode;
-	/* For directories, too: it means that links are not counted */
+	/* 1 for a directory, too, means that links are not counted */
 	st->st_nlink = 1;
 	st->st_uid = info->attr.uid;
 	st->st_gid = info->attr.gid;
 	st->st_size = (off_t)info->attr.version.size_bytes;
-	/* For a directory, the size of the buffer in which the C library reads
-	 * names. */
+	/* For a directory, the C library reads names into a buffer of this
+	 * size. */
 	st->st_blksize = info->attr.kind == KIND_DIR ? 262144 : 4096;
 	st->st_blocks = st->st_size / 512 + (st->st_size % 512 > 0);
 	if (frac < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries of the manifest: look-ups, paths, listings, totals, references.
- * manifest_change.c changes it, node.c stores it.
+ * Queries of the manifest: look-ups, paths, listings, totals. manifest_change.c
+ * has the changes, node.c the storage.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -25,7 +25,7 @@ static int make_root(struct manifest *m)
 	n = manifest_node_at(m, id);
 	n->kind = KIND_DIR;
 	n->parent = NODE_ROOT;
-	n->refs = 1; /* the kernel neither looks up nor forgets the root */
+	n->refs = 1; /* never 0: the kernel does not count references to it */
 	if (manifest_name_new(m, "", &n->name) < 0)
 		return -ENOMEM;
 	return manifest_set_attr(m, n, &attr);
@@ -49,7 +49,8 @@ int manifest_new(struct manifest **out, const char *dataset)
 		manifest_free(m);
 		return -ENOMEM;
 	}
-	/* Segment 0 exists from the start, so number 1 is the root. */
+	/* Segment 0 exists from the start, and number 0 is not used, so this
+	 * node is number 1. */
 	pthread_rwlock_wrlock(&m->lock);
 	rc = make_root(m);
 	pthread_rwlock_unlock(&m->lock);

@@ -67,8 +67,8 @@ void manifest_unname(struct manifest *m, node_id id)
 		n->dir.listed = false;
 }
 
-/* Retire a node and all nodes below it, deepest first. Recursion is as deep as
- * the tree, which MANIFEST_PATH_MAX bounds. */
+/* Retire a node and all nodes below it, deepest first. MANIFEST_PATH_MAX limits
+ * the depth of the recursion. */
 static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	node_id now, manifest_event_fn *fn, void *arg)
 {
@@ -91,7 +91,8 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	manifest_reap(m, id);
 }
 
-/* Fill in what depends on the kind: a file's digest, a link's target. */
+/* Set the fields that depend on the kind of the node: a file's digest, a link's
+ * target. */
 static int fill_kind(struct manifest *m, struct node *n, struct hash128 digest,
 	const struct file_entry *e)
 {
@@ -109,7 +110,7 @@ static int fill_kind(struct manifest *m, struct node *n, struct hash128 digest,
 	return 0;
 }
 
-/* Fill in the identity: the digest of the path and values derived from it. */
+/* Set the identity of the node, and compute the digest of its path. */
 static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	const struct file_entry *e, struct hash128 *digest)
 {
@@ -129,8 +130,9 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	return 0;
 }
 
-/* Create a complete node that is not visible yet. `name` is the stored name of
- * the node that it replaces, or 0; `id` is the number to use, or 0 for any. */
+/* Create a complete node that other threads cannot find yet. `name` is the
+ * stored name of the node that it replaces, or 0. `id` is the number to use, or
+ * 0 for any number. */
 static int change_build(struct manifest *m, node_id parent,
 	const struct file_entry *e, uint32_t name, node_id id, node_id *out)
 {
@@ -159,7 +161,7 @@ static int change_build(struct manifest *m, node_id parent,
 	return 0;
 }
 
-/* Add a node. `at` has its number and slot; NULL: any. */
+/* Add a node. `at` has its number and slot; NULL: any number and slot. */
 static int change_add(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint32_t name, const struct node_slot *at,
 	node_id *out)
@@ -226,13 +228,13 @@ static int put_existing(struct manifest *m, node_id *id,
 			return 0;
 		change_report(
 			m, MANIFEST_ATTR, dir, e->name, old, old, fn, arg);
-		n->version = e->attr.version; /* for a directory or a link */
+		/* Changes only for a directory or a link */
+		n->version = e->attr.version;
 		rc = manifest_set_attr(m, n, &e->attr);
 		trail_note(m, TRAIL_ATTR, old);
 		return rc;
 	}
-	/* The new node gets the name first, so that no name is lost by a
-	 * failure. */
+	/* Add the new node first, so that the name stays if this fails. */
 	rc = change_add(m, dir, e, n->name, NULL, id);
 	if (rc < 0)
 		return rc;
@@ -253,8 +255,7 @@ static bool name_is_valid(const char *name)
 		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* The memory of a node, including its element of the table and of its
- * directory. */
+/* Estimated memory of a node, with its element in the table and its slot. */
 #define NODE_MEMORY_BYTES 104u
 
 static bool is_full(const struct manifest *m)
@@ -390,8 +391,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 
 	pthread_rwlock_wrlock(&m->lock);
 	n = manifest_node_at(m, NODE_ROOT);
-	/* Without memory the root keeps its old mode, as nodes below it
-	 * would. */
+	/* If memory is short, the root keeps its old mode, as other nodes
+	 * do. */
 	(void)manifest_set_attr(m, n, attr);
 	n->version = attr->version;
 	trail_note(m, TRAIL_ATTR, NODE_ROOT);
@@ -435,8 +436,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 		for (uint32_t i = 0; i < d->dir.n; i++) {
 			node_id id = directory_names(&d->dir)[i];
 
-			/* Compares the difference, so that it also works after
-			 * the stamp has wrapped. */
+			/* The sign of the difference is right even after
+			 * `stamp` has wrapped around. */
 			if (id != 0 &&
 				(int32_t)(manifest_node_at(m, id)->stamp -
 					stamp) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of a directory: its names in the order in which they are listed.
- * All functions need the manifest's lock for writing.
+ * The slots of a directory, in the order in which names are listed. All
+ * functions need the manifest's lock for writing.
  */
 #include "mount/names/node_impl.h"
 
@@ -9,10 +9,10 @@
 
 #include "common/base/array.h"
 
-/* The head of struct children is as large as this many slots. */
+/* The head of struct children takes the space of this many slots. */
 #define HEAD_SLOTS (sizeof(struct children) / sizeof(node_id))
 
-/* Allocate room for more slots. */
+/* Allocate memory for more slots. */
 static int directory_grow(struct directory *d)
 {
 	struct children *c = d->has_many ? d->many : NULL;
@@ -31,8 +31,8 @@ static int directory_grow(struct directory *d)
 	return 0;
 }
 
-/* Reuse an empty slot, so that a directory whose names come and go does not
- * grow. Returns false if there is none. */
+/* Find an empty slot, so that a directory whose names come and go does not
+ * grow. Returns false if all slots are in use. */
 static bool directory_reuse(struct directory *d, uint32_t *slot)
 {
 	struct children *c = d->has_many ? d->many : NULL;
@@ -73,8 +73,8 @@ int directory_put(struct directory *d, node_id id, uint32_t slot)
 {
 	if (d->kids == DIRECTORY_MOST || slot >= DIRECTORY_MOST)
 		return -EOVERFLOW;
-	/* Positions in between are empty; their number is limited, because each
-	 * once had a name that is still stored. */
+	/* Slots in between are empty. There are not too many of them, because
+	 * each once had a name, and all names are still stored. */
 	while (d->n <= slot) {
 		if (d->n > 0 && (!d->has_many || d->n == d->many->cap) &&
 			directory_grow(d) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Saves the manifest as a file and loads it, so that a mount starts with all
- * names and asks the origin for none. doc/formats.md has the format. A file is
- * written under another name and renamed. It is read as a whole, and its
+ * Saves the manifest as a file and loads it, so that a mount has all names at
+ * its start without asking the origin. doc/formats.md has the format. A file is
+ * written under another name and then renamed. It is read as a whole, and its
  * checksum and the bounds of each record are checked. It is not mapped, because
  * a page that a bad disk cannot read would kill the daemon.
  */
@@ -24,47 +24,47 @@
 #include "common/base/write.h"
 
 #define FILE_MAGIC "refrmani"
-/* Version 2 has tags. Version 3 has the numbers of the nodes, and is the one
- * that is written. */
+/* Version 2 added tags. Version 3 added the numbers of the nodes; files are
+ * written in this version. */
 #define VERSION_PLAIN 1u
 #define VERSION_TAGS 2u
 #define VERSION_NODES 3u
 #define FILE_TMP MANIFEST_FILE ".new"
-/* Flags of a record; all but the first in version 3 only. */
+/* Flags of a record. Before version 3, only the first one is used. */
 #define FLAG_LISTED 1u
 #define FLAG_TAG 2u	/* the tag follows */
 #define FLAG_SLOT 4u	/* the slot in the directory follows */
-#define FLAG_RETIRED 8u /* it has no name; `parent` is a node number */
+#define FLAG_RETIRED 8u /* the node has no name; `parent` is a node number */
 #define FLAG_INODE 16u	/* the inode number of a link follows */
 
-/* The header in the file; little endian. */
+/* The header of the file; little endian. */
 struct file_header {
 	char magic[8];
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t dataset_hi, dataset_lo;
 	uint64_t records;
-	uint64_t body_bytes; /* of the records */
+	uint64_t body_bytes; /* size of all records */
 	uint64_t body_hash;  /* XXH3-64 of the records, seed: version */
-	uint64_t session_hi, session_lo; /* from here on in version 3 only */
-	/* Offset in the trail of that session; see names_trail.c. */
+	/* This and the fields below only in version 3 */
+	uint64_t session_hi, session_lo;
+	/* Trail offset in that session at which the file was saved; see
+	 * names_trail.c. */
 	uint64_t trail;
 	uint64_t zero;
-	/* XXH3-64 of the fields before, with the same seed */
+	/* XXH3-64 of the fields above, seed: version */
 	uint64_t header_hash;
 };
 
 #define OLD_HEADER_BYTES 64u
 
-/*
- * A record. It is followed by the tag (8 bytes, in version 2 always), the
- * slot (4 bytes), the inode number (8 bytes), the name and the target. The
- * first record is the root.
- */
+/* A record. These follow it: the tag (8 bytes, always in version 2), the slot
+ * (4 bytes), the inode number (8 bytes), the name and the target. The first
+ * record is the root. */
 struct file_record {
 	uint64_t size_bytes;
 	uint64_t mtime_ns;
-	/* Number of an earlier record; that of the root is its own */
+	/* Index of the record of the parent; that of the root is 0 */
 	uint32_t parent;
 	uint32_t uid, gid;
 	uint16_t mode;
@@ -79,14 +79,13 @@ _Static_assert(sizeof(struct file_record) == 40, "no holes");
 
 /* -- Writing ------------------------------------------------------------- */
 
-/* A growing copy of the records. */
+/* The records of the file, in memory. */
 struct body {
 	struct array data;
 	uint64_t records;
-	/* Slot of the next name if no empty slot is before it */
+	/* Slot of the next name, unless empty slots are before it */
 	uint32_t next_slot;
-	uint64_t
-		trail; /* changes before this trail offset are in the records */
+	uint64_t trail; /* changes before this trail offset are included */
 };
 
 static int file_append(struct body *b, const void *data, size_t n)
@@ -158,7 +157,8 @@ static int append_node(
 	return rc;
 }
 
-/* Breadth first, so that a parent's record comes before its children's. */
+/* Encode all named nodes, breadth first, so that the record of a directory
+ * comes before those of its names. */
 static int encode_names(const struct manifest *m, struct body *b)
 {
 	uint64_t nodes =
@@ -189,8 +189,8 @@ static int encode_names(const struct manifest *m, struct body *b)
 	return rc;
 }
 
-/* Encode a node without a name, after the directory in which it was. Recursion
- * is as deep as its path. */
+/* Encode a retired node, after the directory that contained it. The recursion
+ * is as deep as the path of the node. */
 static int encode_retired(const struct manifest *m, struct body *b,
 	unsigned char *done, node_id id)
 {
@@ -204,7 +204,8 @@ static int encode_retired(const struct manifest *m, struct body *b,
 	return rc < 0 ? rc : append_node(m, b, id, n->parent);
 }
 
-/* Retired nodes are needed only by a process that continues this session. */
+/* Encode all retired nodes. Only a process that continues this session needs
+ * them. */
 static int encode_all_retired(const struct manifest *m, struct body *b)
 {
 	CLEANUP_FREE unsigned char *done = calloc(1, m->end / 8 + 1);
@@ -253,7 +254,7 @@ static int write_file(
 	CLEANUP_FD int fd = -1;
 	int rc;
 
-	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
+	(void)unlinkat(dirfd, FILE_TMP, 0); /* left by a save that was killed */
 	fd = openat(dirfd, FILE_TMP,
 		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -261,13 +262,13 @@ static int write_file(
 	rc = write_all(fd, h, sizeof(*h));
 	if (rc == 0)
 		rc = write_all(fd, array_data(&b->data), array_bytes(&b->data));
-	/* The bytes must be on disk before the name is. */
+	/* The bytes must be on disk before the file gets its name. */
 	if (rc == 0 && fsync(fd) < 0)
 		rc = -errno;
 	if (rc == 0 && renameat(dirfd, FILE_TMP, dirfd, MANIFEST_FILE) < 0)
 		rc = -errno;
 	if (rc < 0)
-		/* If this fails, the next save overwrites it */
+		/* If this fails, the next save deletes the file */
 		(void)unlinkat(dirfd, FILE_TMP, 0);
 	return rc;
 }
@@ -277,8 +278,8 @@ int manifest_save(struct manifest *m, int dirfd)
 	struct body b = {.records = 0};
 	struct file_header h;
 	int rc;
-	/* One save at a time: two saves would write to the same file, and the
-	 * older state could be renamed last. */
+	/* Two saves at a time would write to the same file, and the older state
+	 * could be renamed last. */
 	LOCK_SCOPE(&m->save_lock);
 
 	if (m->trail) {
@@ -304,24 +305,27 @@ int manifest_save(struct manifest *m, int dirfd)
 struct file_reader {
 	struct manifest *m;
 	const unsigned char *at, *end;
-	node_id *ids; /* of the records so far */
+	node_id *ids; /* node of each record so far */
 	uint64_t n, records;
-	uint32_t version; /* of the file */
-	/* Same session: node numbers and slots stay */
+	uint32_t version; /* version of the file */
+	/* The file belongs to this session: keep node numbers and slots */
 	bool same;
-	/* If so: slot of the next name if no empty slot is before it */
+	/* If `same`: slot of the next name of `parent`, unless empty slots are
+	 * before it */
 	uint32_t parent, next_slot;
 };
 
-/* The contents of a record; the caller has room for its name and target. */
+/* The contents of a record. Its name and target are in buffers of the
+ * caller. */
 struct taken {
 	struct file_entry entry;
 	uint32_t parent, node, slot;
-	uint64_t ino; /* 0: it is computed from the version */
+	uint64_t ino; /* 0: compute it from the version */
 	uint8_t flags;
 };
 
-/* Copy a string of the file to a buffer. Returns false if it contains a NUL. */
+/* Copy a string of the file to a buffer. Returns false if the string does not
+ * fit or contains a NUL. */
 static bool take_text(struct file_reader *r, size_t n, char *buf, size_t size)
 {
 	if (n >= size || (size_t)(r->end - r->at) < n)
@@ -345,8 +349,8 @@ static int take_root(
 	return manifest_set_attr(r->m, n, &e->attr);
 }
 
-/* Where it was; names of one directory follow each other. The process that
- * wrote the file had each name once. */
+/* Put a name into its old slot. Names of one directory follow each other, and
+ * each name occurs once. */
 static int take_restored(struct file_reader *r, const struct taken *t)
 {
 	struct node_slot at = {t->node, 0, true};
@@ -390,7 +394,7 @@ static int take_retired(struct file_reader *r, const struct taken *t)
 			r->m, t->parent, &t->entry, t->node);
 	if (r->same && rc == 0 && t->entry.attr.kind == KIND_LINK)
 		manifest_node_at(r->m, t->node)->link->ino = t->ino;
-	r->ids[r->n++] = 0; /* no record has it as its parent */
+	r->ids[r->n++] = 0; /* no record has this node as its parent */
 	return rc;
 }
 
@@ -403,7 +407,8 @@ static bool take_bytes(struct file_reader *r, void *to, size_t n)
 	return true;
 }
 
-/* Read the fixed fields of a record, and those that its flags announce. */
+/* Read the fixed fields of a record, and those that its flags announce. Returns
+ * false at the end of the file. */
 static bool take_fields(struct file_reader *r, struct file_record *rec,
 	struct taken *t, uint64_t *tag)
 {
@@ -454,7 +459,7 @@ static int file_take_record(struct file_reader *r)
 	return t.flags & FLAG_RETIRED ? take_retired(r, &t) : take_node(r, &t);
 }
 
-/* Copy the header. Returns its size in the file, or -EBADMSG. */
+/* Copy and check the header. Returns its size in the file, or -EBADMSG. */
 static int take_file_header(
 	const unsigned char *bytes, size_t size, struct file_header *h)
 {
@@ -508,7 +513,8 @@ static bool same_session(const struct manifest *m, const struct file_header *h)
 		le64toh(h->session_lo) == m->session.lo;
 }
 
-/* All names that take_restored() took; the first record is the root's. */
+/* Add all nodes of take_restored() to the table. The first record is the root,
+ * which has no name. */
 static int add_to_table(struct file_reader *r)
 {
 	uint32_t names = 0;
@@ -552,8 +558,8 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	return rc;
 }
 
-/* Read a file of known size; the caller frees the bytes. A shorter file is
- * damaged. */
+/* Read a file whose size is known; the caller frees the bytes. Returns -EBADMSG
+ * if the file is shorter. */
 static int read_file(int fd, size_t size, unsigned char **out)
 {
 	CLEANUP_FREE unsigned char *bytes = malloc(size);
@@ -581,11 +587,11 @@ int manifest_load(struct manifest *m, int dirfd)
 	struct stat st;
 	int rc, why = errno;
 
-	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
+	(void)unlinkat(dirfd, FILE_TMP, 0); /* left by a save that was killed */
 	if (fd < 0)
 		return why == ENOENT ? -ENOENT : -EBADMSG;
-	/* The file must belong to this user, because its modes and sizes are
-	 * trusted. */
+	/* The file must belong to this user, because the mount trusts its modes
+	 * and sizes. */
 	rc = owned_file(dirfd, fd);
 	if (rc < 0)
 		return rc;

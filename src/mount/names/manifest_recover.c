@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovers a manifest that another process had: from the file that it saved
- * last, and from the trail of its changes since. Nothing is used before its
- * checksum has been checked. Runs on one thread, before there are others.
+ * Recovers the manifest of another process: from the file that it saved last,
+ * and from the trail of its changes since then. No byte is used before its
+ * checksum has been verified. Runs on one thread, before other threads exist.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -32,8 +32,9 @@ static bool record_valid(
 		r->hash == trail_hash(t, trail_at(t, at));
 }
 
-/* Get the record at *at, or the first one of the ring if there are no more
- * before its end. Then *at is set to the offset after the record. */
+/* Get the record at *at or, if there is none, at the next beginning of the
+ * ring, because no record crosses the end of the ring. Sets *at to the offset
+ * after the record. Returns NULL if there is no further record. */
 static const struct trail_record *trail_next(
 	const struct trail *t, uint64_t *at)
 {
@@ -50,7 +51,7 @@ static const struct trail_record *trail_next(
 	return (const struct trail_record *)trail_at(t, begin);
 }
 
-/* The end of the last change that is complete. */
+/* Returns the end of the last complete change. */
 static uint64_t trail_find_end(const struct trail *t, uint64_t from)
 {
 	uint64_t end = from;
@@ -153,11 +154,9 @@ static int trail_replay(struct manifest *m, struct trail *t)
 	return rc;
 }
 
-/*
- * What the previous process knew about readers is lost: how many references the
- * kernel has to each node, which files were read, which missing names the
- * kernel knows. Assume the safe answer for each.
- */
+/* Set what only the previous process knew about readers to the safe value: how
+ * many references the kernel has to each node, which files were read, and which
+ * missing names the kernel knows. */
 static void trail_assume(struct manifest *m)
 {
 	for (node_id id = NODE_ROOT; id < m->end; id++) {
@@ -220,8 +219,8 @@ static int load_base(struct manifest *m, int dirfd, const struct trail *t)
 
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	/* The file was saved in this session, or is the one with which the
-	 * session began. */
+	/* The file must have been saved in this session, or be the one with
+	 * which the session began. */
 	if (!m->base_same && m->base_hash != t->head->base_hash)
 		return -EBADMSG;
 	return 0;
@@ -280,7 +279,7 @@ int manifest_recover(
 	return 0;
 }
 
-/* -- What the kernel was not told ---------------------------------------- */
+/* -- Changes on which the previous process has not acted ----------------- */
 
 static enum manifest_change change_of(enum trail_kind kind)
 {
@@ -306,8 +305,7 @@ static void untold(struct manifest *m, const struct trail_record *r,
 	struct manifest_event ev = {.change = change_of(r->kind), .seen = true};
 	const struct node *n = manifest_node(m, r->node);
 
-	/* Nodes that were freed after the save had been forgotten by the
-	 * kernel. */
+	/* If a node was freed since the save, the kernel had forgotten it. */
 	if (ev.change == MANIFEST_SAME || !n || n->parent != r->parent)
 		return;
 	ev.dir = n->parent;
@@ -317,7 +315,7 @@ static void untold(struct manifest *m, const struct trail_record *r,
 		return;
 	manifest_info(m, r->node, &ev.old);
 	if (ev.change == MANIFEST_FOLLOWED)
-		ev.old.attr.kind = 0; /* the old version is not known */
+		ev.old.attr.kind = 0; /* the previous version is not known */
 	fn(arg, &ev);
 }
 
@@ -332,8 +330,7 @@ void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg)
 	pthread_rwlock_wrlock(&m->lock);
 	at = t->told;
 	end = t->next;
-	/* If the offset is before the first record, all records are
-	 * repeated. */
+	/* If the offset is before the first record, report all records. */
 	if (at < t->start)
 		at = t->start;
 	while (at < end && (r = trail_next(t, &at)))

@@ -16,7 +16,8 @@
 #include "common/format/key.h"
 #include "common/base/lock.h"
 
-/* Readers have no lock: the members that can change are read one by one. */
+/* Read the version without a lock: the members that can change are read one by
+ * one. */
 static struct file_version version_of(const struct node *n)
 {
 	return (struct file_version){
@@ -47,7 +48,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 
 	if (!n || n->kind != KIND_FILE)
 		return false;
-	/* Acquire: pairs with the release at the end of a change. */
+	/* Acquire pairs with the release in follow_locked(). */
 	if (atomic_load_explicit(&n->reading, memory_order_acquire) !=
 			NODE_READ &&
 		!atomic_compare_exchange_strong(
@@ -57,7 +58,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 	return version_equal(version_of(n), *version);
 }
 
-/* Change the version of a node that is CHANGING. */
+/* Change the version of a node that is NODE_CHANGING. */
 static void set_version(struct node *n, const struct file_version *version)
 {
 	__atomic_store_n(
@@ -76,7 +77,8 @@ static bool can_follow(const struct node *n, const struct file_attr *attr)
 static int follow_locked(struct manifest *m, node_id dir, const char *name,
 	const struct file_attr *attr, manifest_event_fn *fn, void *arg)
 {
-	/* Find the node by its name, because numbers are reused. */
+	/* Find the node by its name, because its number may have been
+	 * reused. */
 	node_id id = manifest_table_find(m, dir, name);
 	struct manifest_event ev = {.change = MANIFEST_FOLLOWED, .id = id};
 	struct node *n = manifest_node(m, id);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trail: every change of the manifest since it was last saved, in shared
- * memory, so that a process that takes over a mount has each node that the
- * kernel may know, with its number. It is a ring of records behind a head;
- * doc/formats.md has the format. Offsets only grow; a record is at its
- * offset modulo the size of the ring.
+ * The trail: all changes of the manifest since it was last saved, in shared
+ * memory. With it, a process that takes over a mount has each node that the
+ * kernel may know, with its number. The trail is a ring of records behind a
+ * head; doc/formats.md has the format. Offsets only grow; a record is stored at
+ * its offset modulo the size of the ring.
  *
- * The records of one change of the manifest are valid only together: the last
- * of them is marked as the last. They are complete before the manifest's lock
- * is released, so before anybody can learn of the change. What a process has
- * written stays when it dies.
+ * The records of one change are valid only together: the last of them is
+ * marked. They are complete before the manifest's lock is released, and so
+ * before another thread can see the change. Shared memory survives the death of
+ * the process.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -26,7 +26,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* Ask for a save when this much more is in use than after the last save. */
+/* Call full() when the trail has grown by this much since the last save. */
 #define SAVE_BYTES ((uint64_t)32 << 20)
 #define PAGE_BYTES ((uint64_t)4096)
 
@@ -51,7 +51,8 @@ uint64_t trail_hash(const struct trail *t, const void *record)
 		r.bytes - sizeof(r.hash), t->seed);
 }
 
-/* Complete the record that was written last. */
+/* Complete the record that was begun last. `commit`: it is the last one of a
+ * change. */
 static void trail_finish(struct trail *t, bool commit)
 {
 	struct trail_record *r = t->open;
@@ -70,7 +71,8 @@ static void trail_give_up(struct trail *t)
 	atomic_store(&t->head->lost, 1);
 }
 
-/* Find room for a record. No record crosses the end of the ring. */
+/* Begin a record. No record crosses the end of the ring. Returns NULL if the
+ * ring is full. */
 static struct trail_record *trail_grow(struct trail *t, uint32_t bytes)
 {
 	uint64_t at = t->next;
@@ -144,12 +146,13 @@ void trail_commit(struct manifest *m)
 	trail_finish(t, true);
 	atomic_store_explicit(&t->head->end, t->next, memory_order_release);
 	if (t->next - t->start > t->save_bytes && t->full) {
-		t->save_bytes = UINT64_MAX; /* until it is saved */
+		/* Do not call full() again before the save */
+		t->save_bytes = UINT64_MAX;
 		t->full(t->full_arg);
 	}
 }
 
-/* Give the memory before the start back to the system. */
+/* Return the memory of offsets [from, to) to the system. */
 static void trail_punch(struct trail *t, uint64_t from, uint64_t to)
 {
 	while (from < to) {
@@ -158,7 +161,7 @@ static void trail_punch(struct trail *t, uint64_t from, uint64_t to)
 
 		if (n > TRAIL_RING_BYTES - at)
 			n = TRAIL_RING_BYTES - at;
-		/* If this fails, the memory is still reused. */
+		/* If this fails, the memory will be overwritten later. */
 		(void)fallocate(t->fd,
 			FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)(TRAIL_HEAD_BYTES + at), (off_t)n);
@@ -178,8 +181,8 @@ void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes)
 
 	pthread_rwlock_wrlock(&m->lock);
 	old = t->start;
-	/* Records of changes that the kernel has not been told of are needed
-	 * for longer. */
+	/* Records on which nobody has acted yet are needed even after the
+	 * save. */
 	if (at > t->told)
 		at = t->told;
 	if (at > t->start)
@@ -213,8 +216,8 @@ void manifest_told(struct manifest *m, uint64_t at)
 	pthread_rwlock_wrlock(&m->lock);
 	if (at > t->told) {
 		t->told = at;
-		/* If a reader sees only half of the update, it ignores the
-		 * pair. */
+		/* A process that sees only one of these two writes ignores both
+		 * values. */
 		atomic_store(&t->head->told, at);
 		atomic_store(&t->head->told_hash, trail_told_hash(t, at));
 	}
@@ -246,7 +249,7 @@ void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg)
 	pthread_rwlock_unlock(&m->lock);
 }
 
-/* -- Life ---------------------------------------------------------------- */
+/* -- Creating and freeing ------------------------------------------------ */
 
 uint64_t trail_head_hash(const struct trail_head *h)
 {
@@ -289,7 +292,8 @@ struct trail *trail_alloc(struct hash128 session, int fd)
 	return t;
 }
 
-/* Seal the size, so that a process that maps the memory can rely on it. */
+/* Create the shared memory. Its size is sealed, so that a process that maps the
+ * memory can rely on it. */
 static int trail_make_file(void)
 {
 	int fd = memfd_create("refrain-names", MFD_CLOEXEC | MFD_ALLOW_SEALING);

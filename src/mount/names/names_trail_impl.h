@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of the trail, and its functions for the manifest's files.
+ * The format of the trail, and its functions for other files of the manifest.
  */
 #ifndef NAMES_TRAIL_IMPL_H
 #define NAMES_TRAIL_IMPL_H
@@ -14,26 +14,27 @@
 #define TRAIL_MAGIC "refrtrai"
 #define TRAIL_VERSION 1u
 #define TRAIL_HEAD_BYTES 4096u
-/* Only pages that are written take memory. */
+/* Pages that were not written take no memory. */
 #define TRAIL_RING_BYTES ((uint64_t)1 << 30)
 #define TRAIL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* At the begin of the shared memory; in the byte order of the machine. */
+/* The beginning of the shared memory, in the byte order of the machine. */
 struct trail_head {
 	char magic[8];
 	uint32_t version, head_bytes;
 	uint64_t session_hi, session_lo;
-	/* Of the header of the manifest with which it began */
+	/* Hash of the saved manifest with which the trail began */
 	uint64_t base_hash;
-	uint64_t head_hash; /* XXH3-64 of the fields before, seed: version */
-	/* Guarded by manifest.lock; atomic, because another process reads
-	 * them. */
+	uint64_t head_hash; /* XXH3-64 of the fields above, seed: version */
+	/* The fields below are guarded by manifest.lock. They are atomic,
+	 * because another process reads them. */
 	/* All changes before this offset are complete */
 	_Atomic uint64_t end;
 	_Atomic uint64_t told,
-		/* The kernel has been told of all changes before `told` */
+		/* `told`: all changes before this offset were acted on; and a
+		 * hash of `told` */
 		told_hash;
-	/* a change was neither recorded nor saved since then */
+	/* Not 0: a change was not recorded, and no save contains it yet */
 	_Atomic uint64_t lost;
 };
 
@@ -47,11 +48,11 @@ enum trail_kind {
 };
 
 struct trail_record {
-	uint64_t hash;	/* XXH3-64 of the rest, seed: session_lo */
-	uint64_t at;	/* its offset */
+	uint64_t hash;	/* XXH3-64 of the following fields, seed: session_lo */
+	uint64_t at;	/* offset of the record */
 	uint32_t bytes; /* a multiple of 8 */
 	uint8_t kind;	/* enum trail_kind */
-	uint8_t commit; /* this is the last record of a change */
+	uint8_t commit; /* last record of a change */
 	uint8_t node_kind;
 	uint8_t zero;
 	uint16_t mode, name_bytes, target_bytes, zero16;
@@ -59,7 +60,7 @@ struct trail_record {
 	uint64_t size_bytes;
 	int64_t mtime_ns;
 	uint64_t tag;
-	char text[]; /* the name and the target, for TRAIL_ADD */
+	char text[]; /* name and target of the node, for TRAIL_ADD */
 };
 
 _Static_assert(sizeof(struct trail_record) == 80, "no holes");
@@ -70,21 +71,23 @@ _Static_assert(sizeof(struct trail_record) == 80, "no holes");
 struct trail {
 	int fd;
 	unsigned char *map;
-	struct trail_head *head; /* in the map */
+	struct trail_head *head; /* the beginning of `map` */
 	uint64_t seed;
-	uint64_t start, next; /* the records in use */
+	uint64_t start, next; /* offsets of the records in use: [start, next) */
 	uint64_t told;
-	struct trail_record *open; /* the last one, not complete yet */
-	uint64_t save_bytes;	   /* call full() when more are in use */
+	/* The last record, not complete yet; or NULL */
+	struct trail_record *open;
+	/* Call full() when more than this is in use */
+	uint64_t save_bytes;
 	void (*full)(void *arg);
 	void *full_arg;
-	bool lost; /* the ring is full: nothing is recorded */
+	bool lost; /* the ring is full, so nothing is recorded */
 };
 
-/* names_trail.c, for manifest_recover.c. trail_alloc() makes a trail that takes
- * over the descriptor (NULL: no memory), trail_map() maps its memory,
- * trail_at() finds the record at an offset, and the others compute checksums.
- */
+/* names_trail.c, for manifest_recover.c. trail_alloc() creates a trail, which
+ * owns the descriptor (NULL: no memory). trail_map() maps its memory.
+ * trail_at() finds the record at an offset. The other functions compute
+ * checksums. */
 struct trail *trail_alloc(struct hash128 session, int fd);
 int trail_map(struct trail *t);
 void trail_free(struct trail *t); /* NULL is allowed */
@@ -94,23 +97,24 @@ uint64_t trail_head_hash(const struct trail_head *h);
 uint64_t trail_told_hash(const struct trail *t, uint64_t told);
 
 /*
- * Record a change of a node that has been made, or, for TRAIL_RETIRE and
- * TRAIL_FREE, is being made. Does nothing if changes are not recorded. The lock
- * is held for writing, and trail_commit() is called before it is released.
+ * Record a change of a node that has been made or, for TRAIL_RETIRE and
+ * TRAIL_FREE, is about to be made. Does nothing if changes are not recorded.
+ * The lock is held for writing, and the caller must call trail_commit() before
+ * it releases the lock.
  */
 void trail_note(struct manifest *m, enum trail_kind kind, node_id id);
 void trail_commit(struct manifest *m);
 
-/* If changes were lost because the ring was full, record again from now on. The
- * lock is held for writing, and the caller saves a copy under it, which
- * contains the lost changes. */
+/* If changes were lost because the ring was full, start to record again. The
+ * lock is held for writing. The caller saves the manifest afterwards; the saved
+ * file contains the lost changes. */
 void trail_restart(struct manifest *m);
 
-/* Note that the manifest was saved as it was at offset `at`, in a file of
- * file_bytes. */
+/* Note that the manifest with all changes before offset `at` was saved, in a
+ * file of file_bytes. */
 void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes);
 
-/* Release the lock after changes. */
+/* Commit the changes to the trail, and release the lock. */
 static inline void manifest_unlock_changed(struct manifest *m)
 {
 	trail_commit(m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the manifest: numbered nodes in segments, names in blocks, and one
- * hash table from (directory, name) to node. All functions need the manifest's
- * lock, for writing if they change something.
+ * The storage of the manifest: numbered nodes in segments, names in blocks, and
+ * one hash table from (directory, name) to node. All functions need the
+ * manifest's lock, for writing if they change something.
  */
 #include "mount/names/node_impl.h"
 
@@ -56,7 +56,8 @@ node_id manifest_node_take(struct manifest *m, node_id id)
 	return id;
 }
 
-/* Free numbers in segments that do not exist are not used. */
+/* Build the list of free nodes. Numbers in segments that do not exist stay
+ * unused. */
 void manifest_nodes_taken(struct manifest *m)
 {
 	ASSERT_HELD_TO_WRITE(&m->lock);
@@ -83,8 +84,9 @@ void manifest_node_free(struct manifest *m, node_id id)
 	m->free_list = id;
 }
 
-/* Store a name. Names are kept until the manifest is freed. A new version
- * reuses the string of the old one, so only names that vanish waste memory. */
+/* Store a name. Names are not freed before the manifest. A new version of a
+ * file uses the string of the old one, so only names that vanish waste
+ * memory. */
 int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 {
 	uint32_t len = (uint32_t)strlen(name) + 1;
@@ -118,7 +120,7 @@ static int owner_add(struct manifest *m, const struct owner *o)
 	return 0;
 }
 
-/* There are few owners, so a linear search is fast. */
+/* There are few owners, so a linear search is fast enough. */
 int manifest_set_attr(
 	struct manifest *m, struct node *n, const struct file_attr *attr)
 {
@@ -181,9 +183,9 @@ void manifest_table_del(struct manifest *m, node_id id)
 	table_remove(&m->table, id, node_hash, m);
 }
 
-/* The inode number of a directory does not depend on its version. It is
- * computed from the path, because a directory has no room for the digest; the
- * path cannot have become too long since it was added. */
+/* Compute the inode number of a directory, which does not depend on its
+ * version. It comes from the path, because struct directory has no space for
+ * the digest. The path fits, because it fitted when the directory was added. */
 static uint64_t inode_of_dir(const struct manifest *m, node_id id)
 {
 	struct file_version none = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts the references that the kernel holds to nodes. A retired node is freed
- * with its last reference; manifest_change.c has the life of a node. Any
+ * with its last reference; manifest_change.c draws the life of a node. Any
  * thread.
  */
 #include "mount/names/names_trail_impl.h"
@@ -43,7 +43,7 @@ void manifest_node_ref(struct node *n)
 		;
 }
 
-/* Drop n references. Was that the last one? */
+/* Drop n references. Returns true if the last one was dropped. */
 static bool node_unref(struct node *node, uint64_t n)
 {
 	uint32_t had = atomic_load(&node->refs), left;

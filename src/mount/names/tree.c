@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the tree, and its own thread, which acts on the changes that
- * tree_event.c has queued, one after another.
+ * Creates and stops the tree. Also has its own thread, which handles the
+ * changes that tree_event.c has queued, one after another.
  */
 #include "mount/names/tree_impl.h"
 
@@ -22,8 +22,8 @@ static void act(struct tree *t, const struct tree_event *e)
 
 	if (e->change == MANIFEST_ATTR) {
 		c->changed(c->arg, e->id);
-		/* If the mtime of a directory has changed, its names may have,
-		 * too. */
+		/* If the mtime of a directory has changed, its names may have
+		 * changed, too. */
 		if (e->old.attr.kind == KIND_DIR && e->old.listed)
 			(void)tree_list_since(t, e->id, e->turn, NULL);
 		return;
@@ -76,7 +76,8 @@ void tree_note_told(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	at = list_empty(&t->events) && !t->acting ? t->reported : 0;
 	pthread_mutex_unlock(&t->lock);
-	/* The manifest's lock ranks above tree.lock. */
+	/* Call this without tree.lock, because the manifest's lock is taken
+	 * before tree.lock. */
 	if (at > 0)
 		manifest_told(t->config.manifest, at);
 }
@@ -149,13 +150,13 @@ bool tree_stop(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	quiet = cond_wait_zero(&t->done_cond, &t->lock, &t->requests);
-	/* Set this only now: tree_flush() needs the thread to act on these
-	 * changes. */
+	/* Set this only now, because tree_flush() needs the thread while
+	 * requests end. */
 	t->ending = true;
 	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);
-	/* End look-ups first: the kernel locks the directory of a look-up, and
-	 * the thread may be waiting for that lock. */
+	/* End look-ups first: the kernel locks the directory during a look-up,
+	 * and the tree's thread may be waiting for that lock. */
 	tree_fail_asks(t);
 	tree_fail_listings(t);
 	pthread_join(t->thread, NULL);

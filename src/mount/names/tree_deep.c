@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks an origin that lists recursively: one listing returns everything below
- * a directory, and the paths in it give the directories. If a directory and a
- * file have the same name, the file is hidden. Batches come on the origin's
- * threads, one after another; the walker waits on a thread of its own.
+ * a directory, and the paths in it tell the directories. If a directory and a
+ * file have the same name, the file is hidden. Batches of names arrive on the
+ * threads of the origin, one after another. The thread that walks waits for the
+ * last one.
  */
 #include "mount/names/tree_impl.h"
 
@@ -19,8 +20,8 @@
 #define DEEP_LOOK_NS (100 * NS_PER_MS)
 #define DEEP_PATH_MAX 4096u
 
-/* A file that had the name of a directory. It is put at the end if there is no
- * such directory any more. */
+/* A file with the name of a directory. It is added at the end if the directory
+ * does not exist any more. */
 struct shadowed {
 	struct shadowed *next;
 	node_id dir;
@@ -33,18 +34,19 @@ struct deep {
 	struct tree *t;
 	node_id top;
 	uint32_t stamp;
-	int failed;	/* the error of a put that failed */
-	uint64_t now_s; /* time of the batch */
-	/* The last name's directory: names of one directory come together. */
+	int failed;	/* error of the last manifest_put() that failed */
+	uint64_t now_s; /* time at which the batch arrived */
+	/* The directory of the last name. Names of one directory usually follow
+	 * each other. */
 	char last[DEEP_PATH_MAX];
 	size_t last_len;
 	node_id last_dir;
 	struct shadowed *shadowed;
-	/* Guards the rest; no other lock is held with it */
+	/* Guards all below; no other lock is taken with it */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int status;
-	bool done, left; /* left: the walker has given up */
+	bool done, left; /* left: the thread that walks has given up */
 	char path[];
 };
 
@@ -68,7 +70,8 @@ static int deep_put(struct deep *d, node_id dir, const struct file_entry *e,
 		info, tree_on_event, d->t);
 }
 
-/* Find or create the directory with the first `len` bytes of a path. */
+/* Find or create the directory whose path is the first `len` bytes of
+ * `path`. */
 static int deep_dir(struct deep *d, const char *path, size_t len,
 	const struct file_attr *file, node_id *out)
 {
@@ -152,8 +155,8 @@ static void deep_batch(
 	for (size_t i = 0; i < n; i++) {
 		int rc = deep_file(d, &entries[i]);
 
-		/* An impossible name is left out; lack of memory is an
-		 * error. */
+		/* Leave out a name that no directory can contain; a lack of
+		 * memory is an error. */
 		if (rc < 0 && rc != -EINVAL && rc != -ENAMETOOLONG)
 			d->failed = rc;
 	}
@@ -168,7 +171,7 @@ static void deep_restart(struct origin_list *l)
 	d->stamp = manifest_list_begin(d->t->config.manifest);
 }
 
-/* -- The end --------------------------------------------------------------- */
+/* -- The end of the listing ------------------------------------------------ */
 
 struct dirs {
 	struct array ids; /* of node_id */
@@ -192,7 +195,7 @@ static bool add_dir(void *arg, const char *name, const struct node_info *info,
 	return id != NULL;
 }
 
-/* After the last name: names of the manifest that did not come are gone. */
+/* Remove names that the listing did not return, in all directories. */
 static int end_dirs(struct deep *d, uint64_t *directories)
 {
 	struct manifest *m = d->t->config.manifest;
@@ -204,7 +207,7 @@ static int end_dirs(struct deep *d, uint64_t *directories)
 	while ((at = array_pop(&s.ids, sizeof(*at)))) {
 		node_id dir = *at;
 
-		/* Fails if the directory has been removed in the meantime; then
+		/* Fails if the directory has been removed in the meantime. Then
 		 * nothing is below it. */
 		if (manifest_list_end(m, dir, d->stamp, tree_on_event, d->t) ==
 			0)
@@ -279,8 +282,8 @@ static bool tree_stops(struct tree *t)
 	return stopping;
 }
 
-/* Returns false if the tree is being stopped and the origin has not
- * answered. */
+/* Wait for the end of the listing. Returns false if the tree is being stopped
+ * and the origin has not answered. */
 static bool deep_wait(struct deep *d)
 {
 	bool done;
@@ -317,7 +320,7 @@ int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories)
 	d->stamp = manifest_list_begin(t->config.manifest);
 	origin_list(t->config.origin, &d->l);
 	if (!deep_wait(d))
-		return -ENOTCONN; /* the answer frees it */
+		return -ENOTCONN; /* deep_done() will free it */
 	status = d->status;
 	if (status == 0)
 		status = end_dirs(d, directories);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events for the tree's thread: changes of names, and the number of requests in
- * flight. The manifest reports changes with its lock held and kernel
- * notifications may block on directory locks, so changes are queued here.
+ * Queues changes of names for the tree's thread, and counts requests in flight.
+ * The manifest reports changes with its lock held, and notifications of the
+ * kernel may block on directory locks, so changes cannot be handled at once.
  */
 #include "mount/names/tree_impl.h"
 
@@ -55,17 +55,17 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 
 	LOCK_SCOPE(&t->lock);
 	count_event(t, ev);
-	/* An answer after the stop: the thread has gone, or is about to. The
-	 * next process acts on it. */
+	/* The tree was stopped, so its thread may have ended. A process that
+	 * takes over the mount acts on the change. */
 	if (t->ending)
 		return;
 	t->reported = manifest_trail(t->config.manifest);
-	/* The kernel does not remember names that nobody looked up. */
+	/* The kernel cannot know a name that nobody has looked up. */
 	if (ev->change == MANIFEST_ADDED && !ev->seen)
 		return;
 	e = malloc(sizeof(*e) + len);
 	if (!e)
-		/* The kernel's entry stays stale until the name changes
+		/* The kernel's entry stays wrong until the name changes
 		 * again */
 		return;
 	e->change = ev->change;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks up one name in the manifest or, if it is unknown there, at the origin.
- * If the origin does not answer, known names are still served.
+ * Looks up one name in the manifest or, if the name is unknown there, at the
+ * origin. If the origin does not answer, known names are still served.
  */
 #include "mount/names/tree_impl.h"
 
@@ -14,27 +14,28 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* Maximum number of questions that wait for an origin that does not answer. */
+/* Maximum number of questions that wait while the origin does not answer. */
 #define PROBES_MAX 8u
 
 /* A question to the origin about one name. */
 struct ask {
 	struct origin_stat s;
 	struct tree *t;
-	struct list link;      /* in tree.asks; tree.lock */
-	struct tree_lookup *l; /* tree.lock; NULL: nobody waits */
-	/* tree.lock: one for the request, one for the timer */
+	struct list link; /* in tree.asks; guarded by tree.lock */
+	/* NULL: no look-up waits; guarded by tree.lock */
+	struct tree_lookup *l;
+	/* 1 for the request, 1 for the timer; guarded by tree.lock */
 	unsigned refs;
-	/* Fires when the waiting look-up is to be answered */
+	/* Fires when the look-up has waited for tree_config.patience_ns */
 	struct timer late;
-	node_id dir;	  /* referenced */
-	node_id known;	  /* the node that the name had; 0: none */
+	node_id dir;	  /* the question holds a reference */
+	node_id known;	  /* the present node of the name; 0: none */
 	bool follow;	  /* the node may get another version */
-	const char *name; /* in path */
+	const char *name; /* points into `path` */
 	char path[MANIFEST_PATH_MAX];
 };
 
-/* The origin did not answer, so a known name stays valid. */
+/* Answer a look-up if the origin has failed: a known name stays valid. */
 static int answer_known(
 	struct ask *a, int status, bool ref, struct node_info *info)
 {
@@ -88,20 +89,20 @@ static void ask_put(struct ask *a)
 	tree_request_end(t);
 }
 
-/* Claim the look-up that waits for the answer; only the claimer may answer it.
- */
+/* Take the look-up that waits for the answer. Only the thread that gets it may
+ * answer it. */
 static struct tree_lookup *take_lookup(struct ask *a, int status)
 {
 	LOCK_SCOPE(&a->t->lock);
 	list_del(&a->link);
-	/* All other errors are answers of the origin, or a lack of memory
-	 * here. */
+	/* All other errors are answers of the origin, or caused by a lack of
+	 * memory. */
 	a->t->silent =
 		status == -EIO || status == -ETIMEDOUT || status == -ESTALE;
 	return steal_ptr(&a->l);
 }
 
-/* Report an answer that readers get as an error whose cause is not theirs. */
+/* Report an error that readers get and did not cause. */
 static void report_name(const struct ask *a, int status)
 {
 	struct event e = {
@@ -130,8 +131,8 @@ static void name_ask_done(struct origin_request *q, int status)
 	ask_put(a);
 }
 
-/* Answer the waiting look-up with what is known. The origin's answer will still
- * be used when it comes. */
+/* Answer the waiting look-up from the manifest. When the origin answers later,
+ * the manifest is still updated. */
 static void ask_late(struct timer *timer)
 {
 	struct ask *a = CONTAINER_OF(timer, struct ask, late);
@@ -152,7 +153,7 @@ static void ask_late(struct timer *timer)
 	ask_put(a);
 }
 
-/* The first question with a look-up that still waits, or NULL. */
+/* Returns a look-up that still waits, or NULL. */
 static struct tree_lookup *next_lookup(struct tree *t)
 {
 	LOCK_SCOPE(&t->lock);
@@ -195,8 +196,9 @@ static bool ask_begin(struct tree *t, struct ask *a)
 	return true;
 }
 
-/* Ask the origin for one name; l may be NULL. Without `wait`, l waits at most
- * tree_config.patience_ns. Returns 0 or -errno. */
+/* Ask the origin about one name. `l` is the look-up that waits, or NULL.
+ * Without `wait`, it waits at most tree_config.patience_ns. Returns 0 or
+ * -errno. */
 static int name_ask(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l, bool wait)
 {
@@ -207,7 +209,8 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 
 	if (!a)
 		return -ENOMEM;
-	/* Keep the directory: it may be removed before the answer comes. */
+	/* Take a reference, because the directory may be removed before the
+	 * answer. */
 	if (!manifest_ref(t->config.manifest, dir)) {
 		free(a);
 		return -ESTALE;
@@ -241,11 +244,9 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 	return 0;
 }
 
-/*
- * Returns true if the origin does not answer at present: then look-ups of known
- * names do not wait for it. *probe is set if it should be asked nevertheless,
- * to find out whether it answers again.
- */
+/* Returns true if the origin does not answer at present. Then look-ups of known
+ * names do not wait. *probe is set if it is time to ask the origin again, to
+ * find out whether it answers. */
 static bool is_silent(struct tree *t, bool *probe)
 {
 	uint64_t now_s = tree_now_s();
@@ -258,16 +259,15 @@ static bool is_silent(struct tree *t, bool *probe)
 	return t->silent;
 }
 
-/* Ask the origin whether what is known of a name is still true. Returns 1 if
- * that can be used without waiting, 0 if l waits, or -errno. */
+/* Ask the origin to confirm a name. Returns 1 if the manifest's answer can be
+ * used at once, 0 if `l` waits, or -errno. */
 static int ask_again(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l)
 {
 	bool probe;
 
 	if (!is_silent(t, &probe)) {
-		/* Ask at most once in each period, however many look-ups there
-		 * are. */
+		/* Ask once in each period, however many look-ups there are. */
 		if (known != 0)
 			manifest_checked(
 				t->config.manifest, known, tree_now_s());
@@ -291,7 +291,7 @@ static bool is_listed(struct manifest *m, node_id dir)
 	return manifest_get(m, dir, &info) == 0 && info.listed;
 }
 
-/* Ask the origin for a name that the manifest lacks. */
+/* Look up a name that the manifest does not have. */
 static int lookup_unknown(
 	struct tree *t, node_id dir, const char *name, struct tree_lookup *l)
 {
@@ -402,8 +402,8 @@ int tree_open_root(struct tree *t, struct error *err)
 	};
 	struct node_info root;
 
-	/* If a saved manifest has the name, do not wait for a source that
-	 * hangs. */
+	/* If a saved manifest was loaded, do not wait for the source, which may
+	 * hang. */
 	if (manifest_get(t->config.manifest, NODE_ROOT, &root) == 0 &&
 		root.listed)
 		return 0;

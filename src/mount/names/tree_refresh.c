@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refreshes one path: a directory with everything below it, or the directory in
- * which a name is. Waits for the origin, on the caller's thread.
+ * Refreshes one path: a directory with everything below it, or a name in its
+ * directory. Waits for the origin, on the caller's thread.
  */
 #include "mount/names/tree_impl.h"
 
@@ -48,7 +48,8 @@ static int list_and_wait(struct tree *t, node_id dir)
 	return wait.status;
 }
 
-/* Find the deepest known directory of a path, and cut the path there. */
+/* Find the deepest directory of a path that is known, and shorten the path to
+ * it. */
 static node_id deepest_directory(struct manifest *m, char *path)
 {
 	struct node_info info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lists directories and walks trees. A directory is listed by one request,
- * however many callers wait for it. A walk keeps a few listings in progress and
+ * however many callers wait for it. A walk has a few listings in progress, and
  * takes the next directory from a stack. Scans, warming and refreshes are
  * walks.
  */
@@ -20,22 +20,23 @@
 #include "common/base/names_memory.h"
 #include "common/base/size.h"
 
-/* The number of listings that a walk keeps in progress. */
+/* The number of listings that a walk has in progress. */
 #define WALK_PARALLEL 8u
 
 struct listing {
 	struct origin_list l;
 	struct tree *t;
-	struct list link;    /* in tree.listings; tree.lock */
-	struct list waiters; /* of struct tree_wait; tree.lock */
-	/* Struct tree_wait, for the next listing; tree.lock */
+	struct list link;    /* in tree.listings; guarded by tree.lock */
+	struct list waiters; /* of struct tree_wait; guarded by tree.lock */
+	/* Struct tree_wait, which need the next listing; guarded by
+	 * tree.lock */
 	struct list later;
-	bool again;    /* another listing must follow; tree.lock */
-	uint64_t turn; /* when it began; tree.lock */
-	node_id dir;   /* referenced */
-	/* Of this listing; its callbacks come one after another */
+	bool again;    /* another listing must follow; guarded by tree.lock */
+	uint64_t turn; /* tree.turn at its beginning; guarded by tree.lock */
+	node_id dir;   /* the listing holds a reference */
+	/* Used by callbacks of this listing, which run one after another */
 	uint32_t stamp;
-	int status; /* the error of a put that failed */
+	int status; /* error of the last manifest_put() that failed */
 	char path[];
 };
 
@@ -49,8 +50,8 @@ static void listing_batch(
 		int rc = manifest_put(g->t->config.manifest, g->dir,
 			&entries[i], now_s, false, NULL, tree_on_event, g->t);
 
-		/* An impossible name is left out; lack of memory is an
-		 * error. */
+		/* Leave out a name that no directory can contain; a lack of
+		 * memory is an error. */
 		if (rc < 0 && rc != -EINVAL && rc != -ENAMETOOLONG)
 			g->status = rc;
 	}
@@ -64,7 +65,7 @@ static void listing_restart(struct origin_list *l)
 	g->stamp = manifest_list_begin(g->t->config.manifest);
 }
 
-/* The directory itself is gone: recheck its name in the parent. */
+/* Ask the origin about the name of a directory that it could not find. */
 static void directory_gone(struct tree *t, node_id dir)
 {
 	if (dir != NODE_ROOT)
@@ -95,10 +96,8 @@ static void listing_start(struct listing *g)
 	origin_list(g->t->config.origin, &g->l);
 }
 
-/*
- * Take the waiters that can be answered. Returns false if another listing must
- * follow, for waiters that came after this one had begun. Called with the lock.
- */
+/* Take the waiters that can be answered. Returns false if another listing must
+ * follow, because some waiters came after this one had begun. */
 static bool listing_ended(struct listing *g, struct list *waiters)
 {
 	ASSERT_HELD(&g->t->lock);
@@ -167,7 +166,8 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 	if (len < 0)
 		return len;
 	g = calloc(1, sizeof(*g) + (size_t)len + 1);
-	/* Keep the directory: it may be removed before its names come. */
+	/* Take a reference, because the directory may be removed before its
+	 * names arrive. */
 	if (!g || !manifest_ref(t->config.manifest, dir)) {
 		free(g);
 		return -ENOMEM;
@@ -187,8 +187,8 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 	return 0;
 }
 
-/* Wait for a listing in progress, or for the one that follows it. Called with
- * the lock. */
+/* Wait for a listing in progress or, if that began too early, for the next one.
+ * Returns false if there is none. */
 static bool walk_join(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
@@ -208,7 +208,8 @@ static bool walk_join(
 	return false;
 }
 
-/* `since` is as in tree_list_since(); 0: any listing will do. */
+/* List a directory. `since` is as in tree_list_since(); 0: a listing of any
+ * time will do. */
 static int list(struct tree *t, node_id dir, bool again, uint64_t since,
 	struct tree_wait *w)
 {
@@ -258,12 +259,12 @@ int tree_list_since(
 struct walk {
 	struct tree *t;
 	bool again;
-	uint64_t since;	      /* tree.turn when it began */
+	uint64_t since;	      /* tree.turn at the beginning of the walk */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	struct array stack; /* of node_id */
 	unsigned active;
-	uint64_t listed_ns; /* when a directory was last listed */
+	uint64_t listed_ns; /* time at which a directory was last listed */
 	struct tree_walk_result result;
 };
 
@@ -307,19 +308,17 @@ static bool push_subdir(void *arg, const char *name,
 	return true;
 }
 
-/* Want of room for names outranks what else comes of the other listings. */
+/* Note why the walk is given up. A lack of memory for names is more important
+ * than other reasons. */
 static void note_unasked(struct tree_walk_result *r, int status)
 {
 	if (status < 0 && r->unasked != -E2BIG)
 		r->unasked = status;
 }
 
-/*
- * Note an answer, or a time-out. If a listing has timed out and nothing else
- * was answered during that time either, the walk is given up: a time-out for
- * each remaining directory would take hours. A first walk goes on. Called with
- * the lock.
- */
+/* Note the end of a listing. If a listing has timed out and no other listing
+ * was answered in the meantime, the walk is given up, because a time-out for
+ * each remaining directory would take hours. A first walk is not given up. */
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	ASSERT_HELD(&k->lock);
@@ -330,7 +329,7 @@ static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 		k->listed_ns = clock_now_ns();
 }
 
-/* A listing has ended. Push the directory's sub-directories onto the stack. */
+/* Handle the end of a listing: push the sub-directories onto the stack. */
 static void step_done(
 	struct walk *k, node_id dir, uint64_t begun_ns, int status)
 {
@@ -341,7 +340,7 @@ static void step_done(
 	if (status < 0 && status != -ENOENT && status != -ESTALE)
 		step_failed(k, dir, status);
 	(void)manifest_readdir(k->t->config.manifest, dir, 0, false,
-		/* a directory that is gone has nothing below it */
+		/* Nothing is below a directory that is gone */
 		push_subdir, k);
 	pthread_cond_signal(&k->cond);
 }
@@ -357,7 +356,8 @@ static void step_listed(struct tree_wait *w, int status)
 	step_done(k, dir, begun_ns, status);
 }
 
-/* Called without the walk's lock; k->active counts this step already. */
+/* List the next directory, or fail it if the walk was given up. Called without
+ * the walk's lock; k->active counts this listing already. */
 static void step_start(struct walk *k, node_id dir, int unasked)
 {
 	struct walk_step *s = unasked ? NULL : calloc(1, sizeof(*s));
@@ -398,7 +398,8 @@ static void walk_run(struct walk *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* Use one recursive listing if the origin can do that and it must be asked. */
+/* Should the origin list everything by one request? Only if it can do that, and
+ * the names are not all known. */
 static bool is_deep(struct tree *t, node_id top, bool again)
 {
 	struct node_info info;
