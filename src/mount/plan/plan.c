@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the positions of plans: owners append them, readers read them
- * (plan_note.c), or they are given up. One lock guards all plans. It is held
- * briefly, never during a call of the cache that may call back.
+ * The life of the positions of plans. Owners append positions. A position ends
+ * when its file is read (plan_note.c), or when it is given up. One lock guards
+ * all plans. It is held briefly, and never during a call of the cache that may
+ * call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,8 +56,8 @@ void plans_free(struct plans *ps)
 	free(ps);
 }
 
-/* Wake the pacer: there is work for it. Work that is not urgent waits until
- * there is more of it, or for a few milliseconds. */
+/* Wake the pacer, because there is work for it. Work that is not urgent waits
+ * until there is more of it, or for a few milliseconds. */
 void plans_kick(struct plans *ps, bool urgent)
 {
 	bool wake = urgent || !ps->resting;
@@ -72,8 +73,8 @@ void plans_kick(struct plans *ps, bool urgent)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* Finish the position at base if it was read or must be given up. Returns false
- * if it stays. */
+/* Finish the position at base if it was read or has to be given up. Returns
+ * false if it stays. */
 static bool pass(struct plan *plan)
 {
 	uint8_t state = order_state(&plan->order, plan->base);
@@ -95,7 +96,7 @@ static bool pass(struct plan *plan)
 	return true;
 }
 
-/* Are items held that are not needed any more? */
+/* Is there a hold that is not needed any more? */
 static bool may_release(const struct plan *plan)
 {
 	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
@@ -108,7 +109,7 @@ static bool may_release(const struct plan *plan)
 		ORDER_RETIRED;
 }
 
-/* Call this after anything that may finish positions. */
+/* Finish positions. Call this after every change that may finish one. */
 void plan_advance(struct plan *plan)
 {
 	uint64_t before = plan->base;
@@ -130,7 +131,8 @@ void plan_advance(struct plan *plan)
 		plans_kick(plan->plans, false);
 }
 
-/* The position's item was fetched ahead into a tier and has been read there. */
+/* Count an item as used: it was fetched ahead into a tier, and its position has
+ * been read. */
 void plan_count_used(struct plan *plan, uint64_t pos)
 {
 	uint8_t state = order_state(&plan->order, pos);
@@ -166,8 +168,8 @@ void plans_forget(struct plans *ps, uint64_t cookie)
 static int init_schedule(struct plan *plan, struct error *err)
 {
 	struct plan_params *p = &plan->params;
-	/* Names are added in the order in which they are read, so the
-	 * schedule's own shuffling is not used. */
+	/* Names are added in the order in which they are read, so the schedule
+	 * must not shuffle them. */
 	struct schedule_config config = {
 		.examples = 1,
 		.batch = p->batch,
@@ -253,13 +255,13 @@ void plan_close(struct plan *plan)
 	plans_kick(ps, true);
 }
 
-/* Forget positions that will not be needed again. */
+/* Returns the position before which all positions can be forgotten. */
 static uint64_t forgettable(const struct plan *plan)
 {
 	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
 	uint64_t pos = plan->base;
 
-	/* Positions of items in a tier are needed for a while longer. */
+	/* Positions whose items are in a tier are needed for a while longer. */
 	if (plan->front < pos + plan->params.slack)
 		pos = plan->front > plan->params.slack
 			? plan->front - plan->params.slack
@@ -329,7 +331,7 @@ void plan_step_time(struct plan *plan, uint64_t step_ns)
 	pace_tell(plan, step_ns, clock_now_ns());
 }
 
-/* Compute again when held items are needed. */
+/* Change the echo factor, and compute again when held items are needed. */
 static int change_echo(
 	struct plan *plan, uint64_t step, struct schedule_echo echo)
 {

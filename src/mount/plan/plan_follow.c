@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pacer: the one thread that follows all plans. It gives up items that will
- * not be read, skips those in a tier, and requests the item that is needed
- * first, as long as there is memory for planned items. Only this thread creates
- * and frees holds, so a hold that it has found remains valid. It releases the
- * lock for each call of the cache, which may call back.
+ * The pacer: the thread that follows all plans. It gives up items that will not
+ * be read, skips items that are in a tier, and requests the item that is needed
+ * first, as long as memory is left for planned items. Only this thread creates
+ * and frees holds, so a hold that it has found stays valid. It releases the
+ * lock for each call of the cache, because the cache may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,19 +15,20 @@
 #include "common/base/magic.h"
 #include "mount/plan/plan_impl.h"
 
-/* The number of positions to look at before the lock is released for others. */
+/* The number of positions to look at before the lock is released for other
+ * threads. */
 #define LOOK_MAX 256u
 
-/* When memory is used up, the pacer rests for this time or until enough memory
- * is free. */
+/* When planned items have used up their memory, the pacer rests until 1 /
+ * REST_DIVISOR of it has been freed, or for this time. */
 #define REST_NS (5 * NS_PER_MS)
 #define REST_DIVISOR 8u
-/* It rests this long before a burst that is to be measured; see
+/* The pacer rests this long before a burst that is to be measured; see
  * rate_rest_bytes(). */
 #define REST_LONG_NS NS_PER_S
 
-/* Called by the cache when an item was read, is in a tier, or could not be
- * fetched. */
+/* Called by the cache at the end of a plan of an item: the item was read, a
+ * tier has it, or it could not be fetched. */
 static void hold_done(struct cache_plan *p, int status)
 {
 	struct hold *h = CONTAINER_OF(p, struct hold, p);
@@ -45,7 +46,8 @@ static void hold_done(struct cache_plan *p, int status)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* An item of the position is not held any more. Was it the last one? */
+/* Note that one item of the position is not held any more and that it was the
+ * last one: set the final state of the position. */
 static void settle(struct plan *plan, uint64_t pos, int status)
 {
 	uint8_t state;
@@ -68,7 +70,7 @@ static void settle(struct plan *plan, uint64_t pos, int status)
 	plan_advance(plan);
 }
 
-/* The item is in a tier before it was read. */
+/* Note that a tier has the item and nobody has read it yet. */
 static void note_unread(struct plan *plan, uint64_t pos)
 {
 	uint8_t state = order_state(&plan->order, pos);
@@ -85,7 +87,8 @@ static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
 		CONTAINER_OF(l, struct hold, link)->pos == pos;
 }
 
-/* Count an item that could not be fetched; its file may have changed. */
+/* Count an item that could not be fetched. `last`: if the file has changed,
+ * count the position, too. */
 static void note_failed(struct hold *h, bool last)
 {
 	struct plan_status *s = &h->plan->s;
@@ -101,7 +104,7 @@ static void note_failed(struct hold *h, bool last)
 static void hold_free(struct hold *h)
 {
 	struct plan *plan = h->plan;
-	/* The items of a position are next to each other in the list. */
+	/* The holds of a position are next to each other in the list. */
 	bool last = !is_of(plan, list_prev(&h->link), h->pos) &&
 		!is_of(plan, list_next(&h->link), h->pos);
 
@@ -155,8 +158,8 @@ static struct hold *find_past(const struct plan *plan)
 	return NULL;
 }
 
-/* Handle one hold that has ended. Returns true if there was one; then the lock
- * was released during that. */
+/* Give up one hold whose position will not be read any more. Returns false if
+ * there was none. Otherwise the lock was released in the meantime. */
 static bool give_up_one(struct plans *ps)
 {
 	ASSERT_HELD(&ps->lock);
@@ -189,12 +192,12 @@ static void bury(struct plans *ps)
 	}
 }
 
-/* -- Going ahead ----------------------------------------------------------- */
+/* -- Fetching ahead -------------------------------------------------------- */
 
 enum plan_look {
-	LOOK_ITEM, /* the item at the cursor is to be fetched */
+	LOOK_ITEM, /* the item at the cursor has to be fetched */
 	LOOK_END,
-	LOOK_MORE, /* there is more to look at */
+	LOOK_MORE, /* there are more positions to look at */
 };
 
 static void next_position(struct plan *plan)
@@ -215,7 +218,7 @@ static void next_position(struct plan *plan)
 	}
 }
 
-/* Must this position, or the rest of it, be fetched? */
+/* Does the position at the cursor, or the rest of it, have to be fetched? */
 static bool is_open(const struct plan *plan)
 {
 	uint8_t state =
@@ -225,8 +228,8 @@ static bool is_open(const struct plan *plan)
 		(state == ORDER_ISSUED && plan->cursor_off > 0);
 }
 
-/* Has the item already been read by the reader of the position at the cursor?
- * The position itself says so only when all its items have been read. */
+/* Has the reader of the position at the cursor read this item already? The
+ * state of the position changes only when all its items have been read. */
 static bool was_read(const struct plan *plan, const struct cache_item *item)
 {
 	const struct plan_turn *t = &plan->turn[item->cookie % PLAN_TURNS];
@@ -267,7 +270,7 @@ static enum plan_look look_at_next(struct plan *plan, struct cache_item *item)
 	return LOOK_MORE;
 }
 
-/* Move the cursor past an item that was issued. */
+/* Move the cursor to the next item of the file, or to the next position. */
 static void pass_item(struct plan *plan, const struct cache_item *item)
 {
 	plan->cursor_off = item->base + item->size;
@@ -275,8 +278,8 @@ static void pass_item(struct plan *plan, const struct cache_item *item)
 		next_position(plan);
 }
 
-/* Plan the item at the cursor. Returns -EAGAIN if planned items may not have
- * more memory. */
+/* Plan the item at the cursor. Returns 0; -EAGAIN if planned items have all
+ * memory that they may have; or another -errno. */
 static int issue(struct plan *plan, const struct cache_item *item)
 {
 	struct plans *ps = plan->plans;
@@ -311,7 +314,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 		plan->s.fetched_bytes += h->bytes;
 		plan->missing_bytes += h->p.missing_bytes;
 	}
-	/* The item may have been read in the meantime. */
+	/* The position may have been read while the lock was released. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
 		if ((order_state(&plan->order, pos) & ORDER_STATE_MASK) ==
 			ORDER_WAITING) {
@@ -332,12 +335,12 @@ static int issue(struct plan *plan, const struct cache_item *item)
 
 enum issue_step {
 	STEP_AGAIN,
-	STEP_FULL, /* no memory is left for planned items */
+	STEP_FULL, /* planned items have all memory that they may have */
 	STEP_IDLE,
 };
 
-/* Is the plan's item needed before the other plan's? If both are needed at the
- * same time, the plan with less in memory comes first. */
+/* Is the item of `plan` needed before that of `other`? If both are needed at
+ * the same time, the plan that holds fewer bytes comes first. */
 static bool is_before(const struct plan *plan, uint64_t due_ns,
 	const struct plan *other, uint64_t other_ns)
 {
@@ -346,7 +349,7 @@ static bool is_before(const struct plan *plan, uint64_t due_ns,
 	return plan->s.ahead_bytes < other->s.ahead_bytes;
 }
 
-/* Issue the item that is needed first. */
+/* Plan the item that is needed first, of all plans. */
 static enum issue_step issue_one(struct plans *ps)
 {
 	struct cache_item item, best_item;
@@ -379,7 +382,7 @@ static enum issue_step issue_one(struct plans *ps)
 	return issue(best, &best_item) == -EAGAIN ? STEP_FULL : STEP_AGAIN;
 }
 
-/* Rest until this much memory is free, or for this time. */
+/* Wait until enough memory has been freed, or for the time to rest. */
 static void rest(struct plans *ps)
 {
 	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();
@@ -395,7 +398,8 @@ static void rest(struct plans *ps)
 	ps->resting = false;
 }
 
-/* If memory was used up, not each item that is read wakes the pacer. */
+/* Wait for work. If memory is used up, wait for more memory than that of one
+ * item, so that not every item that is read wakes the pacer. */
 static void plan_wait_for_work(struct plans *ps, bool full)
 {
 	ps->full = full;

@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides to which position of a plan a read belongs. A read belongs to at most
- * one position of each plan, the first one of its file that has not been read
- * yet, and ends only the holds of that position.
+ * one position of each plan: the first one of its file that has not been read
+ * yet. It ends only the holds of that position.
  *
- * A plan whose reader is known counts only the reads of that process. For other
- * plans the reader is unknown. Several threads that read in one order are not
- * in step, so a read at a position does not end the positions before it; these
- * are given up when more than `slack` later positions have been read. A read of
- * a file whose position is far ahead comes from another program. It leaves the
- * file in the kernel's cache, so the file is not fetched ahead any more. But if
- * there are many such reads in a row, and none near, the readers must have
- * moved there. A second read of bytes that were just read does not count
- * either: the kernel dropped the pages before the reader used them. If the next
- * position of the file is near, such a read is taken for a read of that
- * position, and the read of that position then counts for the one after it or
- * for none. So a file is fetched for its reader at most once in an epoch. Any
- * thread; the lock of the plans guards everything.
+ * If the reader of a plan is known, only reads of that process count. If not,
+ * these rules apply:
+ *
+ * Several threads that read in one order are not in step. So a read of a
+ * position does not end the positions before it; these are given up when more
+ * than `slack` later positions have been read.
+ *
+ * A read of a file whose position is far ahead comes from another program. The
+ * kernel's page cache has the file after that, so the file is not fetched ahead
+ * any more. But if there are many such reads in a row, and none near the front,
+ * the readers must have moved there.
+ *
+ * A second read of bytes that were just read does not count: the kernel dropped
+ * the pages before the reader used them. But if the next position of the file
+ * is near, such a read counts for that position, and the later read of that
+ * position for the one after it or for none. So a file is fetched for its
+ * reader at most once in an epoch.
+ *
+ * Any thread; the lock of the plans guards everything.
  */
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 #include "mount/plan/plan_impl.h"
 
-/* When readers of one order begin an epoch, they are at most this many
- * positions from the end of the one before. */
+/* When threads that read in one order begin an epoch, the previous epoch has at
+ * most this many unread positions. */
 #define EPOCH_SPREAD 128u
 
-/* The first read of a plan is at most this far from its beginning. */
+/* The first read of a plan is at most this far from its first position. */
 #define BEGIN_SPREAD 64u
 
-/* A reader continues a file, and the kernel asks again for dropped pages,
- * within this time. */
+/* A reader continues a file within this time, and the kernel requests dropped
+ * pages again within it. */
 #define AGAIN_NS NS_PER_S
 
-/* The smallest unit for which a kernel asks. */
+/* The kernel requests multiples of this. */
 #define PAGE_BYTES UINT64_C(4096)
 
 /* -- Holds by position ----------------------------------------------------- */
@@ -52,8 +58,8 @@ void hold_enter(struct hold *h)
 	list_add_tail(held_at(h->plan, h->pos), &h->found);
 }
 
-/* Tell the hold that the reader of its position begins to read the item at
- * `base`. Returns true if it has begun before. */
+/* Note that the reader of the position begins to read the item at `base`.
+ * Returns true if it has begun to read the item before. */
 static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 {
 	struct list *bucket = held_at(plan, pos);
@@ -69,7 +75,8 @@ static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 	return again;
 }
 
-/* Note the items that a read begins. True: the first was begun before. */
+/* Note the items that a read begins. Returns true if it starts with an item
+ * that was begun before. */
 static bool tell_holds(struct plan *plan, uint64_t pos,
 	const struct cache_item *file, uint64_t off, size_t len)
 {
@@ -88,8 +95,8 @@ static bool tell_holds(struct plan *plan, uint64_t pos,
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* Handle a read of a file whose position is far ahead: it need not be fetched
- * any more. */
+/* Handle a read of a file whose position is far ahead: the file need not be
+ * fetched any more. */
 static void read_astray(struct plan *plan, uint64_t pos)
 {
 	if (plan->params.reader || pos < plan->cursor ||
@@ -101,8 +108,8 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
 		return;
-	/* There was no read near the cursor for a long time, so the readers
-	 * have moved ahead. */
+	/* All reads were far ahead for a long time, so the readers have moved
+	 * there. */
 	plan->retire_to = plan->stray_min;
 	plan->stray = 0;
 	plan_advance(plan);
@@ -124,7 +131,7 @@ static void read_near(struct plan *plan, uint64_t pos)
 	plan_advance(plan);
 }
 
-/* Whether so little of the epoch is left that the next one may be read. */
+/* Is so little of the epoch left that its readers may read the next one? */
 static bool epoch_is_near(const struct plan *plan, uint64_t pos)
 {
 	uint64_t begin = order_epoch_begin(&plan->order, pos);
@@ -135,7 +142,7 @@ static bool epoch_is_near(const struct plan *plan, uint64_t pos)
 	return plan->front > begin || left <= plan->ahead + most;
 }
 
-/* May the readers have come to the position? */
+/* May a reader of the plan have come to the position? */
 static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
 {
 	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
@@ -149,8 +156,8 @@ static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
 	return epoch_is_near(plan, pos);
 }
 
-/* Is the position so near that a reader of the one before may have come to it?
- * See plan_params.spread. */
+/* May the reader of the previous position have come to this one? See
+ * plan_params.spread. */
 static bool is_next(const struct plan *plan, uint64_t pos)
 {
 	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
@@ -163,7 +170,7 @@ static bool is_reader(const struct plan *plan, pid_t pid)
 	return !plan->params.reader || !pid || plan->params.reader == pid;
 }
 
-/* A read, and to which position it was found to belong. */
+/* A read, and the result: the turn to which it belongs. */
 struct note {
 	const struct cache_item *file;
 	uint64_t off;
@@ -173,8 +180,8 @@ struct note {
 	struct plans_read more;
 };
 
-/* A file of one item counts as read when it is begun, a larger one at its
- * end. */
+/* Does this read count as reading the position? A file of one item counts as
+ * read at its first byte, a larger file at its last byte. */
 static bool reads_position(const struct note *n)
 {
 	uint64_t size = n->file->version.size_bytes;
@@ -214,8 +221,9 @@ static bool is_own_read(const struct plan *plan, const struct note *n)
 	return n->pid && plan->params.reader == n->pid;
 }
 
-/* The last read of the file's beginning, if this read may continue it: it was a
- * moment ago, or the plan's own reader reads on. NULL: unknown. */
+/* Returns the last read of the beginning of the file, if this read may continue
+ * it: it was a moment ago, or the plan's own reader reads on. Otherwise returns
+ * NULL. */
 static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 {
 	struct plan_turn *t = turn_of(plan, n);
@@ -227,11 +235,9 @@ static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 		: NULL;
 }
 
-/*
- * Note what a read that belongs to this turn has read. Returns how many of its
- * bytes were read before. A 64th of the file is noted only if a single read
- * covers all of it, so the result may be too low for a large file.
- */
+/* Note which bytes of the file a read has read. Returns how many of them were
+ * read before. A 64th of the file is noted only if a single read covers all of
+ * it, so the result may be too low for a large file. */
 static size_t mark_read(struct plan_turn *t, const struct note *n)
 {
 	uint64_t size = n->file->size, again = 0;
@@ -261,11 +267,11 @@ static void keep_turn(
 		.at_ns = clock_now_ns(),
 		.read_to = n->len,
 	};
-	(void)mark_read(t, n); /* nothing was read before */
+	(void)mark_read(t, n); /* no byte was read before */
 }
 
-/* The reader of a file of several items reads on. The kernel may send a few
- * reads in another order; what lies between them will be read, too. */
+/* Note that the reader of a file of several items reads on. The kernel may send
+ * a few reads in another order; it will also send those in between. */
 static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
 {
 	struct plan_turn *t = last_turn(plan, n);
@@ -276,11 +282,9 @@ static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
 		t->read_to = end;
 }
 
-/*
- * Does the read continue a file of one item? Then it belongs to the reader that
+/* Does the read continue a file of one item? Then it belongs to the reader that
  * began the file. A read by the plan's own reader that is not at the beginning
- * always continues.
- */
+ * of the file always continues. */
 static bool goes_on(struct plan *plan, struct note *n)
 {
 	struct plan_turn *t = last_turn(plan, n);
@@ -295,7 +299,7 @@ static bool goes_on(struct plan *plan, struct note *n)
 	return true;
 }
 
-/* Does the kernel ask again for pages that it has dropped? */
+/* Does the kernel request pages again that it has dropped? */
 static bool asks_again(struct plan *plan, const struct note *n)
 {
 	const struct plan_turn *t = last_turn(plan, n);
@@ -303,7 +307,8 @@ static bool asks_again(struct plan *plan, const struct note *n)
 	return n->off == 0 && is_whole_file(n) && t && t->ours;
 }
 
-/* Earlier positions of items in a tier were read from there, or passed by. */
+/* Returns the position before which skipped positions are over: their items
+ * were read from a tier, or will not be read. */
 static uint64_t horizon(const struct plan *plan)
 {
 	uint64_t slack = plan->params.slack;

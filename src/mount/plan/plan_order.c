@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a plan. The index is a hash table whose buckets are rings of
- * positions in ascending order, represented by their last element, so that both
- * appending and finding the first take one step. Searches remove finished
- * positions on their way.
+ * The order of a plan. The index is a hash table. Each bucket is a ring of
+ * positions in ascending order, of which the last one is stored, so that both
+ * appending a position and finding the first one take one step. Searches remove
+ * finished positions from the rings.
  */
 #include "mount/plan/plan_order_impl.h"
 
@@ -34,7 +34,8 @@ static uint32_t *order_bucket(const struct order *o, uint32_t file)
 	return &o->last[(h ^ h >> 16) & (o->buckets - 1)];
 }
 
-/* Indices are those of the arrays, not positions. */
+/* Add a position to its ring. `i` is an index of the arrays, which is the
+ * position minus `first`. */
 static void link_index(struct order *o, uint32_t i)
 {
 	uint32_t *last = order_bucket(o, o->file[i]);
@@ -60,8 +61,8 @@ static int grow_index(struct order *o)
 	size_t buckets = o->buckets ? 2 * o->buckets : BUCKETS_FIRST;
 	uint32_t *last = calloc(buckets, sizeof(*last));
 
-	/* A failure is ignored: with fewer buckets the chains are only
-	 * longer. */
+	/* A failure is ignored if there is an index already: with few buckets,
+	 * rings are only longer. */
 	if (!last)
 		return o->buckets ? 0 : -ENOMEM;
 	free(o->last);
@@ -71,7 +72,7 @@ static int grow_index(struct order *o)
 	return 0;
 }
 
-/* Forget positions before `done`, and with them epochs that ended. */
+/* Forget positions before `done`, and epochs that ended before it. */
 static void order_forget(struct order *o, uint64_t done)
 {
 	size_t drop = (size_t)(done - o->first);
@@ -103,7 +104,7 @@ static int order_grow(struct order *o, uint64_t done)
 		ARRAY_ROOM(o->next, n, &cap[1]) < 0 ||
 		ARRAY_ROOM(o->state, n, &cap[2]) < 0)
 		return -ENOMEM;
-	o->cap = cap[2]; /* the three arrays have equal cap */
+	o->cap = cap[2]; /* the three arrays always have the same capacity */
 	return o->cap > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
 }
 
@@ -123,7 +124,8 @@ static int begin_epoch(struct order *o, uint64_t number)
 	return 0;
 }
 
-/* Mark the file as seen in this epoch. Returns -EEXIST if it was. */
+/* Mark the file as added in this epoch. Returns -EEXIST if it was marked
+ * before. */
 static int see(struct order *o, uint32_t file)
 {
 	size_t at = file / 8;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a plan: the file at each position, the state of each position,
- * and the next position of a file. It takes 9 bytes for each position, and
- * usually 6 for the index. The caller does the locking.
+ * The order of a plan: the file and the state of each position, and an index to
+ * find the next position of a file. It takes 9 bytes for each position, and the
+ * index usually 6. The caller holds a lock.
  */
 #ifndef PLAN_ORDER_IMPL_H
 #define PLAN_ORDER_IMPL_H
@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 /*
- *            the cursor passes, it is in a tier
+ * The states of a position:
+ *
+ *           the cursor passes: a tier has it
  *  WAITING ------------------------------------> SKIPPED --+
  *     |  \                                          ^      | read
- *     |   \ is planned             came into a tier |      v
+ *     |   \ is fetched ahead       a tier has got it |      v
  *     |    +------------------> ISSUED -------------+--> SERVED
  *     |                            |           read
  *     +----------------------------+--> RETIRED
@@ -28,13 +30,13 @@ enum order_state {
 	ORDER_SERVED,
 	ORDER_RETIRED,
 	ORDER_STATE_MASK = 7,
-	ORDER_COUNTED = 8, /* flag: in plan.ahead */
-	/* Added to SKIPPED once for each item that was fetched ahead and has
-	 * not been read yet, at most 15 times. */
+	ORDER_COUNTED = 8, /* flag: the position is counted in plan.ahead */
+	/* Added to the state once for each item that was fetched ahead into a
+	 * tier and has not been read there, at most 15 times. */
 	ORDER_UNREAD = 16,
 };
 
-/* A run of positions of one epoch. */
+/* The first position of each epoch. */
 struct order_epoch {
 	uint64_t number, begin;
 };
@@ -42,14 +44,16 @@ struct order_epoch {
 #define ORDER_EPOCHS_MAX 4096u
 
 struct order {
-	uint64_t first, end; /* positions that are kept: [first, end) */
-	size_t cap;	     /* of the three arrays; element 0 is `first` */
+	/* Positions that are not forgotten: [first, end) */
+	uint64_t first, end;
+	/* Of the next three arrays; element 0 is `first` */
+	size_t cap;
 	uint32_t *file;
-	uint32_t *next; /* in the chain of its bucket, a ring */
+	uint32_t *next; /* next position in the same bucket, a ring */
 	uint8_t *state;
-	uint32_t *last; /* of each bucket's ring */
+	uint32_t *last; /* last position of each bucket's ring */
 	size_t buckets; /* a power of two, or 0 */
-	uint8_t *seen;	/* bitmap: files of the last epoch */
+	uint8_t *seen;	/* bitmap of the files in the last epoch */
 	size_t seen_bytes;
 	struct order_epoch *epoch;
 	unsigned epochs;
@@ -60,9 +64,10 @@ struct order {
 void order_release(struct order *o);
 
 /*
- * Append a position. Positions before `done` may be forgotten. Returns 0,
- * -EEXIST if the file is in this epoch already, -EINVAL if the epoch is before
- * the last one, -ENOSPC if there are too many epochs, or -ENOMEM.
+ * Append a position. Positions before `done` may be forgotten. Returns 0;
+ * -EEXIST if the file has a position in this epoch already; -EINVAL if the
+ * epoch is before the last one; -ENOSPC if there are too many epochs; or
+ * -ENOMEM.
  */
 int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done);
 
@@ -81,15 +86,15 @@ static inline uint32_t order_file(const struct order *o, uint64_t pos)
 	return o->file[pos - o->first];
 }
 
-/* Find the first position of the file that was neither served nor retired, nor
- * is skipped and before `horizon`. Returns false if there is none. */
+/* Find the first position of the file that was not served, retired, or skipped
+ * before `horizon`. Returns false if there is none. */
 bool order_find(
 	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
 
-/* The number of the epoch of a position. */
+/* Returns the number of the epoch of a position. */
 uint64_t order_epoch_of(const struct order *o, uint64_t pos);
 
-/* The first position of that epoch; 0 without any. */
+/* Returns the first position of the epoch of `pos`; 0 if there is no epoch. */
 uint64_t order_epoch_begin(const struct order *o, uint64_t pos);
 
 #endif

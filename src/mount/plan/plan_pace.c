@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes when the item at a plan's cursor is needed. The echo schedule, with
- * its ramp, says which step needs it. The owner says how long a step takes, or
- * that is measured from the reads of the plan. Runs with the lock of the plans
- * held.
+ * its ramp, says which step needs it. The owner tells how long a step takes;
+ * otherwise that is measured from the reads of the plan. Runs with the lock of
+ * the plans held.
  */
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 #include "mount/plan/plan_impl.h"
 
-/* The step time that is assumed until it is known. It is long, so that items
- * which the first step does not need are not urgent. */
+/* The assumed duration of a step until the real one is known. It is long, so
+ * that only items of the first step are urgent. */
 #define STEP_GUESS_NS NS_PER_S
 
-/* How long one measurement of the step time is. */
+/* The duration of one measurement of the step time. */
 #define MEASURE_NS (250 * NS_PER_MS)
 
-/* The step that needs a position. For positions outside of the schedule, the
- * last reported step. */
+/* Returns the step that needs a position or, outside the schedule, the last
+ * reported step. */
 static uint64_t step_of(const struct plan *plan, uint64_t pos)
 {
 	struct schedule_slot slot;
@@ -29,7 +29,7 @@ static uint64_t step_of(const struct plan *plan, uint64_t pos)
 	return step;
 }
 
-/* The step that the readers are at. */
+/* Returns the step that readers are executing. */
 uint64_t pace_step(const struct plan *plan)
 {
 	uint64_t step = step_of(plan, plan->front);
@@ -38,7 +38,7 @@ uint64_t pace_step(const struct plan *plan)
 	return step > plan->step_told ? step : plan->step_told;
 }
 
-/* The number of fresh examples that a step needs. */
+/* Returns the number of fresh examples that a step needs. */
 static double step_examples(const struct plan *plan)
 {
 	const struct schedule_echo *e = &plan->params.echo;
@@ -48,10 +48,11 @@ static double step_examples(const struct plan *plan)
 }
 
 /*
- * The step time for computing due times; 0: not known. A measured time includes
- * waiting for the origin, so a plan that gets less of the origin would seem
- * slower and then get even less. Therefore the fastest measured plan sets the
- * pace of all measured plans, and they share the origin evenly.
+ * Returns the duration of a step from which to compute due times; 0: not known.
+ * A measured duration includes waiting for the origin, so a plan that gets a
+ * smaller part of the origin's rate would seem slower, and then get an even
+ * smaller part. Therefore the fastest measured plan sets the pace of all
+ * measured plans, and all get equal parts.
  */
 static uint64_t pace_step_ns(const struct plan *plan)
 {
@@ -70,7 +71,7 @@ static uint64_t pace_step_ns(const struct plan *plan)
 	return (uint64_t)(least * step_examples(plan));
 }
 
-/* The time until a position is needed. */
+/* Returns the time until a position is needed. */
 static uint64_t due_in_ns(
 	const struct plan *plan, uint64_t pos, uint64_t step_ns)
 {
@@ -86,8 +87,8 @@ static uint64_t due_in_ns(
 	return due_ns;
 }
 
-/* Does the reader wait for the position? A reader may only read ahead if it
- * reports its progress; all others wait. */
+/* Does the reader wait for the position? Only a reader that reports its
+ * progress may read ahead; all others wait. */
 bool pace_waits(const struct plan *plan, uint64_t pos)
 {
 	ASSERT_HELD(&plan->plans->lock);
@@ -96,7 +97,7 @@ bool pace_waits(const struct plan *plan, uint64_t pos)
 	return step_of(plan, pos) <= step_of(plan, plan->retire_to);
 }
 
-/* The time until the item at the cursor is needed. */
+/* Returns the time until the item at the cursor is needed. */
 uint64_t pace_due_ns(struct plan *plan)
 {
 	ASSERT_HELD(&plan->plans->lock);
@@ -107,7 +108,8 @@ static void set_due(struct hold *h, uint64_t step_ns, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	/* Until the pace is known, everything counts as needed at once. */
+	/* Until the duration of a step is known, everything counts as needed at
+	 * once. */
 	if (!step_ns)
 		due_ns = now_ns;
 	else if (__builtin_add_overflow(
@@ -131,7 +133,8 @@ void pace_holds(struct plan *plan, uint64_t now_ns)
 		set_due(CONTAINER_OF(l, struct hold, link), step_ns, now_ns);
 }
 
-/* Compute the due times again if the pace has changed by a quarter. */
+/* Compute the due times again if the duration of a step has changed by a
+ * quarter. */
 static void pace_again(struct plan *plan, uint64_t now_ns)
 {
 	uint64_t before = plan->due_step_ns, step_ns = pace_step_ns(plan);
@@ -142,7 +145,7 @@ static void pace_again(struct plan *plan, uint64_t now_ns)
 	pace_holds(plan, now_ns);
 }
 
-/* A step time given by the owner is not measured. */
+/* If the owner gives the duration of a step, it is not measured. */
 void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 {
 	ASSERT_HELD(&plan->plans->lock);
@@ -152,8 +155,8 @@ void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 	pace_again(plan, now_ns);
 }
 
-/* Compute the step time from the steps and the time since the last measurement.
- * The new value counts for half. */
+/* Compute the duration of a step from the number of steps and the time since
+ * the last measurement. The new value counts for one half. */
 void pace_measure(struct plan *plan, uint64_t now_ns)
 {
 	uint64_t step, step_ns;
@@ -161,9 +164,8 @@ void pace_measure(struct plan *plan, uint64_t now_ns)
 	ASSERT_HELD(&plan->plans->lock);
 	if (plan->params.step_ns || now_ns < plan->measured_ns + MEASURE_NS)
 		return;
-	/* The time before the first read does not belong to any step. If it
-	 * were counted, the first steps would seem so long that nothing is
-	 * urgent. */
+	/* Do not measure the time before the first read: it would make the
+	 * first steps seem so long that no item is urgent. */
 	if (plan->s.read == 0 && plan->step_told == 0)
 		return;
 	step = pace_step(plan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures how fast a plan is fetched when only the origin limits it, and makes
- * the pauses that this needs; see common/base/speed.h.
+ * Measures how fast a plan is fetched when only the origin limits it, and
+ * decides on the pauses that this measurement needs; see common/base/speed.h.
  */
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
@@ -16,12 +16,14 @@ static uint64_t sum_of(const _Atomic uint64_t *sum)
 }
 
 /*
- * If memory is full although the origin could do more, a single plan rests, so
- * that a burst can be measured afterwards. The burst has at least four times as
- * many items as the origin's depth, but takes at most half of the memory. If
- * half of the memory holds hardly more items than the depth, the plan does not
- * rest. Returns the bytes to be freed before it continues; 0: the plan does not
- * rest.
+ * Returns the bytes that must be freed before the pacer continues; 0: it does
+ * not rest.
+ *
+ * If memory is used up although the origin could deliver more, the pacer rests,
+ * so that a burst can be measured afterwards. This is done only for a single
+ * plan. The burst has at least four times as many items as the origin's depth,
+ * but at most half of the memory. If half of the memory holds hardly more items
+ * than the depth, the pacer does not rest.
  */
 uint64_t rate_rest_bytes(const struct plans *ps)
 {
@@ -42,8 +44,8 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 	return bytes < most ? bytes : most;
 }
 
-/* The first item that is held for its reader, or NULL. Holds that have ended
- * may remain in the list until the pacer has rested. */
+/* Returns the first hold whose item waits for its reader, or NULL. Holds that
+ * have ended may stay in the list until the pacer runs again. */
 static const struct hold *first_held(const struct plan *plan)
 {
 	LIST_FOREACH(l, &plan->holds) {

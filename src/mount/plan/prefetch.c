@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects sequential reading. A small hash table has, for each file, the last
- * run of reads. If two files that are being read hash to the same element, they
- * replace each other there, and less is read ahead for both. Each element has
- * its own lock, which is held for a few instructions.
+ * Detects sequential reading. A small hash table has the last run of reads of
+ * each file. If two files have the same element, their runs replace each other,
+ * and less is fetched ahead for both. Each element has a lock, which is held
+ * for a few instructions.
  */
 #include "mount/plan/prefetch.h"
 
@@ -17,37 +17,35 @@
 #define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
 
 /*
- * The window is what a reader can read during a request. This is more bytes per
- * millisecond than a mount serves to one reader, because some requests take
- * longer than the shortest, from which the duration is taken. A larger window
- * would not help: bytes that come too early have been moved to a tier when the
- * reader comes, and must be read and verified there.
+ * The window is the number of bytes that a reader can read during one request
+ * to the origin. READER_BYTES_MS is more than a mount serves to one reader,
+ * because some requests take longer than the shortest, whose duration is known.
+ * A larger window would not help: bytes that arrive too early are moved to a
+ * tier before the reader comes, and must then be read and verified there.
  */
 #define READER_BYTES_MS ((uint64_t)2 << 20)
 #define LIMIT_LEAST_BYTES ((uint64_t)2 << 20)
 
-/* The kernel's own read-ahead arrives a little out of order. */
+/* Reads of the kernel's own read-ahead arrive a little out of order. */
 #define SLACK_BYTES ((uint64_t)512 << 10)
 
-/*
- * A reader must read this much in a row before data is fetched ahead. The
+/* A reader must read this many bytes in a row before data is fetched ahead. The
  * kernel divides one read of a program into several, and a program that reads a
- * single range must not cause a whole window to be fetched.
- */
+ * single range must not cause the fetch of a whole window. */
 #define RUN_MIN_BYTES ((uint64_t)512 << 10)
 
-/* After this many reads in a row behind the front, its reader counts as
+/* After this many reads in a row behind `next`, the reader at `next` counts as
  * gone. */
 #define BEHIND_MAX 8u
 
 struct read_run {
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards all below */
 	uint64_t cookie;
-	unsigned behind; /* reads behind `next` since the last read there */
-	uint64_t begin;	 /* where this run of reads began */
-	uint64_t next;	 /* where a sequential reader reads next */
-	uint64_t ahead;	 /* bytes before this were fetched */
-	uint64_t window; /* 0: not sequential so far */
+	unsigned behind; /* reads behind `next` since the last read at `next` */
+	uint64_t begin;	 /* offset at which this run of reads began */
+	uint64_t next;	 /* offset that a sequential reader reads next */
+	uint64_t ahead;	 /* bytes before this offset were fetched */
+	uint64_t window; /* bytes to fetch ahead; 0: not sequential so far */
 };
 
 struct prefetch {
@@ -83,10 +81,10 @@ static void restart(
 }
 
 /*
- * Does this read advance the front? If a file has several readers, only the
- * first of them counts: bytes that the others read have been fetched already,
- * and must not be fetched again. Another reader becomes the first only when
- * there are no more reads at the front.
+ * Does this read advance the run? If a file has several readers, only the one
+ * that is farthest counts: bytes that the others read have been fetched
+ * already, and must not be fetched again. Another reader takes its place only
+ * when there are no more reads at `next`.
  */
 static bool moves_on(
 	struct read_run *r, uint64_t cookie, uint64_t off, uint64_t end)
@@ -104,7 +102,7 @@ static bool moves_on(
 	return true;
 }
 
-/* The maximum size of the window. */
+/* Returns the maximum size of the window. */
 static uint64_t limit_bytes(struct cache *cache)
 {
 	uint64_t us = cache_latency_ns(cache) / NS_PER_US;
@@ -115,8 +113,8 @@ static uint64_t limit_bytes(struct cache *cache)
 	return bytes < LIMIT_LEAST_BYTES ? LIMIT_LEAST_BYTES : bytes;
 }
 
-/* Note a read that ends at `end`. Returns true with the range to fetch, if
- * there is one. */
+/* Note a read that ends at `end`. Returns true and sets the range to fetch
+ * ahead, if there is one. */
 static bool advance(struct read_run *r, uint64_t limit, uint64_t size,
 	uint64_t end, uint64_t *from, uint64_t *to)
 {

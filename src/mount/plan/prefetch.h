@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prefetches without a plan: if a reader reads a large file sequentially, the
- * bytes ahead of it are fetched. The window doubles with each step, up to a
- * size that depends on the latency of the origin. Files up to --limit need no
- * prefetch: their first read fetches the whole file.
+ * Fetches ahead without a plan: if a reader reads a large file sequentially,
+ * the bytes that it needs next are fetched. The number of these bytes, the
+ * window, doubles with each step, up to a maximum that depends on the latency
+ * of the origin. Files up to --limit need no prefetch, because their first read
+ * fetches the whole file.
  */
 #ifndef PLAN_PREFETCH_H
 #define PLAN_PREFETCH_H
@@ -16,15 +17,17 @@
 
 struct prefetch;
 
-/* The maximum window, for an origin that takes at least 4 ms for a request. */
+/* The maximum window. It is used for an origin whose requests take at least 4
+ * ms. */
 #define PREFETCH_WINDOW_MAX_BYTES ((uint64_t)8 << 20)
 
-/* The cache must outlive it. Returns NULL if there is no memory. */
+/* The cache must outlive the prefetch. Returns NULL if memory is short. */
 struct prefetch *prefetch_new(struct cache *cache);
 void prefetch_free(struct prefetch *p);
 
-/* Note a read of [off, off + len) of a file, and fetch ahead of it. `file` has
- * digest, version and cookie set. Any thread; does not block. */
+/* Note a read of [off, off + len) of a file, and fetch the bytes after it. The
+ * caller has set digest, version and cookie of `file`. Any thread; does not
+ * block. */
 void prefetch_note(struct prefetch *p, const struct cache_item *file,
 	uint64_t off, size_t len);
 
