@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the FUSE session: mount, a fixed set of threads that read and
- * answer requests, kernel invalidations, unmount. Its own loop replaces
- * libfuse's, so that it stops promptly and reliably: signals are sent to
- * threads blocked in a read until the last one has ended.
+ * The life of the FUSE session: mount, a fixed number of threads that read and
+ * answer requests, unmount. A loop of our own replaces that of libfuse, because
+ * it stops at once: threads that are blocked in read(2) get signals until the
+ * last one has ended.
  */
 #include "mount/fs/fs_gather_impl.h"
 
@@ -22,10 +22,11 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Wakes a worker from read(2); nothing else in the daemon uses it. */
+/* Interrupts a worker in read(2). The daemon uses the signal for nothing
+ * else. */
 #define WAKE_SIGNAL SIGUSR1
 
-/* The kernel sends its first request when the file system is mounted. */
+/* Time limit for the kernel's first request, which it sends at the mount. */
 #define GREETING_NS (10 * NS_PER_S)
 #define GREETING_LOOK_MS 100
 
@@ -38,7 +39,7 @@ static void wait_10ms(struct fs *fs)
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
-/* Begin to serve when all workers exist. */
+/* Wait until all workers exist, before this one begins to serve. */
 static void wait_for_all(struct fs *fs)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -65,7 +66,7 @@ static void *worker_main(void *arg)
 			wait_10ms(fs);
 			continue;
 		}
-		/* Whatever this returns, the worker waits for a request
+		/* The result does not matter: the worker waits for a request
 		 * next. */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
 		n = receive_request(fs, buf.mem);
@@ -92,7 +93,7 @@ static void *worker_main(void *arg)
 
 static void fs_wake(int sig)
 {
-	(void)sig; /* its only purpose is to interrupt a system call */
+	(void)sig; /* the signal only has to interrupt a system call */
 }
 
 static void install_wake(void)
@@ -100,10 +101,12 @@ static void install_wake(void)
 	struct sigaction sa = {.sa_handler = fs_wake};
 
 	(void)sigemptyset(&sa.sa_mask);
-	(void)sigaction(WAKE_SIGNAL, &sa, NULL); /* a valid signal */
+	/* Cannot fail for a valid signal */
+	(void)sigaction(WAKE_SIGNAL, &sa, NULL);
 }
 
-/* A signal can come just before the read it is to interrupt: repeat it. */
+/* Stop all workers. A signal may arrive just before the read(2) that it has to
+ * interrupt, so it is sent again and again. */
 static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -130,16 +133,14 @@ static void greet_once(struct fs *fs, void *buffer)
 	buf.size = (size_t)n;
 	session_keep_init(fs->config.session, buffer, buf.size);
 	fuse_session_process_buf(fs->se, &buf);
-	/* The request was no greeting: the connection is not a new one. */
+	/* The first request was not FUSE_INIT, so the connection is not a new
+	 * one. */
 	if (!fs->greeted)
 		atomic_store(&fs->exiting, true);
 }
 
-/*
- * Answer the kernel's first request while all workers wait. If the answer
- * fails, for lack of memory for example, the kernel never sends another
- * request.
- */
+/* Answer the kernel's first request while all workers wait. If that fails, for
+ * example for lack of memory, the kernel never sends another request. */
 static void greet(struct fs *fs)
 {
 	uint64_t until_ns = clock_now_ns() + GREETING_NS;
@@ -153,14 +154,15 @@ static void greet(struct fs *fs)
 		atomic_store(&fs->exiting, true);
 }
 
-/* Take over a connection, before any thread answers a request. */
+/* Continue a connection, before any thread answers a request. */
 static void take_over(struct fs *fs)
 {
 	takeover_greet(fs);
 	if (fs->journal)
 		journal_replay(fs);
 	else
-		(void)takeover_resend(fs); /* fails if it is unmounted */
+		/* Fails if the mount was unmounted */
+		(void)takeover_resend(fs);
 }
 
 int fs_run(
@@ -218,8 +220,8 @@ void fs_exit(struct fs *fs)
 
 /* -- Mounting ------------------------------------------------------------ */
 
-/* Libfuse prints its messages to standard error. They are captured, and added
- * to the error message. */
+/* Libfuse prints messages to standard error. They are captured and added to the
+ * error message. */
 struct capture {
 	int memfd, saved;
 };
@@ -236,7 +238,8 @@ static void capture_begin(struct capture *c)
 		(void)dup2(c->memfd, STDERR_FILENO);
 }
 
-/* The first line of libfuse's messages, without its newline. */
+/* End the capture. `text` gets the first line of libfuse's messages, without
+ * its newline. */
 static void capture_end(struct capture *c, char *text, size_t size)
 {
 	ssize_t n = -1;
@@ -279,7 +282,7 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 		return -ENAMETOOLONG;
 	if (asprintf(&fsname, "-ofsname=%s", c->source) < 0)
 		return -ENOMEM;
-	/* Escape commas, which would end the option. */
+	/* Replace commas, which would end the option, and backslashes. */
 	for (char *p = fsname; *p; p++)
 		if (*p == ',' || *p == '\\')
 			*p = '_';
@@ -291,8 +294,7 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 	return 0;
 }
 
-/* Drop libfuse's messages while it serves, because they are of no use to
- * anybody. */
+/* Drop libfuse's messages while the mount is served: nobody can use them. */
 static void say_nothing(
 	enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -332,7 +334,8 @@ static int fuse_open(struct fs *fs)
 		fs->se = NULL;
 		rc = -EPERM;
 	}
-	/* Files that are opened later use the present value. */
+	/* Raise the read-ahead now, because a file uses the value at the time
+	 * of its open. */
 	if (rc == 0)
 		(void)fs_read_ahead_kib(fs);
 	return rc;
@@ -363,12 +366,14 @@ void fs_free(struct fs *fs)
 
 	if (!fs)
 		return;
-	w = pthread_getspecific(fs->worker_key); /* NULL: it was no worker */
+	/* NULL: this thread was not a worker */
+	w = pthread_getspecific(fs->worker_key);
 	if (w) {
 		(void)pthread_setspecific(fs->worker_key, NULL);
 		fs_worker_free(w);
 	}
-	(void)pthread_key_delete(fs->worker_key); /* the threads have ended */
+	/* All threads of the key have ended */
+	(void)pthread_key_delete(fs->worker_key);
 	journal_free(fs->journal);
 	(void)pthread_cond_destroy(&fs->cond);
 	(void)pthread_mutex_destroy(&fs->lock);
@@ -411,7 +416,8 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 void fs_unmount(struct fs *fs)
 {
 	struct capture capture;
-	char text[512]; /* of a mount that another program has unmounted */
+	/* Error of a mount that is unmounted already; not used */
+	char text[512];
 
 	if (!fs)
 		return;

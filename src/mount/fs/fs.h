@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The FUSE front: mounts the file system, reads the kernel's requests, and
- * answers them from the tree and the cache. It is the only part that uses
- * libfuse. Always read-only, nosuid, nodev, default_permissions.
+ * answers them from the tree and the cache. No other part uses libfuse. A mount
+ * is always read-only, nosuid, nodev and default_permissions.
  */
 #ifndef FS_H
 #define FS_H
@@ -18,13 +18,13 @@
 
 struct fs;
 
-/* Sees the READs of a mount that is analysed. */
+/* Sees the READs of a mount under analysis. */
 struct fs_read_hook {
 	/*
 	 * Called for each READ of bytes [off, off + len) of a file, before it
-	 * is answered. Returns true if it has written the answer to buf.
-	 * `thread` is the reading thread; 0 if it is in a PID namespace that is
-	 * not visible here.
+	 * is answered. Returns true if the hook has written the answer to buf.
+	 * `thread` is the reading thread, or 0 if the thread is in a PID
+	 * namespace that is not visible here.
 	 */
 	bool (*read)(void *arg, const struct cache_item *item, uint64_t off,
 		size_t len, void *buf, pid_t thread);
@@ -32,15 +32,16 @@ struct fs_read_hook {
 };
 
 struct fs_config {
-	struct manifest *manifest; /* this and the next five outlive the fs */
+	struct manifest *manifest; /* outlives the fs, like the next five */
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
 	struct plans *plans;
-	/* Not NULL. If the session continues a connection, nothing is
-	 * mounted. */
+	/* Not NULL. If the session continues a connection, fs_mount() mounts
+	 * nothing. */
 	struct session *session;
-	/* If it continues: the previous process's journal, or -1 */
+	/* If the session continues a connection: the journal of the previous
+	 * process, or -1 */
 	int journal;
 	const char *source;	/* shown by mount(8) */
 	const char *mountpoint; /* a directory, or a given connection */
@@ -54,44 +55,41 @@ struct fs_config {
 	const struct fs_read_hook *read_hook; /* NULL except in an analysis */
 };
 
-/*
- * Mount. On failure nothing is left behind, and err says what to do, for
- * example if /dev/fuse is absent, permission is missing, or allow_other is not
- * allowed.
- */
+/* Mount. On failure nothing stays mounted or open, and err says what to do:
+ * /dev/fuse may be absent, permission may be missing, or allow_other may be
+ * forbidden. */
 int fs_mount(
 	struct fs **out, const struct fs_config *config, struct error *err);
 
-/*
- * Serve until the file system is unmounted or fs_exit() is called. ready() is
+/* Serve until the file system is unmounted or fs_exit() is called. ready() is
  * called once, after the handshake with the kernel and before any other request
- * is answered.
- */
+ * is answered. */
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
 
-/* Make fs_run() return; any thread. */
+/* Make fs_run() return. Any thread may call this. */
 void fs_exit(struct fs *fs);
 
-/* fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
- * when no thread calls fs_limits() any more. NULL is allowed. */
+/* fs_unmount() unmounts, lazily if files are open. After it, when no thread
+ * calls fs_limits() any more, fs_free() frees the fs. NULL is allowed in
+ * both. */
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
 
 /*
- * fs_can_be_held(): can another process continue with the connection? Requests
- * that this process has read but not answered are either sent again by the
- * kernel, or are in shared memory. fs_journal() returns the descriptor of that
- * memory; -1: there is none.
+ * fs_can_be_held(): can another process continue with the connection? It can if
+ * the kernel sends requests that were not answered again, or if they are in
+ * shared memory. fs_journal() returns the descriptor of that memory; -1: there
+ * is none.
  */
 bool fs_can_be_held(const struct fs *fs);
 int fs_journal(const struct fs *fs);
 
-/* Is this what fs_journal() of another process returned, and not damaged? What
- * the requests say is not known. */
+/* Is this descriptor an undamaged result of another process's fs_journal()? The
+ * requests in it are not checked. */
 bool fs_journal_valid(int fd);
 
-/* The descriptor of the connection; valid until fs_free(). */
+/* Returns the descriptor of the connection, which is valid until fs_free(). */
 int fs_connection(const struct fs *fs);
 
 /* Drop kernel caches. Only the tree's thread may call these, because they can
@@ -99,32 +97,29 @@ int fs_connection(const struct fs *fs);
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
 void fs_forget_attr(struct fs *fs, node_id id);
 
-/* The number of reads over several items that wait for memory. */
+/* Returns the number of reads over several items that wait for memory. */
 unsigned fs_reads_waiting(const struct fs *fs);
 
-/* The kernel's read-ahead in KiB (0: not known yet). */
+/* Returns the kernel's read-ahead in KiB; 0: not known yet. */
 unsigned fs_read_ahead_kib(struct fs *fs);
 
-/*
- * Get sentences about settings that slow the mount down, and how to change
- * them. Returns their number, at most max. The sentences are valid until
- * fs_free().
- */
+/* Get sentences about settings that slow the mount down and about how to change
+ * them. Returns their number, which is at most max. The sentences are valid
+ * until fs_free(). */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
 
-/*
- * The descriptor that "/dev/fd/N" names; -1 for any other path. Such a
- * connection was opened by another program, which has mounted it and will
- * unmount it; the fs does neither.
- */
+/* Returns the descriptor N if the path is "/dev/fd/N"; -1: it is another path.
+ * Another program has opened and mounted such a connection, and will unmount
+ * it; the fs does neither. */
 int fs_given_connection(const char *mountpoint);
 
-/* Check that this descriptor is a connection to the kernel. Returns 0, -EBADF
- * if it is not open, or -ENODEV if it is something else, with err set. */
+/* Check that this descriptor is a connection to the kernel. Returns 0; or with
+ * err set, -EBADF if it is not open, or -ENODEV if it is something else. */
 int fs_check_connection(int fd, struct error *err);
 
 /* Find out what is mounted at a path. Returns 0 for nothing, 1 for a live
- * refrain mount, -ENOTCONN for a dead FUSE mount, -EBUSY for something else. */
+ * refrain mount, -ENOTCONN for a dead FUSE mount, or -EBUSY for another file
+ * system. */
 int fs_probe(const char *mountpoint);
 
 #endif

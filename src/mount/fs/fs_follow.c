@@ -2,8 +2,8 @@
 /*
  * Handles a READ of a version that the source does not have any more. If the
  * file changed before any of its bytes was read, the request is repeated with
- * the new version; otherwise the reader gets ESTALE. No thread waits: the
- * source's answer comes on a thread of the origin.
+ * the new version. Otherwise the reader gets ESTALE. No thread waits: the
+ * answer of the source arrives on a thread of the origin.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -17,7 +17,8 @@ struct follow {
 	asked_fn *read;
 };
 
-/* Has the node of the read another version by now? */
+/* Does the node have another version now? If so, sets the item's digest and
+ * version. */
 static bool has_followed(struct asked *ask)
 {
 	struct manifest *m = ask->fs->config.manifest;

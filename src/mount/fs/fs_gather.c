@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues reads that wait for memory in which their bytes are gathered. A thread
- * that gives memory back begins the next reads. Only one thread at a time does
- * that, in a loop: a read may be answered at once and give its memory back,
- * which would begin the next read recursively.
+ * Queues reads that wait for memory in which to gather their bytes. A thread
+ * that returns memory begins the next reads. Only one thread at a time does
+ * that, in a loop: a read may be answered at once and return its memory, which
+ * would begin the next read recursively.
  */
 #include "mount/fs/fs_gather_impl.h"
 
@@ -35,7 +35,8 @@ void gathers_release(struct gathers *g)
 	(void)pthread_mutex_destroy(&g->lock);
 }
 
-/* Room for `bytes`. A lone read always gets room, or it would wait for ever. */
+/* Take memory. A single read always gets it, because otherwise it could wait
+ * for ever. */
 static bool gathers_charge(struct gathers *g, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&g->used, bytes);
@@ -51,7 +52,7 @@ bool gathers_take(struct gathers *g, uint64_t bytes)
 	return atomic_load(&g->waits) == 0 && gathers_charge(g, bytes);
 }
 
-/* Take the next read and room for it, or return NULL. */
+/* Take the next read from the queue, with memory for it, or return NULL. */
 static struct gather_wait *next_wait(struct gathers *g)
 {
 	LOCK_SCOPE(&g->lock);
@@ -108,7 +109,7 @@ void gathers_wait(const struct asked *ask, fuse_req_t req)
 	struct gather_wait *wait = malloc(sizeof(*wait));
 
 	if (!wait) {
-		/* a failure cannot be reported */
+		/* An error of the reply cannot be reported */
 		(void)fuse_reply_err(req, ENOMEM);
 		return;
 	}
@@ -118,7 +119,7 @@ void gathers_wait(const struct asked *ask, fuse_req_t req)
 	list_add_tail(&g->waiting, &wait->node);
 	(void)atomic_fetch_add(&g->waits, 1);
 	pthread_mutex_unlock(&g->lock);
-	/* The room may have been given back meanwhile. */
+	/* Memory may have been returned in the meantime. */
 	begin_waiting(g);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits the memory for reads over several items, whose bytes are gathered
- * before the answer. The kernel may send thousands of reads at a time; those
- * for which there is no memory wait here, in order. Entered by every thread
+ * Limits the memory of reads over several items, whose bytes are gathered
+ * before they are answered. The kernel may send thousands of reads at a time.
+ * Reads for which memory is short wait here, in order. Called by every thread
  * that answers reads.
  */
 #ifndef FS_GATHER_IMPL_H
@@ -11,19 +11,21 @@
 #include "common/base/list.h"
 #include "mount/fs/fs_impl.h"
 
-/* read() is called for a read that has waited; see fs_impl.h. */
+/* read() will be called for each read that has waited; see asked_fn in
+ * fs_impl.h. */
 void gathers_init(struct gathers *g, uint64_t max_bytes, asked_fn *read);
-void gathers_release(struct gathers *g); /* no read waits any more */
+void gathers_release(struct gathers *g); /* when no read waits any more */
 
-/* Take room for one read. Returns false if there is none, or if others wait for
- * it. */
+/* Take memory for one read. Returns false if memory is short or other reads
+ * wait for it. */
 bool gathers_take(struct gathers *g, uint64_t bytes);
 
-/* Let the read wait for its turn. If there is no memory for that, it is
- * answered with -ENOMEM. */
+/* Let the read wait for memory. If it cannot be queued, it is answered with
+ * -ENOMEM. */
 void gathers_wait(const struct asked *ask, fuse_req_t req);
 
-/* Give the room back, and begin the waiting reads for which it is enough. */
+/* Return the memory of a read, and begin waiting reads for which it is
+ * enough. */
 void gathers_give(struct gathers *g, uint64_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the FUSE front; the only header that includes libfuse.
+ * The structs and functions of the FUSE front. No other header includes
+ * libfuse.
  */
 #ifndef FS_IMPL_H
 #define FS_IMPL_H
@@ -19,18 +20,19 @@
 
 #define FS_WORKERS 10u
 
-/* The maximum length of a READ or WRITE, from which the kernel computes its
- * limit of pages; and the maximum length of any request with its header. */
+/* The maximum length of a READ or WRITE, from which the kernel computes the
+ * maximum number of pages in a request; and the maximum length of any request
+ * with its header. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
 struct asked;
 
-/* Private to fs_gather.c. */
+/* Only fs_gather.c uses the members. */
 struct gathers {
-	uint64_t max; /* set once; this and the next */
+	uint64_t max; /* set once, like the next */
 	void (*read)(const struct asked *ask, fuse_req_t req);
-	/* Both are sequentially consistent: either the thread that gives room
-	 * back sees that a read waits, or that read sees the room. */
+	/* Both are sequentially consistent: either the thread that returns
+	 * memory sees that a read waits, or that read sees the memory. */
 	_Atomic uint64_t used;
 	atomic_uint waits;    /* number of reads on `waiting` */
 	pthread_mutex_t lock; /* guards all below */
@@ -62,10 +64,10 @@ struct fs {
 
 struct gather;
 
-/* The process of a thread; see fs_process_of(). */
+/* The process of a thread that reads; see fs_process_of(). */
 struct fs_reader {
 	pid_t thread, process;
-	uint64_t until_ns; /* valid until then */
+	uint64_t until_ns; /* time until which this is valid */
 };
 
 #define FS_READERS 64u
@@ -73,26 +75,29 @@ struct fs_reader {
 /* The data of a thread that answers requests. */
 struct fs_worker {
 	uint32_t magic;
-	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
+	/* By number of the thread, modulo FS_READERS */
+	struct fs_reader reader[FS_READERS];
 	struct store_scratch *scratch;
-	struct fs_read *spare; /* kept, so that a hit allocates nothing */
-	/* Kept for the same reason, for a read over several items */
+	/* For the next read, so that a hit allocates nothing */
+	struct fs_read *spare;
+	/* The same for a read over several items */
 	struct gather *gather;
 };
 
-/* A request that may wait for the origin; see fs_interrupt.c. The thread that
- * claims the request answers it, once; its memory stays valid until then. */
+/* A request that may wait for the origin; see fs_interrupt.c. Only the thread
+ * that claims the request answers it. The memory of the struct must stay valid
+ * until then. */
 struct parked {
 	uint32_t magic;
 	fuse_req_t req;
 	atomic_bool answered;
-	atomic_bool armed; /* an interrupt may answer it */
+	atomic_bool armed; /* on_interrupt() may answer the request */
 };
 
 void parked_init(struct parked *p, fuse_req_t req);
 
-/* Returns true if the caller must answer p->req, false if another thread
- * has. */
+/* Claim the request. Returns true if the caller must answer p->req, false if
+ * another thread has answered it. */
 bool parked_claim(struct parked *p);
 
 /* fs_worker.c: answer with an error (-errno) that a program gets, and count it.
@@ -109,9 +114,10 @@ int takeover_resend(struct fs *fs);
 void takeover_unmount(struct fs *fs);
 
 /*
- * fs_receive.c: receive_buffer_new() allocates a buffer with room for any
- * request, or returns NULL. receive_request() reads a request into it, and
- * returns its size; 0 after an unmount; -EINTR: try again; or another -errno.
+ * fs_receive.c: receive_buffer_new() allocates a buffer that is large enough
+ * for any request, or returns NULL. receive_request() reads a request into it.
+ * Returns the size of the request; 0 after an unmount; -EINTR: try again; or
+ * another -errno.
  */
 void *receive_buffer_new(void);
 void receive_buffer_free(void *buffer); /* NULL is allowed */
@@ -119,11 +125,11 @@ ssize_t receive_request(struct fs *fs, void *buffer);
 
 /*
  * fs_journal.c: the journal of requests that were read but not answered.
- * journal_new() begins one; journal_open() continues one and takes over its
- * descriptor. Both return NULL if that is not possible. journal_attach() makes
- * the session report answers to the journal; call it before there are requests.
- * journal_receive() reads a request or returns -errno. journal_replay() answers
- * requests that the previous process had read.
+ * journal_new() creates a journal. journal_open() continues one, and owns its
+ * descriptor from then on. Both return NULL on failure. journal_attach() makes
+ * libfuse report answers to the journal; call it before there are requests.
+ * journal_receive() reads a request, or returns -errno. journal_replay()
+ * answers the requests that the previous process has read.
  */
 struct journal;
 struct journal *journal_new(void);
@@ -133,20 +139,20 @@ int journal_fd(const struct journal *j);
 int journal_attach(struct fs *fs);
 ssize_t journal_receive(struct journal *j, int fd, void *buffer);
 void journal_replay(struct fs *fs);
-/* Note that the request was answered. */
+/* Note that a request was answered. */
 void journal_answered(struct journal *j, uint64_t unique);
 
-/* fs_strike.c: strikes_begin() installs the handlers that note which request
- * has caused a crash. fs_process() handles a request, unless it has caused two
- * crashes. */
+/* fs_strike.c: strikes_begin() installs signal handlers that note which request
+ * has caused a crash. fs_process() handles a request, or refuses it if it has
+ * caused two crashes. */
 void strikes_begin(struct fs *fs);
 void fs_process(struct fs *fs, const struct fuse_buf *buf);
 
 /*
- * The number of a node for the kernel. The upper half is the mount's instance,
- * so that a number from another instance never names a file of this one. The
- * root's number is fixed. fs_node() returns 0, which is no node, for a number
- * of another instance.
+ * fs_ino() returns the number of a node for the kernel. Its upper half is the
+ * mount's instance, so a number of another instance never means a file of this
+ * one. The root has a fixed number. fs_node() returns the node of a number, or
+ * 0 for a number of another instance.
  */
 static inline fuse_ino_t fs_ino(const struct fs_config *c, node_id id)
 {
@@ -165,7 +171,7 @@ static inline node_id fs_node(const struct fs_config *c, fuse_ino_t ino)
 		: 0;
 }
 
-/* The data of the calling thread; NULL if memory is short. */
+/* Returns the data of the calling thread; NULL: memory is short. */
 struct fs_worker *fs_worker(struct fs *fs);
 void fs_worker_free(void *worker);
 
@@ -174,13 +180,14 @@ extern const struct fuse_lowlevel_ops fs_ops;
 /* A READ request of the kernel. */
 struct asked {
 	struct fs *fs;
-	struct cache_item item; /* contains `off`; its cookie is the node */
-	uint64_t off;		/* offset in the file */
+	/* The item that contains `off`; its cookie is the node */
+	struct cache_item item;
+	uint64_t off; /* offset in the file */
 	size_t len;
-	enum plans_turn turn;	/* its turn in the plans */
-	struct plans_read more; /* more about the turn */
-	bool again;		/* it was repeated for a new version */
-	bool has_room;		/* it has room of fs.gathers */
+	enum plans_turn turn;	/* relation to the plans */
+	struct plans_read more; /* more about that relation */
+	bool again;		/* the request was repeated for a new version */
+	bool has_room;		/* it has memory of fs.gathers */
 };
 
 static inline node_id asked_node(const struct asked *ask)
@@ -190,47 +197,50 @@ static inline node_id asked_node(const struct asked *ask)
 
 typedef void asked_fn(const struct asked *ask, fuse_req_t req);
 
-/* fs_read.c: read and answer, on a thread that is not a worker. */
+/* fs_read.c: handle a READ on a thread that is not a worker. */
 asked_fn fs_read_elsewhere;
 
-/* fs_follow.c: take over a request whose version is stale. If the file has a
- * new version of the same size, read() is called with it. Returns false if the
+/* fs_follow.c: take over a request for a version that the source does not have
+ * any more. If the file has a new version of the same size, read() is called
+ * with it; otherwise the request fails with ESTALE. Returns false if the
  * request was not taken over. */
 bool fs_follow(const struct asked *ask, fuse_req_t req, asked_fn *read);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* fs_poll.c: how a thread that answers requests waits. Only that thread uses
- * it.
- */
+/* fs_poll.c: how a thread that answers requests waits for the next one. Only
+ * that thread uses the struct. */
 struct fs_poll {
-	atomic_uint *looking; /* the threads that look for a request */
-	unsigned ioctls;      /* number of ioctls in a row */
+	/* Number of threads that poll; shared by all threads */
+	atomic_uint *looking;
+	/* Number of ioctls since the last other request */
+	unsigned ioctls;
 	bool off;
 };
 
 void fs_poll_init(struct fs_poll *p, atomic_uint *looking);
 
-/* Call this before the thread waits for a request at the descriptor. It may
- * look for one for a while. Returns true if there is one. */
+/* Call this before the thread reads a request from the descriptor. It may poll
+ * for a short time. Returns true if there is a request. */
 bool fs_poll(const struct fs_poll *p, int fd);
 
-/* Call this for each request. */
+/* Call this for each request that was read. */
 void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
 
-/* fs_worker.c: the process of a thread; 0: unknown. */
+/* fs_worker.c: returns the process of a thread; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 
-/* fs_readdir.c */
+/* Handlers in fs_readdir.c. */
 void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* fs_known.c: the time-outs, in seconds, for a missing name and for attributes.
- * fs_stat() fills in the result of stat(2) for a node, fs_entry() the node for
- * the kernel, including its time-outs. */
+/* fs_known.c: fs_missing_timeout() and fs_attr_timeout() return how long, in
+ * seconds, the kernel may cache a missing name and attributes. fs_stat() fills
+ * in the result of stat(2) for a node. fs_entry() fills in the answer to a
+ * look-up, with its time-outs. */
 double fs_missing_timeout(const struct fs_config *c);
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
 void fs_stat(const struct fs_config *c, const struct node_info *info,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles processes that are killed while their requests wait for an origin.
- * The kernel waits for the answer to a request even if the process has been
- * killed. So a killed process gets EINTR at once, and the origin's later answer
- * is dropped. Other signals are ignored, as programs do not expect a read of a
- * file to be interrupted.
+ * The kernel waits for the answer to a request even if the process was killed.
+ * So a killed process gets EINTR at once, and the later answer of the origin is
+ * dropped. Other signals are ignored, because programs do not expect the read
+ * of a file to be interrupted.
  *
- * One atomic exchange decides which side answers. libfuse usually calls
- * on_interrupt() while it keeps the request alive, so the answer may be sent
- * there. But while on_interrupt() is being set, libfuse may call it at once
- * without keeping the request alive; then it must not answer.
+ * One atomic exchange decides which thread answers. libfuse usually keeps the
+ * request alive while it calls on_interrupt(), which may then answer. But while
+ * fuse_req_interrupt_func() sets the function, libfuse may call it without
+ * keeping the request alive; then it must not answer.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -18,11 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Is SIGKILL pending, which the kernel also sets for other fatal signals? The
- * answer is unknown, and taken as no, for processes outside our PID namespace,
- * which have number 0, and for those that /proc hides.
- */
+/* Is SIGKILL pending? The kernel also sets it for other fatal signals. Unknown
+ * counts as no: for processes outside our PID namespace, whose number is 0, and
+ * for those that /proc hides. */
 static bool is_dying(pid_t pid)
 {
 	unsigned long long pending, kill_bit = 1ULL << (SIGKILL - 1);
@@ -51,7 +49,7 @@ static void on_interrupt(fuse_req_t req, void *data)
 	if (!atomic_load(&p->armed) || !is_dying(fuse_req_ctx(req)->pid))
 		return;
 	if (!atomic_exchange(&p->answered, true))
-		/* P must not be used after this */
+		/* The answer frees p */
 		(void)fuse_reply_err(req, EINTR);
 }
 
@@ -69,7 +67,7 @@ bool parked_claim(struct parked *p)
 {
 	if (atomic_exchange(&p->answered, true))
 		return false;
-	/* Waits for a running call of on_interrupt(). */
+	/* This waits for a running call of on_interrupt(). */
 	fuse_req_interrupt_func(p->req, NULL, NULL);
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handlers except READ and READDIR. Each parses the request, asks the tree
- * and replies; none waits for an origin. Errors of replies are ignored, because
- * then the kernel has given up the request.
+ * The handlers except READ and READDIR. Each one parses the request, asks the
+ * tree and replies. None waits for an origin. Errors of replies are ignored,
+ * because they mean that the kernel has given up the request.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -16,7 +16,7 @@
 #include "common/control/talk.h"
 #include "mount/names/tree.h"
 
-/* The kernel's limit of requests in flight; it is high, so that hits do not
+/* The kernel's limit for requests in flight. It is high, so that hits do not
  * wait in the kernel. */
 #define MAX_BACKGROUND 4096u
 
@@ -48,13 +48,15 @@ static void reply_name(
 	if (status != -ENAMETOOLONG && status != -ENOTDIR &&
 		status != -ESTALE && status != -ENOMEM && status != -EACCES)
 		status = -EIO;
-	if (status == -ESTALE) /* then the kernel looks the name up again */
+	/* No error: the kernel looks the name up again */
+	if (status == -ESTALE)
 		(void)fuse_reply_err(req, ESTALE);
 	else
 		fs_reply_error(req, status);
 }
 
-/* Answer a look-up. A name that was found comes with a reference. */
+/* Answer a look-up. If the name was found, the caller passes a reference to the
+ * node. */
 static void name_end(
 	struct name_read *n, int status, const struct node_info *info)
 {
@@ -172,8 +174,8 @@ static void reply_xattr(
 		(void)fuse_reply_buf(req, value, len);
 }
 
-/* Attributes of the origin are not shown. That of the root names the control
- * socket. */
+/* The attributes of the origin are not shown. One attribute of the root names
+ * the control socket. */
 static void op_getxattr(
 	fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
@@ -194,7 +196,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 		reply_xattr(req, "", 0, size);
 }
 
-/* -- Opens: ENOSYS once, and the kernel opens by itself from then on ------ */
+/* -- Opens: after one ENOSYS, the kernel opens files by itself ------------ */
 
 static void reply_open(fuse_req_t req, struct fuse_file_info *fi)
 {
@@ -233,7 +235,7 @@ static void op_release(
 	(void)fuse_reply_err(req, 0);
 }
 
-/* -- Changes: refused, even if somebody remounts read-write -------------- */
+/* -- Changes: refused, even after a remount to read-write ---------------- */
 
 #define REFUSE(name, ...)                                                      \
 	static void op_##name(fuse_req_t req, __VA_ARGS__)                     \
@@ -277,20 +279,20 @@ static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 {
 	bool plus = feature_enabled("readdirplus");
 
-	/* Splicing gained nothing. Automatic checks are not needed, because
-	 * versions never change. */
+	/* Splicing did not make reads faster. Automatic checks of the data are
+	 * not needed, because versions never change. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
-	/* With this flag the kernel would assume that an open which it did not
-	 * send has truncated the file. */
+	/* Without a request for each open, this flag would make the kernel
+	 * assume that an open has truncated the file. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, false);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS, true);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
 	/* Always READDIRPLUS, because programs that list a dataset usually call
-	 * stat() for its files. */
+	 * stat() for its files, too. */
 	want(conn, FUSE_CAP_READDIRPLUS, plus);
 	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	fs->stateless = feature_enabled("stateless_open") &&
@@ -316,7 +318,7 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	session_keep_agreed(fs->config.session, &agreed);
 	if (takeover_can_resend(fs->config.session))
 		return;
-	/* Without a session the mount works, but ends with this process. */
+	/* Without a journal the mount works, but ends with this process. */
 	fs->journal = journal_new();
 	if (fs->journal && journal_attach(fs) < 0) {
 		journal_free(fs->journal);
@@ -324,8 +326,8 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	}
 }
 
-/* The kernel uses what was agreed on at first, whatever this program would
- * choose. */
+/* Use what was agreed on in the handshake, whatever this program would choose:
+ * the kernel does not change it. */
 static void init_repeat(struct fs *fs, struct fuse_conn_info *conn)
 {
 	const struct session_agreed *a = session_agreed(fs->config.session);

@@ -3,14 +3,15 @@
  * Decides how a thread that answers requests waits for the next one.
  *
  * Python's open() asks by an ioctl whether a file is a terminal. If readers
- * find everything else in the page cache, this is the only request for a file.
- * The reader sleeps until it is answered: first a thread here must be woken,
- * then the reader, often on another processor. On a virtual machine these
- * wake-ups take longer than the answer (doc/benchmarks.md). Therefore a thread
- * that has recently answered only ioctls looks for the next request a few times
- * before it sleeps, and yields its processor before each look. A busy processor
- * runs readers in between, and this thread when they sleep, without a wake-up.
- * On an idle processor a few microseconds are wasted.
+ * find everything else in the page cache, this ioctl is the only request for a
+ * file. The reader sleeps until it is answered: first a thread of the daemon
+ * must be woken, then the reader, often on another processor. On a virtual
+ * machine these wake-ups take longer than the answer (doc/benchmarks.md).
+ *
+ * Therefore a thread that has recently answered only ioctls polls for the next
+ * request a few times before it sleeps, and yields its processor before each
+ * poll. A busy processor runs readers in between, and this thread when they
+ * sleep, without a wake-up. On an idle processor a few microseconds are wasted.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -22,13 +23,13 @@
 
 #define LOOKS 16
 
-/* At least one thread does not look, so that a request wakes it as usual. If
- * all threads looked while computing programs had the processors, a request
- * would have to wait for the end of their time slices. */
+/* At least one thread does not poll, so that a request wakes it as usual. If
+ * all threads polled while the processors were busy with computations, a
+ * request would have to wait for the end of a time slice. */
 #define LOOKING_MAX (FS_WORKERS - 1)
 
-/* A thread looks only after this many ioctls in a row. Other requests come from
- * readers that need data or names, for which a thread sleeps as usual. */
+/* A thread polls only after this many ioctls in a row. Other requests come from
+ * readers that need data or names; then a thread sleeps at once. */
 #define IOCTLS 8u
 
 void fs_poll_init(struct fs_poll *p, atomic_uint *looking)

@@ -2,7 +2,7 @@
 /*
  * Handles READ. A request is divided into pieces at the borders of items, and
  * the cache answers each piece at once or later. A request within one item, the
- * common case, is answered without copying; several pieces are gathered first.
+ * usual case, is answered without copying. Several pieces are gathered first.
  */
 #include "mount/fs/fs_gather_impl.h"
 
@@ -17,23 +17,24 @@
 struct gather {
 	struct parked p;
 	struct asked ask;
-	/* Pieces, and 1 for the handler until it has asked for all */
+	/* Number of unanswered pieces, and 1 until the handler has requested
+	 * all */
 	atomic_uint left;
-	atomic_int status; /* the error of the first piece that failed */
+	atomic_int status; /* error of the first piece that failed */
 	size_t cap;	   /* size of buf */
 	char buf[];
 };
 
-/* The size of a spare gather, which has room for usual requests. */
+/* The size of a spare gather. It is enough for usual requests. */
 #define GATHER_BYTES CACHE_READ_MAX_BYTES
 
-/* A read of the cache, for a request or a piece of one. */
+/* A read of the cache: a whole request, or a piece of one. */
 struct fs_read {
 	struct cache_read r;
-	struct parked p;       /* for a request of one piece */
-	struct asked ask;      /* likewise */
-	struct gather *gather; /* for a request of several pieces, else NULL */
-	size_t at;	       /* offset in gather.buf */
+	struct parked p;       /* used for a request of one piece */
+	struct asked ask;      /* used for a request of one piece */
+	struct gather *gather; /* the request of several pieces, or NULL */
+	size_t at;	       /* offset of the piece in gather.buf */
 };
 
 static void reply(fuse_req_t req, int status, const void *data, size_t len)
@@ -44,13 +45,14 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 		(void)fuse_reply_buf(req, data, len);
 }
 
-/* Answer a read, after checking that the bytes are of the reader's version. */
+/* Answer a READ, after checking that the bytes belong to the version of the
+ * node. */
 static void fs_read_answer(
 	struct parked *p, const struct asked *ask, int status, const void *data)
 {
 	size_t len = ask->len;
 	fuse_req_t req = p->req;
-	/* P and ask may be freed once the request is claimed */
+	/* `p` and `ask` may be freed once the request is claimed */
 	struct asked mine;
 
 	if (status >= 0 &&
@@ -65,7 +67,7 @@ static void fs_read_answer(
 	reply(req, status, data, len);
 }
 
-/* The error for a reader: all but a few errors of the origin become I/O
+/* Returns the error that a reader gets. Most errors of the origin become I/O
  * errors. */
 static int reader_errno(int status)
 {
@@ -75,8 +77,8 @@ static int reader_errno(int status)
 	return -EIO;
 }
 
-/* Count a piece as done. Returns true for the last one, with which the request
- * was answered. */
+/* Note that a piece has ended. The last one answers the request; then this
+ * returns true. */
 static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
@@ -135,7 +137,7 @@ static void read_give(struct fs_worker *w, struct fs_read *r)
 		w->spare = r;
 }
 
-/* Read a piece. Answers the request or the gather, now or later. */
+/* Read a piece. Answers the request or the gather, at once or later. */
 static void read_piece(struct fs *fs, struct fs_worker *w,
 	const struct cache_item *item, struct fs_read *r)
 {
@@ -191,7 +193,8 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 	r->r.plan_readers = ask->more.plan_readers;
 }
 
-/* Pieces one after another; the handler holds one count of its own. */
+/* Read several pieces, one after another. The handler has a count in `left` of
+ * its own. */
 static void read_gather(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
@@ -243,8 +246,8 @@ static void read_gather(
 		gather_give(w, g);
 }
 
-/* Note the read in plans. Do this before the answer, because after it the next
- * read of the plan may come. */
+/* Note the read in plans. This must come before the answer, because after the
+ * answer the next read of the plan may arrive. */
 static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct plans *plans = ask->fs->config.plans;
@@ -256,7 +259,7 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 		plans, &ask->item, ask->off, ask->len, pid, &ask->more);
 }
 
-/* Handle a READ. w is the data of this thread, or NULL if memory is short. */
+/* Handle a READ. `w` is the data of this thread, or NULL if memory is short. */
 static void fs_read_run(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles READDIR and READDIRPLUS. A directory that is not known yet is listed
- * first, and the request is answered after that. Offsets: 0 and 1 are "." and
- * "..", then the slots of the directory + 2.
+ * Handles READDIR and READDIRPLUS. A directory whose names are not known is
+ * listed before the request is answered. Offsets in a directory: 0 and 1 mean
+ * "." and "..", and s + 2 means slot s.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -23,7 +23,7 @@ struct dir_read {
 	char buf[];
 };
 
-/* Add a name to the buffer. Returns false if there is no room. */
+/* Add a name to the buffer. Returns false if the buffer is full. */
 static bool add(struct dir_read *d, const char *name,
 	const struct node_info *info, bool known, uint64_t next)
 {
@@ -34,7 +34,7 @@ static bool add(struct dir_read *d, const char *name,
 	if (d->plus) {
 		fs_entry(&d->fs->config, info, &e);
 		if (!known)
-			e.ino = 0; /* "." and "..": no reference is given */
+			e.ino = 0; /* no reference for "." and ".." */
 		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used, left,
 			name, &e, (off_t)next);
 	} else {

@@ -2,8 +2,8 @@
 /*
  * Reads the kernel's requests. If the daemon is killed while the kernel copies
  * a request to it, and a page of the buffer is not in memory, the copy fails
- * and the reader gets an I/O error. Therefore the pages for requests of readers
- * are allocated at the beginning, and stay in memory.
+ * and the reader gets an I/O error. Therefore the pages that are long enough
+ * for requests of readers are allocated at the beginning, and stay in memory.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -12,9 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernel refuses a buffer that is too small for a WRITE of max_write. */
+/* The kernel refuses a buffer that is too small for a WRITE of max_write
+ * bytes. */
 #define BUFFER_BYTES ((size_t)FS_REQUEST_MAX)
-/* Only FORGETs are longer, and no process waits for these. */
+/* Only FORGETs may be longer, and no process waits for them. */
 #define PRESENT_BYTES ((size_t)8192)
 
 void *receive_buffer_new(void)
@@ -26,10 +27,10 @@ void *receive_buffer_new(void)
 		return NULL;
 	for (size_t at = 0; at < PRESENT_BYTES; at += 4096)
 		((volatile char *)buffer)[at] = 0;
-	/* A fork would make the pages copy-on-write, so that they are missing
-	 * at the next write. */
+	/* After a fork the pages would be copied at the next write, so memory
+	 * for them could be short at that time. */
 	(void)madvise(buffer, BUFFER_BYTES, MADV_DONTFORK);
-	/* If this fails, the pages stay in memory unless it is short. */
+	/* If this fails, the pages stay in memory unless memory is short. */
 	(void)mlock(buffer, PRESENT_BYTES);
 	return buffer;
 }

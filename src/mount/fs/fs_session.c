@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The session of a mount: one page of shared memory. It is written at the
- * handshake with the kernel, and then only its last fields change. Entered by
+ * handshake with the kernel. After that only its last fields change. Called by
  * the workers and the main thread.
  */
 #include "mount/fs/fs_session_impl.h"
@@ -27,7 +27,8 @@
 #define SESSION_BYTES 4096u
 #define SESSION_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* Of the process before: an enum session_end, or that and a signal. */
+/* Values of `end`: an enum session_end, or END_CRASHED + the number of a
+ * signal. */
 #define END_CRASHED SESSION_UPGRADED
 #define END_SIGNAL_MAX 64u
 
@@ -39,18 +40,20 @@ struct session_crash {
 	_Atomic uint32_t opcode, count;
 };
 
-/* In the byte order of the machine, because it never leaves the machine. */
+/* In the byte order of the machine, because a session never leaves the
+ * machine. */
 struct session_page {
 	char magic[8];
 	uint32_t version, bytes;
 	struct hash128 id, dataset;
 	struct session_agreed agreed;
-	uint32_t init_bytes; /* 0: the handshake with the kernel is not done */
+	uint32_t init_bytes; /* 0: there was no handshake with the kernel yet */
 	unsigned char init[SESSION_INIT_MAX];
-	uint64_t hash; /* XXH3-64 of the fields before, seed: version */
-	/* Each process may change these; a wrong value does no harm. */
+	uint64_t hash; /* XXH3-64 of the fields above, seed: version */
+	/* Any process may change the fields below. A wrong value does no
+	 * harm. */
 	_Atomic uint32_t recoveries, end;
-	/* The requests of the last crash and of earlier ones. */
+	/* The request of the last crash, and those of earlier crashes. */
 	struct session_crash crash, before[SESSION_CRASHES];
 	uint64_t changes_hash; /* XXH3-64 of the text, seed: its length */
 	uint32_t changes_bytes;
@@ -60,11 +63,13 @@ struct session_page {
 _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
 
 struct session {
-	struct session_page *page; /* shared with later processes */
+	struct session_page *page; /* shared memory, for later processes, too */
 	int fd, connection;	   /* set once */
-	bool crashed;	   /* set once: there are crashes to compare with */
-	bool complete;	   /* all threads: set before there are more */
-	char last_end[64]; /* set once; so is the next one */
+	/* Set once: a request has caused SESSION_STRIKES crashes */
+	bool crashed;
+	/* The handshake is done; set before there are other threads */
+	bool complete;
+	char last_end[64]; /* set once, like the next */
 	bool on_purpose;
 };
 
@@ -121,7 +126,7 @@ static int session_make_file(void)
 	return fd;
 }
 
-/* The instance is the upper half of the first word. */
+/* Returns a random name. The upper half of its first word is the instance. */
 static struct hash128 new_id(void)
 {
 	struct hash128 id;
@@ -155,7 +160,7 @@ struct session *session_new(struct hash128 dataset)
 	return s;
 }
 
-/* -- Going on ------------------------------------------------------------- */
+/* -- Continuing a session -------------------------------------------------- */
 
 static bool session_file_valid(int fd)
 {
@@ -186,7 +191,7 @@ static int page_check(
 	return 0;
 }
 
-/* READs are identified by their node, because readers repeat them. */
+/* A READ is identified by its node, because readers repeat READs. */
 static bool same_request(const struct session_crash *c, uint64_t unique,
 	uint64_t node, uint32_t opcode)
 {
@@ -195,7 +200,7 @@ static bool same_request(const struct session_crash *c, uint64_t unique,
 	return opcode == FUSE_READ ? c->node == node : c->unique == unique;
 }
 
-/* Count the last crash. The entry that is oldest makes room for it. */
+/* Count the last crash. If all entries are in use, it replaces the last one. */
 static void count_crash(struct session_page *p)
 {
 	struct session_crash *c = p->before;
@@ -214,7 +219,8 @@ static void count_crash(struct session_page *p)
 	c[i].count++;
 }
 
-/* A new program may have no such fault. */
+/* Count the crash of the previous process. After an upgrade or a restart,
+ * forget all crashes, because a new program may not have the fault. */
 static void take_crashes(struct session *s, bool maybe_new)
 {
 	struct session_page *p = s->page;
@@ -346,7 +352,7 @@ const struct session_agreed *session_agreed(const struct session *s)
 	return &s->page->agreed;
 }
 
-/* -- What others want to know --------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 struct hash128 session_id(const struct session *s)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets a mount outlive its process by descriptors that another process holds,
- * too. They are the connection to the kernel and two shared memories. One is
- * the session, which is this part: what kernel and daemon agreed on in the
- * handshake, and how earlier processes ended. The other is the names, the
- * manifest's record. All are passed to the next process, which checks them
- * before it uses anything. doc/formats.md has the format.
+ * Lets a mount outlive its process. Another process also holds the descriptors
+ * of the mount: the connection to the kernel and two shared memories. One
+ * shared memory is the session, which is this part: it has what kernel and
+ * daemon agreed on in the handshake, and how earlier processes ended. The other
+ * one has the manifest's record of names. The next process gets all of them,
+ * and checks them before it uses any. doc/formats.md has the format.
  */
 #ifndef FS_SESSION_H
 #define FS_SESSION_H
@@ -19,64 +19,63 @@
 
 struct session;
 
-/* The descriptors of a session. -1: there is none. */
+/* The descriptors of a mount; -1: there is none. */
 struct session_fds {
 	int fuse, session, names;
-	int requests; /* only if the kernel does not send them again */
+	/* journal; only if the kernel cannot send requests again */
+	int requests;
 };
 
-/* Create a session for this dataset. Returns NULL if there is no shared
- * memory. */
+/* Create a session for this dataset. Returns NULL if shared memory is short. */
 struct session *session_new(struct hash128 dataset);
 
-/*
- * Continue the session of the previous process. The session takes over the
- * descriptors. Returns -EBADMSG if it is damaged, of another version or
- * dataset, or ended before the handshake with the kernel; err says which.
- */
+/* Continue the session of the previous process. The session owns fds->session
+ * from now on. Returns -EBADMSG if the session is damaged, has another version
+ * or dataset, or ended before the handshake with the kernel; err says which. */
 int session_open(struct session **out, const struct session_fds *fds,
 	struct hash128 dataset, struct error *err);
 
-/* Would session_open() succeed? Changes nothing. */
+/* Would session_open() succeed? This changes nothing. */
 int session_check(const struct session_fds *fds, struct hash128 dataset,
 	struct error *err);
 
-/* Also closes the session's own descriptor; the other descriptors belong to
- * their parts. NULL is allowed. */
+/* Closes the descriptor of the session, too; other parts own the other
+ * descriptors. NULL is allowed. */
 void session_free(struct session *s);
 
-/* The name of the session, and the instance of the mount in it, which is not
- * 0. */
+/* Returns the random name of the session; and the instance of the mount, which
+ * is a part of it and not 0. */
 struct hash128 session_id(const struct session *s);
 uint32_t session_instance(const struct session *s);
 
-/* The descriptor of the session itself. */
+/* Returns the descriptor of the session. */
 int session_fd(const struct session *s);
 
-/* The descriptor of the connection that the session continues; -1: it is a new
- * session. */
+/* Returns the descriptor of the connection that the session continues; -1: the
+ * session is new. */
 int session_connection(const struct session *s);
 
-/* The number of processes before this one, and why the last of them ended. */
+/* Returns the number of processes before this one, and why the last of them
+ * ended. */
 unsigned session_recoveries(const struct session *s);
 const char *session_last_end(const struct session *s);
-/* Was it upgraded or restarted on purpose? */
+/* Was the previous process upgraded or restarted on purpose? */
 bool session_was_replaced(const struct session *s);
 
-/* Keep a text that outlives the process: the options that upgrades have
- * changed. Returns false if it is too long. */
+/* Keep a text in the session for later processes: the options that upgrades
+ * have changed. Returns false if it is too long. */
 #define SESSION_CHANGES_MAX 2048u
 bool session_keep_changes(struct session *s, const char *text, size_t bytes);
-/* Get the text of a session that is not open yet. Returns its length, 0 if it
- * is damaged. */
+/* Get this text from a session that is not open. Returns its length; 0 if there
+ * is none or it is damaged. */
 size_t session_changes(int fd, char *text, size_t size);
 
-/* How the process is about to end. One that is killed cannot say so. The values
- * are in shared memory; those between are of crashes. */
+/* How a process is about to end. A process that is killed cannot set this. The
+ * values are in shared memory; values in between mean a crash. */
 enum session_end {
 	SESSION_KILLED = 0,
-	SESSION_UPGRADED = 1, /* by another program in its place */
-	SESSION_LEFT = 1000,  /* as for a restart: the mount stays */
+	SESSION_UPGRADED = 1, /* another program has replaced it */
+	SESSION_LEFT = 1000,  /* it exits for a restart, and the mount stays */
 };
 void session_note_end(struct session *s, enum session_end end);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Refuses requests that crash the daemon. A handler of fatal signals notes in
- * the session which request its thread was handling. After two crashes, such a
- * request is answered with an I/O error. For a READ this applies to every READ
- * of the same file, because readers try again. Crashes of other threads, and
- * SIGKILL, are not counted for any request.
+ * the session which request its thread was handling. A request that has caused
+ * two crashes is answered with an I/O error. For a READ this includes every
+ * READ of the same file, because readers try again. Crashes of other threads,
+ * and SIGKILL, are not counted for any request.
  *
- * The handler has no argument. It finds the session by a global variable, which
- * is set once, and the request by a variable of its thread.
+ * A signal handler has no argument. It finds the session by a global variable,
+ * which is set once, and the request by a variable of its thread.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -24,8 +24,9 @@
 static struct session *striking;
 static _Thread_local const struct fuse_in_header *at_work;
 
-/* The handler only stores values, because anything may be broken. The signal
- * comes again after it, and ends the process as if there were no handler. */
+/* Only stores values, because after a crash no function is safe to call. Then
+ * raises the signal again, which ends the process as if there were no
+ * handler. */
 static void on_crash(int sig)
 {
 	const struct fuse_in_header *in = at_work;
@@ -47,7 +48,7 @@ void strikes_begin(struct fs *fs)
 
 	(void)sigemptyset(&sa.sa_mask);
 	striking = fs->config.session;
-	/* Do not replace the handlers of a sanitizer, which report more. */
+	/* Keep the handlers of a sanitizer, which report more. */
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (sigaction(signals[i], NULL, &was) == 0 &&
 			was.sa_handler == SIG_DFL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Continues with a connection whose daemon has died or was replaced. libfuse
- * gets the kernel's first request again, from the session, so that both sides
- * agree on the same as before; the kernel, which has its answer already, drops
- * the second one. When asked, the kernel sends the requests again that the dead
- * daemon had read. Before all that, the dead daemon must have been reaped:
- * until then one of its threads may still take a request.
+ * Continues with the connection of a daemon that has died or was replaced.
+ * libfuse gets the kernel's first request again, from the session, so that it
+ * agrees on the same as before. The kernel drops the second answer. If asked,
+ * the kernel sends requests again that the previous daemon had read. The
+ * previous daemon must have been reaped before that, because until then one of
+ * its threads could still take a request.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -19,7 +19,7 @@
 #include "common/base/feature.h"
 #include "common/base/unmount.h"
 
-/* Missing in the headers of older kernels. */
+/* The headers of older kernels do not have these. */
 #define INIT_EXT (1u << 30)
 #define INIT2_HAS_RESEND (1u << 7)
 #define NOTIFY_RESEND 7
@@ -35,7 +35,7 @@ bool takeover_can_resend(const struct session *s)
 
 	if (bytes < sizeof(init))
 		return false;
-	memcpy(&init, at, sizeof(init)); /* it need not be aligned */
+	memcpy(&init, at, sizeof(init)); /* the request may not be aligned */
 	return (init.flags & INIT_EXT) && (init.flags2 & INIT2_HAS_RESEND) &&
 		feature_enabled("resend");
 }
@@ -49,12 +49,13 @@ int takeover_open(struct fs *fs, struct fuse_session *se)
 	return fuse_session_mount(se, path) == 0 ? 0 : -EPERM;
 }
 
-/* The kernel ignores this answer, because it has no such request any more. */
+/* Give libfuse the first request again. The kernel ignores the answer, because
+ * no such request is open. */
 void takeover_greet(struct fs *fs)
 {
 	struct fuse_buf buf = {.mem = NULL};
 
-	/* libfuse does not change it. */
+	/* Libfuse does not change the buffer. */
 	buf.mem =
 		(void *)(uintptr_t)session_init(fs->config.session, &buf.size);
 	fuse_session_process_buf(fs->se, &buf);
@@ -70,7 +71,7 @@ int takeover_resend(struct fs *fs)
 	return 0;
 }
 
-/* The mount was made by another process, so libfuse knows only the
+/* Unmount. Another process has mounted, so libfuse knows only the
  * descriptor. */
 void takeover_unmount(struct fs *fs)
 {
@@ -79,8 +80,8 @@ void takeover_unmount(struct fs *fs)
 
 	if (fs_given_connection(fs->config.mountpoint) >= 0)
 		return;
-	/* It was unmounted by another program, and the path may have another
-	 * mount by now. */
+	/* Another program has unmounted, so the path may belong to another
+	 * mount now. */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
 		return;
 	(void)unmount(fs->config.mountpoint, true, &ignored);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a thread that answers requests: created and freed with the
- * thread, and a cache of the processes that read.
+ * The data of a thread that answers requests, which is created and freed with
+ * the thread. Also caches which process a reading thread belongs to.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -47,9 +47,9 @@ void fs_worker_free(void *worker)
 /*
  * Find the process of a reading thread. A request has the number of the thread,
  * but plans need that of the process, which is read from /proc. A few threads
- * do most reads, so each worker caches the answer for a second; later, the
- * thread may have ended and its number been reused. A thread of a process that
- * we cannot see has number 0.
+ * do most reads, so each worker caches the answer for a second. Later, the
+ * thread may have ended and its number may belong to another one. A thread of a
+ * process that is not visible here has number 0.
  */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds mounts, and changes settings of our own mount that root could change:
- * reads /proc/self/mountinfo and sets the read-ahead of the mount's device.
+ * Finds mounts, and changes settings of our own mount if root runs the daemon:
+ * reads /proc/self/mountinfo, and sets the read-ahead of the mount's device.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -20,7 +20,7 @@
 #include "common/base/mountinfo.h"
 #include "common/base/proc.h"
 
-/* A good read-ahead for files of some hundred KiB and more. */
+/* A good read-ahead for files of some hundred KiB or more. */
 #define GOOD_READ_AHEAD_KIB 1024u
 
 /* The device number of /dev/fuse, which is the same everywhere. */
@@ -33,13 +33,13 @@ int fs_probe(const char *mountpoint)
 
 	if (mountinfo_find(mountpoint, &m) < 0)
 		return 0;
-	/* Not stat(), which the kernel answers even if the daemon is dead. */
+	/* Not stat(): the kernel answers it even if the daemon is dead. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return m.refrain ? 1 : -EBUSY;
 }
 
-/* -- A connection that is given ------------------------------------------- */
+/* -- A connection that another program has opened ------------------------- */
 
 #define GIVEN_PREFIX "/dev/fd/"
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits the pages that the kernel keeps of items that passed through: they are
- * of no use before the next epoch, and displace other pages. Items that were
- * served to their end are queued here. When the queue exceeds the limit, the
- * pages of the oldest items are dropped. Dropping can block, so a separate
- * thread does it, never a handler. The thread waits a moment before it drops an
- * item: a reader that was just answered may not have run yet, and would have to
- * request its pages again.
+ * Limits the pages that the kernel keeps of items that are in no tier. Such
+ * pages are useless before the next epoch, and take memory from other pages.
+ * Items that were served to their end are queued here. When the queue exceeds
+ * the limit, the pages of the oldest items are dropped. Dropping may block, so
+ * a separate thread does it, and never a handler. The thread waits a moment
+ * before it drops an item: a reader that was just answered may not have run
+ * yet, and would have to request its pages again.
  *
- * Pages are dropped through the mount, as any program could do it, because that
- * skips pages that are mapped, or locked by a reader. A notification to the
- * kernel would wait for such pages, unkillable and with the session's
- * descriptor open: after a kill -9 the reader would wait for the daemon, and
- * the daemon for the reader. For the same reason the thread has its own table
- * of descriptors, without that of the session. The thread also calls the
- * keeper, which looks at which of the pages that stay were read.
+ * Pages are dropped through the mount, as any program could do it, because the
+ * kernel then skips pages that are mapped or locked by a reader. A notification
+ * to the kernel would wait for such pages, unkillable and with the descriptor
+ * of the session open: after a kill -9 the reader would wait for the daemon,
+ * and the daemon for the reader. For the same reason the thread has its own
+ * table of descriptors, without that of the session.
+ *
+ * The thread also calls the keeper, which finds out which of the remaining
+ * pages were read.
  */
 #include "mount/fs/pages.h"
 
@@ -33,38 +35,37 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Pages stay at least this long, unless the queue exceeds the limit by this
- * many bytes. */
+/* Pages stay at least for KEEP_NS, unless the queue exceeds the limit by
+ * KEEP_BYTES. */
 #define KEEP_NS (100 * NS_PER_MS)
 #define KEEP_BYTES ((uint64_t)64 << 20)
 
-/* Pages of large files stay longer: the kernel reads up to 2 MiB ahead in them,
- * and a slow reader must come to these pages first. */
+/* Pages of large files stay longer: the kernel reads up to 2 MiB ahead in such
+ * files, and even a slow reader must get to these pages first. */
 #define KEEP_PART_NS NS_PER_S
 
-/* The thread drops several items at a time, up to this much too late, because
- * waking up costs more than dropping one. */
+/* The thread may drop an item this much too late, because dropping several
+ * items at a time costs less than waking up for each. */
 #define PAUSE_NS (50 * NS_PER_MS)
 
-/*
- * In an analysis, pages that are read in one epoch must be gone when they are
- * read in the next, which may be at once for some items. If pages of 1/n of the
- * dataset stay, 1/2n^2 of its items are not seen.
- */
+/* In an analysis, pages that are read in one epoch must be gone when they are
+ * read in the next epoch, which may begin at once for some items. If pages of
+ * 1/n of the dataset stay, the analysis does not see 1/2n^2 of its items. */
 #define KEEP_SHARE 25
-/* Pages that are being read are not dropped, so dropping them is tried again,
- * up to this often. Otherwise the end of their item would never be requested,
- * and the item would not be seen. */
+/* Pages that are being read cannot be dropped, so it is tried again up to this
+ * many times. Otherwise the end of an item would never be requested, and the
+ * analysis would not see the item. */
 #define TRIES_MAX 50
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* of every architecture; since Linux 6.5 */
+#define SYS_cachestat 451 /* the same for all architectures; since Linux 6.5   \
+			   */
 #endif
 #define KEEP_LEAST ((uint64_t)1 << 20)
 
 #define FOREVER_NS (UINT64_MAX / 2)
 
-/* How often the keeper looks whether pages that stay were read. The kernel
+/* How often the keeper checks whether the pages that stay were read. The kernel
  * keeps that information for much longer. */
 #define LOOK_NS (20 * NS_PER_MS)
 
@@ -72,8 +73,8 @@ struct passed {
 	struct list link;
 	struct cache_item item;
 	uint64_t since_ns, keep_ns;
-	/* If the queue exceeds the limit by this, keep_ns does not count any
-	 * more; 0: keep_bytes is used instead. */
+	/* If the queue exceeds the limit by this, keep_ns does not count. 0:
+	 * pages.keep_bytes is used instead. */
 	uint64_t crowd_bytes;
 	unsigned tries;
 };
@@ -82,18 +83,20 @@ struct pages {
 	uint32_t magic;
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
-	/* Thread only: this many bytes may stay for KEEP_NS */
+	/* Thread only: if the queue exceeds the limit by more, KEEP_NS does not
+	 * count */
 	uint64_t keep_bytes;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	struct list queue; /* of struct passed, oldest first */
-	uint64_t bytes;	   /* in the queue */
-	/* Wake the thread when the queue has this many bytes */
+	uint64_t bytes;	   /* size of the queued items */
+	/* The thread is woken when the queue has this size */
 	uint64_t wanted_at;
-	uint64_t wanted, done; /* number of looks asked for, and done */
-	/* The next look must call the keeper's check() */
+	/* Number of looks that callers asked for, and that are done */
+	uint64_t wanted, done;
+	/* The next look must call check() of the keeper */
 	bool changed;
-	uint64_t kept_bytes; /* the keeper's bytes at the last look */
+	uint64_t kept_bytes; /* bytes() of the keeper after the last look */
 	bool stopping;
 };
 
@@ -107,7 +110,7 @@ static struct passed *pages_oldest(const struct pages *p)
 	return LIST_FIRST(&p->queue, struct passed, link);
 }
 
-/* If the queue has more bytes than this, the oldest item does not stay for its
+/* Returns the queue size above which the oldest item may be dropped before its
  * time. */
 static uint64_t crowded_at(const struct pages *p, const struct passed *i)
 {
@@ -123,7 +126,7 @@ static bool may_drop(const struct pages *p)
 		clock_now_ns() >= i->since_ns + i->keep_ns;
 }
 
-/* Compute the limit again, because the dataset may have grown. */
+/* Compute keep_bytes again, because the dataset may have grown. */
 static void set_keep_bytes(struct pages *p)
 {
 	struct manifest_totals totals;
@@ -136,7 +139,8 @@ static void set_keep_bytes(struct pages *p)
 		p->keep_bytes = share > KEEP_LEAST ? share : KEEP_LEAST;
 }
 
-/* Returns false when until_ns has come, or if a caller waits for the thread. */
+/* Wait for a change. Returns false at until_ns, or if a caller waits for the
+ * thread. */
 static bool pages_wait(struct pages *p, uint64_t until_ns)
 {
 	return !p->stopping && p->wanted == p->done &&
@@ -161,21 +165,22 @@ static void wait_for_pages(struct pages *p)
 	while (!may_drop(p) &&
 		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
 		;
-	/* So that the thread is not woken again soon */
+	/* With a lower value the thread is not woken again soon */
 	p->keep_bytes -= p->keep_bytes / 4;
 }
 
-/* Has the kernel pages of the item? Returns false if that is unknown. */
+/* Does the kernel have pages of the item? Returns false if that is unknown. */
 static bool has_pages(int fd, const struct passed *i)
 {
 	uint64_t range[2] = {i->item.base, i->item.size};
-	uint64_t pages[5] = {0}; /* pages in the cache, and in other states */
+	/* Pages in the cache, then pages in other states */
+	uint64_t pages[5] = {0};
 
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
 
-/* Drop the pages of an item. A file that is gone or cannot be opened has no
- * pages. Returns false if some pages are left. */
+/* Drop the pages of an item. A file that is gone or cannot be opened has none.
+ * Returns false if some pages are left. */
 static bool pages_forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];
@@ -197,7 +202,6 @@ static bool pages_forget(const struct pages *p, const struct passed *i)
 	return true;
 }
 
-/* Called with the lock. */
 static void append_passed(struct pages *p, struct passed *i)
 {
 	ASSERT_HELD(&p->lock);
@@ -214,7 +218,7 @@ static bool pages_keep(const struct pages *p, const struct passed *i)
 	return k && k->add(k->kept, &i->item, i->since_ns);
 }
 
-/* Called with the lock, which is released during the call. */
+/* Drop the oldest item. Releases the lock in the meantime. */
 static void drop_oldest(struct pages *p)
 {
 	struct passed *i = pages_oldest(p);
@@ -233,8 +237,8 @@ static void drop_oldest(struct pages *p)
 		append_passed(p, i);
 }
 
-/* Have the pages of this item dropped at once. If there is no memory for that,
- * they stay. */
+/* Have the pages of this item dropped at once. If memory is short, they
+ * stay. */
 static void drop_next(void *arg, const struct cache_item *item)
 {
 	struct passed *i = calloc(1, sizeof(*i));
@@ -248,7 +252,7 @@ static void drop_next(void *arg, const struct cache_item *item)
 	p->bytes += item->size;
 }
 
-/* Called with the lock, which is released during the call. */
+/* Let the keeper look, and drop items. Releases the lock in the meantime. */
 static void pages_look(struct pages *p)
 {
 	const struct pages_keeper *k = p->config.keeper;
@@ -276,9 +280,10 @@ static void *pages_main(void *arg)
 	const struct pages_keeper *k = p->config.keeper;
 
 	/*
-	 * Give the thread its own, empty table of descriptors. Otherwise it
-	 * could keep a pipe or socket open of which another process expects the
-	 * end. If the system does not allow this, the thread shares the table.
+	 * Give the thread an empty table of descriptors of its own. Otherwise
+	 * it could keep a pipe or socket open, while another process waits for
+	 * its end. If the system does not allow this, the thread shares the
+	 * table.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (k)
@@ -302,7 +307,8 @@ static void add_passed(struct pages *p, const struct cache_item *item,
 	struct passed *i = malloc(sizeof(*i));
 
 	if (!i)
-		/* Without it, only the kernel's own reclaim limits pages */
+		/* If memory is short, only the kernel's own reclaim limits the
+		 * pages */
 		return;
 	*i = (struct passed){
 		.item = *item, .keep_ns = keep_ns, .crowd_bytes = crowd_bytes};
@@ -322,7 +328,7 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 {
 	const struct pages_keeper *k = p->config.keeper;
 
-	/* Let the keeper drop the pages that it keeps. */
+	/* The keeper drops the pages that it has kept. */
 	if (!goes_by_parts(p, item) && !(k && k->has(k->kept, item)))
 		add_passed(p, item, KEEP_NS, 0);
 }
