@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes options in a command line. One thread.
+ * Changes options in a command line. Used by one thread.
  */
 #include "mount/daemon/command_words.h"
 
@@ -27,7 +27,7 @@ int command_words_add(struct command_words *w, const char *text)
 	return 0;
 }
 
-/* The word behind that of the command. */
+/* Returns the index of the word after "mount". */
 static size_t first_option(const struct command_words *w)
 {
 	return w->n > 0 && strcmp(w->v[0], "mount") == 0 ? 1 : 2;
@@ -94,14 +94,14 @@ static void drop_option(struct command_words *w, const char *name)
 		}
 		for (size_t k = 0; k < n; k++)
 			free(w->v[i + k]);
-		/* Moves the NULL at the end, too. */
+		/* This also moves the NULL at the end. */
 		memmove(w->v + i, w->v + i + n,
 			(w->n - i - n + 1) * sizeof(*w->v));
 		w->n -= n;
 	}
 }
 
-/* The length of DIR and the colon in DIR:SIZE. */
+/* Returns the length of DIR and the colon in DIR:SIZE. */
 static size_t dir_length(const char *value)
 {
 	const char *colon = strrchr(value, ':');
@@ -109,7 +109,7 @@ static size_t dir_length(const char *value)
 	return colon ? (size_t)(colon - value) + 1 : strlen(value);
 }
 
-/* Replace the DIR:SIZE of the same directory. */
+/* Replace the SIZE of DIR:SIZE in the --cache option of the same directory. */
 static int set_cache_word(struct command_words *w, const char *value)
 {
 	size_t dir = dir_length(value);
@@ -156,9 +156,10 @@ int command_words_change(
 	return rc;
 }
 
-/* -- Changes that are kept ------------------------------------------------- */
+/* -- Changes in the session ------------------------------------------------ */
 
-/* How many leading bytes two changes of the same option have in common. */
+/* Returns the length of the beginning that two changes of one option have in
+ * common. */
 static size_t key_length(const char *name, const char *value)
 {
 	size_t len = strlen(name) + 1;
@@ -191,8 +192,8 @@ int command_changes_put(char text[COMMAND_CHANGES_MAX], size_t *bytes,
 	return 0;
 }
 
-/* Skip changes of options that this program does not know: a newer one may have
- * made them. */
+/* Apply changes. Options that this program does not know are skipped, because a
+ * newer program may have changed them. */
 static int apply_changes(struct command_words *w, char *text, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += strlen(text + at) + 1) {

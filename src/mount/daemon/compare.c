@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares units that came from peers with the bytes of the origin. Started by
- * the thread of the peers, continued on the threads of the origin.
+ * Compares units that came from peers with the bytes of the origin. The thread
+ * of the peers starts a comparison; threads of the origin continue it.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -14,19 +14,19 @@
 
 struct compare {
 	uint32_t magic;
-	struct origin *origin; /* set once, both */
+	struct origin *origin; /* set once, like the next */
 	struct counters *counters;
-	pthread_mutex_t lock; /* guards the rest */
-	pthread_cond_t cond;  /* no comparison runs */
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;  /* the last comparison has ended */
 	struct list running;  /* of struct comparison */
 	bool stopping;
 };
 
-/* A comparison. Belongs to its request until done(). */
+/* A comparison. The request to the origin owns it until done(). */
 struct comparison {
 	struct origin_read r;
 	struct list link;
-	struct compare *all; /* set once, both */
+	struct compare *all; /* set once, like the next */
 	struct peers_check *check;
 	struct hash_stream *hash;
 	size_t got;
@@ -42,7 +42,7 @@ static void comparison_data(
 {
 	struct comparison *x = comparison_of(r);
 
-	(void)off; /* in order, without gaps */
+	(void)off; /* bytes arrive in order, without gaps */
 	hash_stream_add(x->hash, bytes, len);
 	x->got += len;
 	COUNT_ADD(x->all->counters, origin_bytes, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of the control socket; doc/control-protocol.md documents them.
- * Each command runs on its connection's thread and may take its time.
+ * The commands of the control socket; doc/control-protocol.md describes them.
+ * Each command runs on the thread of its connection, and may take long.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -15,7 +15,7 @@
 static void command_status(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	(void)request; /* no arguments */
+	(void)request; /* the command has no arguments */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:o}", "ok", 1, "status",
 			mount_status(OBJECT(mount, arg))));
@@ -24,7 +24,7 @@ static void command_status(
 static void command_debug(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	(void)request; /* no arguments */
+	(void)request; /* the command has no arguments */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:o}", "ok", 1, "debug",
 			mount_debug(OBJECT(mount, arg))));
@@ -90,7 +90,7 @@ static void command_refresh(
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
-		/* Stop: the source would not answer for the other paths
+		/* The source would not answer for the remaining paths
 		 * either. */
 		if (sum.unasked == -ETIMEDOUT)
 			sum.failed++;
@@ -102,8 +102,8 @@ static void command_refresh(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
-	/* Now that all names are known, delete entries that no manifest lists;
-	 * a killed mount may have left some. */
+	/* All names are known now, so delete entries that belong to no name. A
+	 * mount that was killed may have left some. */
 	if (all && sum.failed == 0)
 		scan_sweep(m->scan);
 	scan_save(m->scan);
@@ -152,7 +152,7 @@ static void command_not_analysed(
 		"use refrain analyze");
 }
 
-/* Answer the commands of an analysis on a mount that is not analysed. */
+/* Commands of an analysis, on a mount that is not analysed. */
 static const struct ctl_command not_analysed[] = {
 	{"mask", command_not_analysed, NULL},
 	{"content", command_not_analysed, NULL},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles a connection: reads lines, checks that they are requests, runs
- * commands and sends answers, all on the connection's own thread. The length of
- * a line is limited, and so is the time between its first byte and its end.
+ * Handles one connection: reads lines, checks that they are requests, runs
+ * commands and sends answers, all on the thread of the connection. Limits the
+ * length of a line, and the time between its first byte and its end.
  */
 #include "mount/daemon/control_conn_impl.h"
 
@@ -62,7 +62,8 @@ int ctl_send(struct ctl_conn *conn, json_t *line)
 	json_decref(line);
 	if (!text)
 		return -ENOMEM;
-	return send_text(conn, text, strlen(text)); /* written over the NUL */
+	/* The newline replaces the NUL */
+	return send_text(conn, text, strlen(text));
 }
 
 int ctl_send_text(struct ctl_conn *conn, char *text, size_t len)
@@ -77,7 +78,7 @@ int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* may be truncated */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long text is cut */
 	va_end(ap);
 	return ctl_send(conn,
 		json_pack("{s:b,s:o}", "ok", 0, "error", ctl_text_new(text)));
@@ -110,8 +111,8 @@ pid_t ctl_peer(const struct ctl_conn *conn)
 
 bool ctl_gone(struct ctl_conn *conn)
 {
-	/* No events are requested, because POLLHUP is always reported. It is
-	 * not reported for a peer that has only stopped sending. */
+	/* POLLHUP is reported without a request for events, but not for a peer
+	 * that has only stopped sending. */
 	struct pollfd fds[2] = {
 		{.fd = conn->fd},
 		{.fd = conn->stop_fd, .events = POLLIN},
@@ -147,7 +148,7 @@ static int run_request(struct ctl_conn *conn, const json_t *request)
 	return 0;
 }
 
-/* Returns -EPIPE if the connection is unusable. */
+/* Handle one request. Returns -EPIPE if the connection is unusable. */
 static int conn_take_line(struct ctl_conn *conn, const char *line, size_t len)
 {
 	json_error_t why;
@@ -163,7 +164,7 @@ static int conn_take_line(struct ctl_conn *conn, const char *line, size_t len)
 	return rc;
 }
 
-/* Wait for bytes. Returns 1 if there are some or the peer is gone, 0 after
+/* Wait for bytes. Returns 1 if there are bytes or the peer is gone, 0 after
  * timeout_ms (-1: no limit), or -EPIPE when the server stops. */
 static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 {
@@ -181,7 +182,7 @@ static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 	return n > 0;
 }
 
-/* Read more of a line that began at begun_ns (0: no line has begun). */
+/* Read more bytes of a line that began at begun_ns (0: no line has begun). */
 static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 {
 	int timeout_ms = -1, rc;

@@ -12,19 +12,19 @@
 #include "mount/daemon/control_server.h"
 
 struct ctl_conn {
-	struct list link;     /* lock of the server */
+	struct list link;     /* in a list of the server; guarded by its lock */
 	pthread_t thread;     /* set once, before the thread can be joined */
 	int fd;		      /* set once; non-blocking */
 	int stop_fd;	      /* set once; readable when the server stops */
 	unsigned patience_ms; /* set once */
 	const struct ctl_command *commands; /* set once */
-	struct lines lines;		    /* the connection's thread */
-	/*
-	 * The last line of the running request was sent. Belongs to the
-	 * connection's thread, or to the thread that its command sends from.
-	 */
+	/* Used by the connection's thread */
+	struct lines lines;
+	/* The last line of the running request was sent. Used by the
+	 * connection's thread or, while a command runs, by the thread that
+	 * sends its lines. */
 	bool answered;
-	void *owned; /* the connection's thread; see ctl_own() */
+	void *owned; /* used by the connection's thread; see ctl_own() */
 	void (*release)(void *owned);
 };
 
@@ -33,7 +33,7 @@ struct ctl_conn {
 struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
 	const struct ctl_command *commands);
 
-/* Serve requests until the peer or the server ends it. */
+/* Serve requests until the peer closes the connection or the server stops. */
 void conn_serve(struct ctl_conn *conn);
 
 void conn_free(struct ctl_conn *conn);

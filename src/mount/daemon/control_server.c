@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The control server. Its acceptor thread owns the listening socket, starts a
- * thread for each connection, and joins those that have ended. `lock` guards
- * the two lists of connections; no other lock is taken while it is held.
+ * thread for each connection, and joins threads that have ended. `lock` guards
+ * the two lists of connections; no other lock is taken with it.
  */
 #include "mount/daemon/control_server.h"
 
@@ -22,20 +22,23 @@
 #include "mount/daemon/control_conn_impl.h"
 #include "common/control/control_place.h"
 
-/* Delay before the next attempt if descriptors have run out. */
+/* Delay before the next accept() if descriptors have run out. */
 #define ACCEPT_RETRY_MS 100
 
 struct ctl_server {
 	uint32_t magic;
 	struct place place; /* set once */
-	int stop_fd;	    /* set once; an eventfd, readable from stop on */
+	/* Set once; an eventfd that becomes readable when the server stops */
+	int stop_fd;
 	const struct ctl_command *commands; /* set once */
 	pthread_t acceptor;		    /* set once */
 	unsigned patience_ms;		    /* set once */
 	pthread_mutex_t lock;
-	struct list serving; /* lock; connections with a running thread */
-	struct list ended;   /* lock; threads to be joined */
-	/* Acceptor only: the length of both lists together */
+	/* Connections whose thread runs; guarded by lock */
+	struct list serving;
+	/* Connections whose thread must be joined; guarded by lock */
+	struct list ended;
+	/* Number of connections in both lists; acceptor only */
 	unsigned nconns;
 };
 
@@ -51,8 +54,8 @@ static void *conn_thread(void *arg)
 
 	free(arg);
 	conn_serve(start.conn);
-	/* Shut down now, so that the peer does not have to wait until this
-	 * thread is joined. */
+	/* Shut down now, because the descriptor stays open until this thread is
+	 * joined. */
 	(void)shutdown(start.conn->fd, SHUT_RDWR);
 	LOCK_SCOPE(&start.server->lock);
 	list_del(&start.conn->link);
@@ -60,7 +63,7 @@ static void *conn_thread(void *arg)
 	return NULL;
 }
 
-/* Join the threads that have ended. Called by the acceptor only. */
+/* Join the threads that have ended. Only the acceptor calls this. */
 static void server_reap(struct ctl_server *s)
 {
 	struct list ended;
@@ -87,8 +90,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	if (!start)
 		return -ENOMEM;
 	*start = (struct conn_start){s, conn};
-	/* Take the lock before the thread exists: it will move itself to the
-	 * other list. */
+	/* Take the lock before the thread exists: at its end, it moves the
+	 * connection to the other list. */
 	LOCK_SCOPE(&s->lock);
 	rc = pthread_create(&conn->thread, NULL, conn_thread, start);
 	if (rc != 0) {
@@ -99,8 +102,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	return 0;
 }
 
-/* Serve a new connection, or tell the peer why not. Takes ownership of the
- * descriptor. */
+/* Serve a new connection, or send the peer the reason why not. Owns the
+ * descriptor from now on. */
 static void admit(struct ctl_server *s, int fd)
 {
 	struct ctl_conn *conn =
@@ -124,7 +127,8 @@ static void admit(struct ctl_server *s, int fd)
 	conn_free(conn);
 }
 
-/* Returns 1 if a peer may be waiting, 0 to try again, -EPIPE to stop. */
+/* Wait for a connection. Returns 1 if there may be one, 0 to try again, or
+ * -EPIPE when the server stops. */
 static int wait_for_peer(struct ctl_server *s)
 {
 	struct pollfd fds[2] = {
@@ -215,7 +219,7 @@ const char *ctl_server_path(const struct ctl_server *s)
 	return s->place.path;
 }
 
-/* A connection whose thread still runs, or NULL. */
+/* Returns a connection whose thread runs, or NULL. */
 static struct ctl_conn *any_serving(struct ctl_server *s)
 {
 	LOCK_SCOPE(&s->lock);
@@ -231,13 +235,13 @@ void ctl_server_stop(struct ctl_server *s)
 
 	if (!s)
 		return;
-	/* The first write to an eventfd cannot fail. */
+	/* Cannot fail, because it is the first write to this eventfd. */
 	(void)!write(s->stop_fd, &one, sizeof(one));
 	(void)pthread_join(s->acceptor, NULL);
 	place_close(&s->place);
 	while ((conn = any_serving(s))) {
-		/* The thread moves itself to `ended`; remove it from there, or
-		 * server_reap() would join it again. */
+		/* The thread has moved the connection to `ended`. Remove it, or
+		 * server_reap() would join the thread again. */
 		(void)pthread_join(conn->thread, NULL);
 		pthread_mutex_lock(&s->lock);
 		list_del(&conn->link);

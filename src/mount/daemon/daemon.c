@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon: builds the parts from the bottom up, serves, and takes them down
- * from the top. The main thread does all this; the signal thread is in
- * daemon_process.c.
+ * The daemon: builds the parts from the bottom up, serves, and takes the parts
+ * down in reverse order. The main thread does this; daemon_process.c has the
+ * signal thread.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -19,19 +19,18 @@
 #include "common/base/magic.h"
 #include "common/format/key.h"
 
-/* The time limit for the rest of a control request, and for the peer to read an
- * answer. */
+/* Time limit for a control request after its first byte, and for a peer to read
+ * an answer. */
 #define PATIENCE_MS 10000
 
-/* -- What the parts call back ------------------------------------------- */
+/* -- Functions that parts call ------------------------------------------ */
 
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 {
 	const struct mount *m = OBJECT(mount, arg);
 	struct node_info info;
 
-	/* The origin does not have this version any more, so do not ask for
-	 * it. */
+	/* The origin does not have a retired version, so do not request it. */
 	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
 		info.retired)
 		return -ESTALE;
@@ -82,11 +81,11 @@ static void version_ceased(void *arg, const struct node_info *old)
 	struct mount *m = OBJECT(mount, arg);
 	struct node_info now;
 
-	/* If the node has another version now, it is still planned. */
+	/* A node that has a new version stays planned. */
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
-	/* Entries of a huge file stay until a sweep that finds no huge file. */
+	/* Entries of a huge file stay until a sweep when no file is huge. */
 	if (!scan_is_huge(m->scan, old))
 		(void)scan_items(m->scan, old, invalidate_item, m);
 }
@@ -107,7 +106,8 @@ static void attr_changed(void *arg, node_id id)
 		fs_forget_attr(m->fs, id);
 }
 
-/* While this is set, a signal need not wait for the main thread. */
+/* Note whether the main thread waits for the origin. While it does, a signal
+ * ends the process without waiting for this thread. */
 static void set_asking(struct mount *m, bool asking)
 {
 	pthread_mutex_lock(&m->life.lock);
@@ -123,8 +123,9 @@ static int build_store(struct mount *m, struct error *err)
 	struct store_config config = {
 		.dataset = stack_dataset(m->stack),
 		.ntiers = m->options.ntiers,
-		/* Not verified in an analysis, which reads what it cached a
-		 * minute ago, and should read it at the speed of memory. */
+		/* An analysis reads items that it has cached a minute ago. It
+		 * should read them at the speed of memory, so they are not
+		 * verified. */
 		.verify = m->options.verify && !m->options.hooks,
 		.group = m->options.group,
 		.write_out = memory_limit() < CGROUP_NO_LIMIT,
@@ -135,7 +136,7 @@ static int build_store(struct mount *m, struct error *err)
 	return store_open(&m->store, &config, &m->counters, err);
 }
 
-/* The manifest is saved in the last tier. */
+/* Returns the tier in which the manifest is saved: the last one. */
 static struct saved_manifest saved_in(struct mount *m)
 {
 	size_t last = m->options.ntiers - 1;
@@ -195,7 +196,7 @@ static int build_manifest(struct mount *m, struct error *err)
 	if (!m->session)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	m->names_fd = manifest_record(m->manifest, session_id(m->session));
-	return 0; /* without a record, the mount ends with this daemon */
+	return 0; /* without a record, the mount ends with this process */
 }
 
 static int build_tree(struct mount *m, struct error *err)
@@ -215,8 +216,8 @@ static int build_tree(struct mount *m, struct error *err)
 	config.origin = stack_origin(m->stack);
 	config.manifest = m->manifest;
 	config.timers = m->timers;
-	/* Wait for the handshake with the kernel, before which libfuse drops
-	 * notifications. */
+	/* Do not notify the kernel before the handshake, because libfuse would
+	 * drop the notifications. */
 	config.paused = session_connection(m->session) >= 0;
 	rc = tree_new(&m->tree, &config, err);
 	if (rc < 0)
@@ -224,8 +225,8 @@ static int build_tree(struct mount *m, struct error *err)
 	if (config.paused)
 		manifest_untold(m->manifest, tree_on_event, m->tree);
 	set_asking(m, true);
-	/* Readers already wait for this daemon to start; they must not wait for
-	 * the source, too. */
+	/* If this daemon follows another one, readers wait already. They must
+	 * not wait for the source, too. */
 	if (session_connection(m->session) < 0) {
 		rc = scan_probe(m->stack, m->manifest, err);
 		if (rc == 0)
@@ -264,7 +265,7 @@ static uint64_t chunk_of(const struct mount *m)
 		: origin_traits(stack_origin(m->stack))->chunk_bytes;
 }
 
-/* Compute the size of staging, and check that it fits in memory. */
+/* Compute the size of staging, and report if memory may be too small for it. */
 static void build_memory(struct mount *m)
 {
 	struct mount_options *o = &m->options;
@@ -279,8 +280,8 @@ static void build_memory(struct mount *m)
 		m->store, o->staging_bytes, totals.files, limit_report, m->log);
 }
 
-/* The limit of the kernel's pages. In an analysis no page may stay, because
- * every read must be seen. */
+/* Create the limit for the kernel's pages. In an analysis no page may stay,
+ * because the analysis must see every read. */
 static int build_pages(struct mount *m, struct error *err)
 {
 	struct pages_config config = {.manifest = m->manifest,
@@ -429,11 +430,9 @@ static int build(struct mount *m, struct error *err)
 
 /* -- Serving ------------------------------------------------------------- */
 
-/*
- * End everything for which handlers wait, and everything that waits for the
- * kernel. Handlers must still run, because an unanswered look-up would keep a
- * lock in the kernel that a notification needs.
- */
+/* End everything for which handlers wait, and everything that waits for the
+ * kernel. Handlers must still be running: an unanswered look-up would hold a
+ * lock in the kernel that a notification needs. */
 void mount_quiesce(struct mount *m)
 {
 	uint64_t dropped = m->counters.partial_dropped;
@@ -441,8 +440,8 @@ void mount_quiesce(struct mount *m)
 	if (m->life.quiesced)
 		return;
 	m->life.quiesced = m->life.quiet = true;
-	/* Stop the cache now, because parked readers can only be answered while
-	 * the session exists. */
+	/* Stop the cache first, because parked readers can be answered only
+	 * while the session exists. */
 	if (m->cache)
 		cache_stop(m->cache);
 	events_stopped(m, dropped);
@@ -489,7 +488,8 @@ static int daemon_serve(struct mount *m, struct error *err)
 
 /* -- Taking down --------------------------------------------------------- */
 
-/* Take the mount down. `why` is the reason if it has failed, or NULL. */
+/* Take the mount down. `why` is the reason if the mount has failed, otherwise
+ * NULL. */
 static void take_down(struct mount *m, const struct error *why)
 {
 	mount_set_stopping(m);
@@ -584,7 +584,8 @@ static int build_and_serve(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* The program that started this check continues to serve. */
+/* Check whether this program could take over. The program that has started this
+ * check continues to serve. */
 static int check_takeover(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));

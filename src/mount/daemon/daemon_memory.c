@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fits the memory of a mount into its control group, because the kernel kills a
- * daemon whose group is full. Any thread.
+ * Fits the memory of a mount into its memory control group, because the kernel
+ * kills a daemon whose group is full. Any thread.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -11,11 +11,11 @@
 #include "common/base/names_memory.h"
 #include "common/base/size.h"
 
-/* Memory for the daemon without any data, and for kernel pages that it always
- * needs. 14 MiB were measured; see doc/operations.md. */
+/* Memory for a daemon without data, and for kernel pages that it always needs.
+ * Measured: 14 MiB; see doc/operations.md. */
 #define BASE_BYTES ((uint64_t)24 << 20)
-/* What an entry of a tier in memory takes besides its bytes: the kernel's inode
- * and name. */
+/* Memory that an entry of a tier in memory needs for the kernel's inode and
+ * name. */
 #define MEMORY_ENTRY_BYTES 1024u
 #define SENTENCE_MAX 512
 
@@ -26,7 +26,7 @@ uint64_t memory_limit(void)
 
 uint64_t memory_gather_bytes(uint64_t staging_bytes)
 {
-	/* At least enough for one request. */
+	/* Enough for at least one request. */
 	return staging_bytes / 4 > CACHE_READ_MAX_BYTES ? staging_bytes / 4
 							: CACHE_READ_MAX_BYTES;
 }
@@ -36,7 +36,8 @@ uint64_t memory_inflight_bytes(uint64_t staging_bytes)
 	return memory_limit() < CGROUP_NO_LIMIT ? staging_bytes / 4 : 0;
 }
 
-/* Capacity and entries of the tiers in memory. */
+/* Returns the capacity of the tiers in memory. *entries gets the number of
+ * their entries. */
 static uint64_t tiers_in_memory(struct store *store, uint64_t *entries)
 {
 	uint64_t bytes = 0;
@@ -53,7 +54,7 @@ static uint64_t tiers_in_memory(struct store *store, uint64_t *entries)
 }
 
 /* Half of the memory that is left, because gathered reads and requests in
- * flight need a quarter of staging each, in addition. */
+ * flight may need another quarter of staging each. */
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes)
 {
 	uint64_t limit = memory_limit(), entries;

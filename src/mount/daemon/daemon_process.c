@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process of a mount. It goes into the background before it has threads.
- * The parent reads from a pipe, either one byte when the mount is ready, or a
- * line with the reason for a failure. systemd gets a datagram. A separate
- * thread waits for signals, so that no signal handler ever interrupts other
- * code.
+ * The process of a mount. It goes into the background before it has other
+ * threads. By a pipe, the parent process gets either one byte when the mount is
+ * ready, or the reason for a failure. systemd gets a datagram. A separate
+ * thread waits for signals, so that no signal handler interrupts other code.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -25,10 +24,9 @@
 #include "common/base/err.h"
 #include "common/base/magic.h"
 
-/* -- The background ------------------------------------------------------- */
+/* -- The background process ----------------------------------------------- */
 
-/* The first byte on the pipe: READY, or FAILED, followed by -errno and a
- * message. */
+/* The first byte on the pipe. After FAILED, -errno and a message follow. */
 #define SAY_READY 'r'
 #define SAY_FAILED 'f'
 
@@ -87,14 +85,15 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 		*parent = true;
 		rc = wait_for_child(fd[0], err);
 		(void)close(fd[0]);
-		/* Wait until the child has cleaned up before the failure is
+		/* The child must have cleaned up before the failure is
 		 * reported. */
 		if (rc < 0)
 			(void)waitpid(pid, NULL, 0);
 		return rc;
 	}
 	(void)close(fd[0]);
-	(void)setsid(); /* cannot fail, because a child is no group leader */
+	/* Cannot fail, because the child does not lead a process group */
+	(void)setsid();
 	m->ready_fd = fd[1];
 	return 0;
 }
@@ -108,7 +107,7 @@ static void let_go(void)
 		for (int fd = 0; fd <= 2; fd++)
 			(void)dup2(null, fd);
 	if (chdir("/") < 0)
-		/* If this fails, the working directory just stays busy */
+		/* After a failure, the working directory just stays in use */
 		return;
 }
 
@@ -131,19 +130,17 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 	struct failure f = {.say = SAY_FAILED, .rc = rc};
 
 	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
-	/* A failure means that the parent is gone, and is ignored. */
+	/* The write fails only if the parent is gone. */
 	(void)!write(m->ready_fd, &f, sizeof(f));
 	(void)close(m->ready_fd);
 	m->ready_fd = -1;
 }
 
-/* -- Leaving --------------------------------------------------------------- */
+/* -- The end of the process ------------------------------------------------ */
 
-/*
- * A hanging origin must not keep the daemon alive. Memory that its answers
- * would write to cannot be freed, but the exit of the process frees it.
- * Everything that outlives the process has been completed by now.
- */
+/* Exit at once. A hanging origin must not keep the daemon alive. Memory into
+ * which it may still write cannot be freed, but is freed with the process.
+ * Everything that outlives the process has been completed by now. */
 void process_leave_at_once(struct mount *m, const struct error *why)
 {
 	if (m->ctl)
@@ -153,17 +150,17 @@ void process_leave_at_once(struct mount *m, const struct error *why)
 		process_failed(m, -EIO, why);
 	else if (why)
 		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
-	/* With a sanitizer, _exit() would search for leaks and find these. */
+	/* A sanitizer would search for leaks in _exit(), and find these. */
 	(void)syscall(SYS_exit_group, why != NULL);
 }
 
-/* A mount that has failed to start removes tiers that it has created. */
+/* Delete the tiers that this mount has created, because it could not start. */
 void process_leave_no_tier(struct mount *m)
 {
 	uint64_t removed;
 
 	for (size_t i = 0; i < m->options.ntiers; i++) {
-		/* An error has already been set. */
+		/* The caller has set an error already. */
 		if (m->tier_new[i])
 			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
 		if (m->tier_dir_new[i])
@@ -171,8 +168,8 @@ void process_leave_no_tier(struct mount *m)
 	}
 }
 
-/* Called with the lock, while the main thread waits for the origin or the
- * lock. */
+/* Give up the start. Called with the lock held, while the main thread waits for
+ * the origin or for this lock. */
 static void process_give_up(struct mount *m)
 {
 	struct error why;
@@ -188,7 +185,8 @@ static void process_give_up(struct mount *m)
 
 /* -- Signals -------------------------------------------------------------- */
 
-/* Systemd waits for a start as long as it makes progress. */
+/* Wait until all parts exist. If the main thread waits for the origin, end the
+ * process instead. */
 static void wait_until_built(struct mount *m)
 {
 	pthread_mutex_lock(&m->life.lock);
@@ -200,10 +198,10 @@ static void wait_until_built(struct mount *m)
 	pthread_mutex_unlock(&m->life.lock);
 }
 
-/* The signal that ends the daemon and leaves the mount to its holder. */
+/* Signal to end the daemon but not the mount, which the holder keeps. */
 #define LEAVE_SIGNAL SIGUSR2
 
-/* The signals that end the daemon. */
+/* Get the signals that end the daemon. */
 static void ending_signals(sigset_t *set)
 {
 	(void)sigemptyset(set);
@@ -213,7 +211,8 @@ static void ending_signals(sigset_t *set)
 	(void)sigaddset(set, LEAVE_SIGNAL);
 }
 
-/* The signal that ends the mount. SIGHUP does if there is no log file. */
+/* Wait for a signal that ends the daemon. SIGHUP does so only if there is no
+ * log file. */
 static int wait_for_signal(struct mount *m)
 {
 	sigset_t set;
@@ -231,8 +230,8 @@ static void *signal_main(void *arg)
 	struct mount *m = OBJECT(mount, arg);
 	int sig = wait_for_signal(m);
 
-	/* process_leave_signals() sends one from this process when the mount
-	 * has ended. */
+	/* If the mount is stopping already, process_leave_signals() has sent
+	 * this signal. */
 	pthread_mutex_lock(&m->life.lock);
 	m->life.signal = m->life.stopping ? 0 : sig;
 	pthread_mutex_unlock(&m->life.lock);
@@ -247,7 +246,7 @@ static void *signal_main(void *arg)
 	return NULL;
 }
 
-/* Threads that start later inherit the mask. */
+/* Block signals in this thread and in the threads that it starts. */
 static void block_signals(void)
 {
 	sigset_t set;
@@ -257,7 +256,8 @@ static void block_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* Files of the origin stay open while they are fetched. */
+/* Raise the limit for open files, because files of the origin stay open while
+ * they are fetched. */
 static void raise_fd_limit(void)
 {
 	struct rlimit limit;
@@ -265,20 +265,19 @@ static void raise_fd_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	/* If it fails, fewer files are open at a time */
+	/* If this fails, fewer files can be open at a time */
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* With less, freed memory is returned to the system at any cost. */
+/* If the memory limit is lower, freed memory is returned to the system even if
+ * that takes time. */
 #define MEMORY_AMPLE_BYTES ((uint64_t)1 << 30)
 
 void process_prepare(void)
 {
-	/*
-	 * Let malloc() reuse the memory of small items, because new mappings
-	 * cost a fault for each page. Memory of larger items is returned to the
-	 * system when it is freed.
-	 */
+	/* Let malloc() keep the memory of small items for reuse, because new
+	 * mappings cost a page fault for each page. Memory of larger items is
+	 * returned to the system when it is freed. */
 	bool scarce = memory_limit() < MEMORY_AMPLE_BYTES;
 
 	(void)mallopt(M_MMAP_THRESHOLD, scarce ? 128 << 10 : 2 << 20);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The object of `refrain status --debug`: what the mount is doing now. Runs on
- * a control connection. The lock of a part is held only to count its objects
- * and to copy the oldest.
+ * Builds the object of `refrain status --debug`: what the mount is doing now.
+ * Runs on a control connection. Takes the lock of a part only to count its
+ * objects and to copy the oldest.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -54,7 +54,8 @@ static json_t *request_object(const struct request_view *r)
 		r->slow);
 }
 
-/* Here and below, a member is missing if memory is short. */
+/* In this and the following functions, a member is missing if memory is
+ * short. */
 static void add_cache_view(json_t *o, struct cache *cache)
 {
 	CLEANUP_FREE struct cache_view *v = malloc(sizeof(*v));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs of a mount; see epochs.h. Entered by readers, for each miss, and by
+ * The epochs of a mount; see epochs.h. Called by readers, for each miss, and by
  * status commands.
  *
- * What a larger cache would gain is given as a range. At worst an epoch takes
- * as long as now, because the trainer's own speed is unknown while it waits for
- * input. At best the time in which a READ waited shrinks in proportion to the
- * misses, and all other time stays the same. It cannot shrink more: fewer
- * requests overlap less, and a source that is the limit takes as long for each
- * byte as before.
+ * The effect of a larger cache is given as a range. At worst an epoch takes as
+ * long as now, because the speed of the trainer is unknown while it waits for
+ * input. At best the time in which a READ waits shrinks in proportion to the
+ * misses, and all other time stays the same. That time cannot shrink more:
+ * fewer requests overlap less, and a source that limits the rate takes as long
+ * for each byte as before.
  */
 #include "mount/daemon/epochs.h"
 
@@ -22,52 +22,55 @@
 #define CELLS (2 * EPOCHS_ITEMS)
 
 /* The next epoch counts as begun when this many items have missed a second
- * time, because a few are read again in any epoch. */
+ * time, at least AGAIN_LEAST and 1 / AGAIN_DIVISOR of all. A few items are read
+ * again in any epoch. */
 #define AGAIN_LEAST 4
 #define AGAIN_DIVISOR 128
 
-/* An epoch counts as complete if it had this fraction of its expected misses,
- * and its items as read completely if this fraction of their bytes was read. */
+/* An epoch counts as complete if it had this fraction of its expected misses.
+ * Its items count as read completely if this fraction of their bytes was
+ * read. */
 #define WHOLE 0.95
 #define READ_WHOLE 0.9
-/* Whether items are read completely is only judged after this many items,
- * because reads in progress lack bytes. */
+/* Minimum number of items from which to judge whether items are read
+ * completely. With fewer, reads in progress matter, because they lack bytes. */
 #define JUDGED_ITEMS 256
 
-/* If there were no misses for QUIET_NS and for 1 / QUIET_DIVISOR of the epoch's
+/* If no item has missed for QUIET_NS and for 1 / QUIET_DIVISOR of the epoch's
  * time, readers are idle, or the kernel answers them. */
 #define QUIET_NS NS_PER_S
 #define QUIET_DIVISOR 10
 
-/* The time of an epoch is estimated after this fraction of it, and the
- * proportion of hits after this fraction. */
+/* Fraction of an epoch after which its time is estimated, and after which the
+ * proportion of hits is told. */
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
 /* If plans hold more than this fraction of the bytes that miss, too much of an
- * epoch is fetched during the epoch before. */
+ * epoch is fetched during the previous one. */
 #define AHEAD 0.05
 
-/* If more than this fraction of the expected hits is not seen, the kernel
- * answers them. */
+/* If more than this fraction of the expected hits was not seen, the kernel has
+ * answered them. */
 #define LACK 0.1
 
 /* The cache counts as full if an epoch admits at most this fraction of its
  * content. */
 #define STILL_FILLING 0.01
 
-/* The normal difference between two epochs under the same conditions. */
+/* The normal relative difference between two epochs under the same
+ * conditions. */
 #define NOISE 0.05
 
 struct item {
 	uint64_t key, bytes;
-	uint64_t epoch; /* the last epoch in which it missed; 0: a free cell */
+	uint64_t epoch; /* last epoch in which it missed; 0: the cell is free */
 };
 
-/* Measurements of an epoch that has ended, or of a part of one. */
+/* Measurements of a complete epoch, or of a part of one. */
 struct stretch {
-	double time_ns, waited; /* waited: a fraction of the time */
-	double admitted;	/* bytes */
+	double time_ns, waited; /* waited: fraction of the time */
+	double admitted;	/* bytes that were admitted to the cache */
 };
 
 struct epochs {
@@ -75,26 +78,25 @@ struct epochs {
 	pthread_mutex_t lock;	     /* guards all below */
 	struct item item[CELLS];
 	unsigned nitems;
-	unsigned skip;	/* items are sampled if these low bits of their keys are
-			   0 */
-	uint64_t epoch; /* 0: there was no miss yet */
-	/* An epoch once had too few misses, so epochs may not have been
-	 * counted */
+	/* Only items whose keys have 0 in these bits are sampled */
+	unsigned skip;
+	uint64_t epoch; /* number of the epoch; 0: no miss yet */
+	/* An epoch had too few misses, so epochs may have been missed */
 	bool uncounted;
-	bool ahead; /* much of this epoch was fetched before it began */
+	bool ahead; /* a large part of this epoch was fetched before it began */
 	struct epochs_look begun;
-	double absent; /* bytes that should miss in this epoch; 0: unknown */
-	/* Sampled items that missed in this epoch, and in the next one, which
-	 * may have begun. */
+	double absent; /* bytes that should miss in this epoch; 0: not known */
+	/* Bytes of sampled items that missed in this epoch, and in the next
+	 * one, which may have begun; and the number of these items. */
 	double seen, again;
 	unsigned nseen, nagain;
-	/* Bytes delivered before the first of these */
+	/* Bytes delivered before the first miss of the next epoch */
 	uint64_t again_origin_bytes;
 	uint64_t last_ns; /* time of the last miss */
-	/* The epoch before missed all expected items, and read them
+	/* The previous epoch missed all expected items, and read them
 	 * completely */
 	bool whole, read;
-	struct stretch last; /* the epoch before */
+	struct stretch last; /* the previous epoch */
 };
 
 struct epochs *epochs_new(const struct epochs_config *config)
@@ -103,9 +105,9 @@ struct epochs *epochs_new(const struct epochs_config *config)
 
 	if (!e)
 		return NULL;
-	/* Write to all pages now. If a page were first read, by a look-up, its
-	 * first write would interrupt all processors, which would happen for
-	 * each page during the first epoch. */
+	/* Write to all pages now. Otherwise a look-up would read each page
+	 * first, and the first write to it would then interrupt all processors,
+	 * once for each page during the first epoch. */
 	for (unsigned i = 0; i < CELLS; i++)
 		e->item[i].key = UINT64_MAX;
 	e->config = *config;
@@ -117,13 +119,13 @@ void epochs_free(struct epochs *e)
 {
 	if (!e)
 		return;
-	(void)pthread_mutex_destroy(&e->lock); /* no thread uses it any more */
+	(void)pthread_mutex_destroy(&e->lock); /* no thread uses it */
 	free(e);
 }
 
 /* -- Items ----------------------------------------------------------------- */
 
-/* Find the cell of an item, or a free one. Half of the cells are always
+/* Find the cell of an item, or a free cell. At least half of the cells are
  * free. */
 static struct item *item_cell(struct epochs *e, uint64_t key)
 {
@@ -150,15 +152,15 @@ static void sum_item(struct epochs *e, const struct item *item)
 	}
 }
 
-/* Keep half of the items, in a new table, because moving them within one table
- * would be more complicated. */
+/* Remove half of the items from the sample. A second table is used, because
+ * moving items within one table would be more complicated. */
 static void thin_out(struct epochs *e)
 {
 	struct item *old = malloc(sizeof(e->item));
 
 	if (!old)
-		/* Without memory the table becomes full, and new items are
-		 * skipped */
+		/* If memory is short, the table becomes full, and new items are
+		 * not sampled */
 		return;
 	for (unsigned i = 0; i < CELLS; i++) {
 		old[i] = e->item[i];
@@ -201,8 +203,8 @@ static bool items_read_whole(
 		READ_WHOLE * extrapolate(e, e->seen);
 }
 
-/* Begin the next epoch: enough items have missed again, the last one just
- * now. */
+/* Begin the next epoch, because enough items have missed again. `last` is the
+ * last of these misses. */
 static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 {
 	struct epochs_look now = {0};
@@ -211,10 +213,10 @@ static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 
 	e->config.look(e->config.arg, &now);
 	/*
-	 * What these items have fetched counts for the new epoch, but at most
-	 * what the origin has delivered since the first of them missed again:
-	 * some of them may have been in memory, and a few may have missed again
-	 * long ago.
+	 * Bytes of these items that were fetched count for the new epoch. But
+	 * they are at most the bytes that the origin has delivered since the
+	 * first of these misses: some items may have been in memory, and a few
+	 * may have missed again long ago.
 	 */
 	if (fetched > (double)(now.origin_bytes - e->again_origin_bytes))
 		fetched = (double)(now.origin_bytes - e->again_origin_bytes);
@@ -250,7 +252,7 @@ static bool epoch_has_ended(const struct epochs *e)
 {
 	unsigned least = e->nseen / AGAIN_DIVISOR;
 
-	/* Have all items that should miss in this epoch missed? */
+	/* Have all items missed that should miss in this epoch? */
 	if (e->absent > 0 && extrapolate(e, e->seen) >= 0.999 * e->absent)
 		return true;
 	return e->nagain >= (least > AGAIN_LEAST ? least : AGAIN_LEAST);
@@ -266,9 +268,10 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 	if (e->epoch == 0) {
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
-			return; /* resident items miss, too */
-		/* Bytes that were fetched before the first reader came count
-		 * for this epoch, too. */
+			/* Cached items miss, too, until the store is ready */
+			return;
+		/* Bytes that were fetched before the first reader came belong
+		 * to this epoch. */
 		e->begun.origin_bytes = 0;
 		e->epoch = 1;
 	}
@@ -283,7 +286,8 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 			epoch_begins(e, miss);
 	} else if (item->epoch < e->epoch) {
 		if (item->epoch == 0 && e->nitems == EPOCHS_ITEMS)
-			return; /* there was no memory for it */
+			/* The item is not sampled, because the table is full */
+			return;
 		e->nitems += item->epoch == 0;
 		*item = (struct item){miss->key, miss->bytes, e->epoch};
 		sum_item(e, item);
@@ -299,7 +303,7 @@ static int in_pct(double fraction)
 	return fraction >= 1 ? 100 : (int)(100 * fraction + 0.5);
 }
 
-/* Bytes that should miss in this epoch; 0: unknown. */
+/* Returns the bytes that should miss in this epoch; 0: not known. */
 static double absent_now(const struct epochs *e, const struct epochs_look *now)
 {
 	double known = (double)now->dataset_bytes;
@@ -334,12 +338,13 @@ static bool epoch_is_known(
 		return true;
 	if (!e->whole || !e->read || e->absent <= 0)
 		return false;
-	/* The first epoch always counts as complete. */
+	/* The first epoch always counts as complete, so the second one is known
+	 * only if the kernel's pages are limited. */
 	return e->epoch > 2 || (pages > 0 && pages <= (1 - WHOLE) * e->absent);
 }
 
-/* The proportion of hits that the mount has seen; unknown if the kernel answers
- * some. */
+/* Returns the percentage of hits that the mount has seen, or EPOCHS_UNKNOWN if
+ * the kernel has answered some. */
 static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double expected, double done)
 {
@@ -347,13 +352,13 @@ static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double all = hits + (double)(now->miss_bytes - e->begun.miss_bytes);
 	double lack;
 
-	/* If there was no hit at all, the kernel may have answered all of them,
-	 * even if they are few. */
+	/* If no hit was seen although some were expected, the kernel may have
+	 * answered all of them. */
 	if (done < TOLD_HITS || all <= 0 || (hits <= 0 && expected > 0))
 		return EPOCHS_UNKNOWN;
 	hits /= all;
 	lack = expected - hits - LACK;
-	/* With few items, chance matters. */
+	/* With few items, the difference may be chance. */
 	return lack > 0 && lack * lack * e->nseen > 1 ? EPOCHS_UNKNOWN
 						      : in_pct(hits);
 }
@@ -375,7 +380,8 @@ static void tell_gain(const struct epochs *e, const struct epochs_look *now,
 	double resident = (double)now->resident_bytes;
 	struct stretch s = e->last;
 
-	/* The first epoch fills the cache. */
+	/* There is no earlier epoch to measure: the first epoch fills the
+	 * cache. */
 	if (e->epoch < 3) {
 		s = stretch_between(&e->begun, now);
 		if (done < TIMED || s.time_ns <= 0)
@@ -411,7 +417,8 @@ bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	if (done > 1)
 		done = 1;
 	if (done >= WHOLE && e->nagain > 0)
-		/* Items are fetched ahead in this epoch, or for the next */
+		/* Items are fetched ahead in this epoch, or already for the
+		 * next one */
 		return false;
 	expected = (double)e->begun.resident_bytes /
 		((double)e->begun.resident_bytes + absent);
@@ -429,10 +436,10 @@ bool epochs_delivered(
 	if (!items_miss(e, now) || e->ahead ||
 		(double)now->planned_bytes > AHEAD * absent_now(e, now))
 		return false;
-	/* Items have missed again, but too few to tell epochs apart. */
+	/* Items have missed again, but too few to distinguish epochs. */
 	if (e->epoch == 1 && e->nagain > 0)
 		return false;
-	/* An epoch may have begun since the caller looked. */
+	/* The next epoch may have begun since the caller looked. */
 	*bytes = now->origin_bytes > e->begun.origin_bytes
 		? now->origin_bytes - e->begun.origin_bytes
 		: 0;

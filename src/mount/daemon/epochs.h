@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out which epoch the readers of a mount are in, how far they are, how
- * long they waited, and what a larger cache would bring, from the misses of the
- * cache alone.
+ * Finds out, from the misses of the cache alone, which epoch the readers of a
+ * mount are in, how much of it they have read, how long they waited, and how
+ * much faster a larger cache would be.
  *
- * An epoch reads each item once, and nothing is evicted, so each epoch misses
- * the same items: those that were not resident when it began. An item that
- * misses a second time begins the next epoch. Hits are not used: the kernel
- * answers many of them, and loaders that open entries themselves answer others.
+ * An epoch reads each item once, and the cache evicts nothing, so each epoch
+ * misses the same items: those that were not cached when it began. The next
+ * epoch begins when items miss a second time. Hits are not used, because the
+ * kernel answers many of them, and loaders that open entries themselves answer
+ * others.
  *
- * The kernel may answer misses, too. That shows when an epoch misses fewer
- * items than were absent, but only when it is over. So nothing is reported
- * during the second epoch unless the kernel's pages are bounded (--pages), nor
- * after an epoch with too few misses.
+ * The kernel may answer misses, too. Then an epoch has fewer misses than
+ * uncached items, which is only known at its end. So nothing is reported during
+ * the second epoch unless the kernel's pages are limited (--pages), nor after
+ * an epoch with too few misses.
  *
- * A sample of at most EPOCHS_ITEMS items is kept. Any thread may call. The
- * caller passes in the time, so that tests need no clock.
+ * Data is kept for a sample of at most EPOCHS_ITEMS items. Any thread may call.
+ * The caller passes the time, so that tests need no clock.
  */
 #ifndef DAEMON_EPOCHS_H
 #define DAEMON_EPOCHS_H
@@ -27,16 +28,19 @@
 
 struct epochs;
 
-/* The state of a mount at one time; counters are since its start. */
+/* The state of a mount at one time. Counters start with the mount. */
 struct epochs_look {
 	uint64_t time_ns;
-	/* Set only by callers that ask. 0: the source is not listed yet. */
+	/* Set only by callers that ask for news. 0: the source has not been
+	 * listed yet. */
 	uint64_t dataset_bytes;
-	uint64_t planned_bytes; /* bytes fetched ahead for plans, or planned */
-	/* Content in the tiers; 0 and not `ready` while they are listed. */
+	/* Size of items that are planned, fetched or not */
+	uint64_t planned_bytes;
+	/* Content in the tiers. It is 0 until the tiers have been listed; then
+	 * `ready` is set. */
 	uint64_t resident_bytes;
 	bool ready;
-	/* Bytes answered from tiers, including by loaders that open entries. */
+	/* Bytes that tiers have answered, also to loaders that open entries. */
 	uint64_t hit_bytes;
 	uint64_t miss_bytes;
 	uint64_t origin_bytes;
@@ -44,20 +48,21 @@ struct epochs_look {
 };
 
 struct epochs_config {
-	/* Called from epochs_missed() with the lock held. */
+	/* Fills in the present state. Called by epochs_missed() with the lock
+	 * held. */
 	void (*look)(void *arg, struct epochs_look *now);
 	void *arg;
-	/* Limit of the kernel's pages of items that missed; 0: none. */
+	/* Limit for the kernel's pages of items that missed; 0: no limit. */
 	uint64_t pages_bytes;
 };
 
-/* NULL: no memory. */
+/* Returns NULL if memory is short. */
 struct epochs *epochs_new(const struct epochs_config *config);
 void epochs_free(struct epochs *e); /* NULL is allowed */
 
-/* Note that the first byte of an item was read, and no tier had it. */
+/* Note that the first byte of an item was read and no tier had the item. */
 struct epochs_miss {
-	uint64_t key; /* uniformly distributed */
+	uint64_t key; /* key of the item; uniformly distributed */
 	uint64_t bytes;
 	uint64_t planned_bytes; /* as in struct epochs_look */
 	uint64_t time_ns;
@@ -68,31 +73,34 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss);
 #define EPOCHS_UNKNOWN (-1)
 
 struct epochs_gain {
-	uint64_t cache_bytes;	    /* content in the cache */
-	uint64_t least_ms, most_ms; /* time of an epoch */
+	uint64_t cache_bytes; /* content of the cache */
+	/* Range of the time of an epoch with this cache */
+	uint64_t least_ms, most_ms;
 };
 
-/* Shares count bytes, except waited_pct. */
+/* All percentages are percentages of bytes, except waited_pct. */
 struct epochs_news {
-	uint64_t epoch; /* from 1; 0: the number is not known */
+	uint64_t epoch; /* number of the epoch, from 1; 0: not known */
 	int done_pct;
-	/* Expected hits: what was resident when the epoch began */
+	/* Expected hits: bytes that were cached when the epoch began */
 	int expected_pct;
-	int hits_pct;	/* those that the mount has seen */
-	int waited_pct; /* time in which a READ waited for the source */
-	/* The time of an epoch with the present cache; the gains with half as
-	 * many misses, and with none. All 0: not known. */
+	int hits_pct; /* hits that the mount has seen */
+	/* Percentage of time in which a READ waited for the source */
+	int waited_pct;
+	/* The time of an epoch with the present cache; and estimates for a
+	 * cache with half as many misses, and for one with none. All are 0 if
+	 * they are not known. */
 	uint64_t epoch_ms;
 	struct epochs_gain larger, whole;
 };
 
-/* Returns false if nothing is known now. */
+/* Get the news. Returns false if nothing is known at present. */
 bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	struct epochs_news *out);
 
-/* Get the bytes that the source delivered in this epoch. Unlike the news, this
- * is known even if the kernel answers some reads. Returns false while there are
- * no misses, or if items are fetched ahead over the end of an epoch. */
+/* Get the bytes that the source has delivered in this epoch. Unlike the news,
+ * this is known even if the kernel answers some reads. Returns false if there
+ * are no misses at present, or if items of the next epoch are fetched ahead. */
 bool epochs_delivered(
 	struct epochs *e, const struct epochs_look *now, uint64_t *bytes);
 

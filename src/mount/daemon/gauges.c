@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of gauges. Constant data.
+ * The tables of the gauges. All data is constant.
  */
 #include "mount/daemon/gauges.h"
 

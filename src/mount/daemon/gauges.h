@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of the gauges in a status, for Prometheus and the manual page.
+ * Tables of the gauges in the status, for Prometheus and the manual page.
  */
 #ifndef DAEMON_GAUGES_H
 #define DAEMON_GAUGES_H
 
 struct gauge {
-	const char *name; /* also in the JSON object */
+	const char *name; /* name, which is also that of the JSON member */
 	const char *unit, *help;
 };
 

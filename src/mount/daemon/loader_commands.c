@@ -2,8 +2,8 @@
 /*
  * Commands for loaders that open entries in the tiers themselves. Such a loader
  * asks for the names of entries, and reports what it has read, because the
- * mount cannot see that. Also handles requests with very many names. Runs on
- * the connection's thread.
+ * mount cannot see that. Also finds names for other commands that take many
+ * names. Runs on the thread of the connection.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
-/* An answer is several times as long as its request. */
+/* Limit for the names in one request. An answer is several times as long as its
+ * request. */
 #define KEYS_MAX 65536u
 #define KEY_BYTES 96
 
@@ -24,7 +25,8 @@
 
 /* -- Names ----------------------------------------------------------------- */
 
-/* List the whole source, once: a new mount may not know all names yet. */
+/* List the whole source, once in a request, because a new mount may not know
+ * all names yet. */
 static bool list_all(struct request_names *n)
 {
 	struct tree_walk_result result;
@@ -58,7 +60,7 @@ int names_find(
 
 /* -- Keys ------------------------------------------------------------------ */
 
-/* Write an element of the answer, and a comma. */
+/* Write an element of the answer and a comma. Returns their length. */
 static int put_key(struct request_names *n, const json_t *name, char *at)
 {
 	struct cache_item item = {.base = 0};
@@ -82,8 +84,8 @@ static int put_key(struct request_names *n, const json_t *name, char *at)
 		key, item.version.size_bytes);
 }
 
-/* The answer is written as text, because it has many elements of the same
- * form. */
+/* Send the keys. The answer is written as text, because it has many elements of
+ * the same form. */
 static int send_keys(
 	struct request_names *n, struct ctl_conn *conn, const json_t *paths)
 {
@@ -99,7 +101,7 @@ static int send_keys(
 	at += sizeof(head) - 1;
 	for (size_t i = 0; i < count; i++)
 		at += put_key(n, json_array_get(paths, i), at);
-	at -= count > 0; /* without the last comma */
+	at -= count > 0; /* remove the last comma */
 	memcpy(at, tail, sizeof(tail) - 1);
 	at += sizeof(tail) - 1;
 	return ctl_send_text(conn, text, (size_t)(at - text));
@@ -119,8 +121,8 @@ bool loader_refused(const struct loaders *of, struct ctl_conn *conn)
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	/* Do not wait until the source has been listed: a loader reads unknown
-	 * files through the mount. */
+	/* `listed`: do not wait until the source has been listed, because a
+	 * loader reads unknown files through the mount. */
 	struct request_names names = {.of = arg, .listed = true};
 
 	if (loader_refused(names.of, conn))
@@ -136,7 +138,7 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 
 /* -- Counts ---------------------------------------------------------------- */
 
-/* Get a count since the last report; 0 if it is not in the request. */
+/* Get a count from a request; 0 if the request does not contain it. */
 static int get_count(const json_t *request, const char *name, uint64_t *out,
 	struct error *err)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log's queue, its thread, and the destinations of lines. report() may be
- * called by any thread with any lock held, so log.lock is the innermost of all
- * locks. Only the log's thread writes to files, without the lock.
+ * The queue of the log, its thread, and the destinations of lines. Any thread
+ * may report an event with any lock held, so log.lock is taken after all other
+ * locks. Only the thread of the log writes to files; it does so without the
+ * lock.
  */
 #include "mount/daemon/log.h"
 
@@ -25,10 +26,10 @@
 #include "common/base/magic.h"
 #include "mount/daemon/log_cause_impl.h"
 
-/* Limit for events that wait to be written; more are counted as suppressed. */
+/* Maximum number of queued events. Further events are counted as suppressed. */
 #define QUEUE_MAX 64u
 
-/* Longest wait for a log file that does not accept writes. */
+/* Maximum time to wait for a log file that does not accept writes. */
 #define FLUSH_NS NS_PER_S
 
 struct log {
@@ -37,27 +38,30 @@ struct log {
 	struct event_sink sink;
 	enum event_level level;
 	bool json, journal;
-	/* Path: that of the log file, absolute; or NULL */
+	/* Absolute path of the log file, or NULL */
 	char *mountpoint, *path;
 	pthread_t thread;
 	bool started;
 
-	/* Of the file, or -1; owned by the thread once it has started */
+	/* The log file, or -1. Used only by the thread once that has started */
 	int fd;
-	/* A duplicate of standard error, because the process replaces its own
-	 * while it mounts and unmounts; or -1. It is that of the caller of
-	 * mount; see log_detach(). */
+	/* A duplicate of the standard error with which the process was started;
+	 * or -1. The process replaces its own standard error while it mounts
+	 * and unmounts; see log_detach(). */
 	int err_fd;
 
-	pthread_mutex_t lock; /* innermost; guards all below */
-	pthread_cond_t work;  /* the thread waits here */
-	pthread_cond_t idle;  /* the thread has nothing left to write */
+	/* Taken after all other locks; guards all below */
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* the thread waits here */
+	/* Signalled when the thread has nothing left to write */
+	pthread_cond_t idle;
 	struct log_causes causes;
 	struct log_record queue[QUEUE_MAX];
-	unsigned first, n; /* the part of the queue that is in use */
-	bool detached;	   /* log_detach() was called */
+	/* The queued events are first, first + 1, ... first + n - 1 */
+	unsigned first, n;
+	bool detached; /* log_detach() was called */
 	bool reopen, flush, stop;
-	bool writing; /* the thread writes, without the lock */
+	bool writing; /* the thread is writing, without the lock */
 };
 
 static uint64_t wall_now_ns(void)
@@ -76,7 +80,7 @@ static void enqueue(struct log *log, const struct log_record *r)
 	pthread_cond_signal(&log->work);
 }
 
-/* Queue the event, or count it for a summary. Called with the lock. */
+/* Queue the event, or count it as suppressed. */
 static void log_take(
 	struct log *log, const struct event *e, const struct log_record *r)
 {
@@ -95,7 +99,7 @@ static void log_take(
 	}
 	if (log->n == QUEUE_MAX && l->suppressed++ == 0)
 		l->since_ns = r->wall_ns;
-	/* Wake the thread, so that it sees when the summary is due. */
+	/* Wake the thread, so that it waits for the time of the summary. */
 	if (l->suppressed == 1)
 		pthread_cond_signal(&log->work);
 }
@@ -127,7 +131,8 @@ static bool is_journal(void)
 		st.st_ino == ino;
 }
 
-/* O_NONBLOCK, in case it is a FIFO without a reader. */
+/* Open the log file. O_NONBLOCK, because the path may belong to a FIFO without
+ * a reader. */
 static int open_log(const char *path)
 {
 	int fd = open(path,
@@ -138,7 +143,8 @@ static int open_log(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Make the path absolute, because the daemon changes its working directory. */
+/* Returns the absolute path, because the daemon changes its working
+ * directory. */
 static char *absolute_path(const char *path)
 {
 	CLEANUP_FREE char *cwd = NULL;
@@ -226,8 +232,8 @@ const struct event_sink *log_sink(struct log *log)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* A line that cannot be written is lost, because that cannot be reported
- * anywhere. */
+/* Write a line. A line that cannot be written is lost, because there is nowhere
+ * to report that. */
 static void write_line(int fd, const char *line, size_t n)
 {
 	while (write(fd, line, n) < 0 && errno == EINTR)
@@ -253,8 +259,8 @@ static void write_record(
 	}
 }
 
-/* Get the summary that is due first, if its time has come. Called with the
- * lock. */
+/* Get a summary that is due, or any summary if the log is being flushed.
+ * Returns false if there is none. */
 static bool take_summary(struct log *log, struct log_record *r)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -287,7 +293,8 @@ static bool take_record(struct log *log, struct log_record *r)
 	return true;
 }
 
-/* Wait until something happens or a summary is due. Called with the lock. */
+/* Wait for an event, for another request to the thread, or until a summary is
+ * due. */
 static void log_wait_for_work(struct log *log)
 {
 	uint64_t due_ns = UINT64_MAX;
@@ -312,7 +319,7 @@ static void reopen_file(struct log *log)
 	int fd = open_log(log->path);
 
 	if (fd >= 0) {
-		(void)close(log->fd); /* lines are written whole */
+		(void)close(log->fd); /* each line was written by one call */
 		log->fd = fd;
 	} else {
 		e.kind = EVENT_LOG_FAILED;
@@ -321,8 +328,8 @@ static void reopen_file(struct log *log)
 	log_event(log, &e);
 }
 
-/* Write one event or summary. Returns false if there is none. Called with the
- * lock, which is released while writing. */
+/* Write one event or summary. Returns false if there is none. Releases the lock
+ * while writing. */
 static bool work_once(struct log *log)
 {
 	bool reopen = log->reopen, detached = log->detached;
@@ -372,7 +379,7 @@ int log_start(struct log *log, struct error *err)
 }
 
 /* Wait until the thread has nothing left to write. Returns false if a write
- * hangs. Called with the lock. */
+ * hangs. */
 static bool wait_idle(struct log *log)
 {
 	uint64_t until_ns = clock_now_ns() + FLUSH_NS;
@@ -390,7 +397,7 @@ void log_detach(struct log *log)
 	CLEANUP_FD int fd = -1;
 	LOCK_SCOPE(&log->lock);
 
-	if (wait_idle(log)) /* lines are written */
+	if (wait_idle(log)) /* then the thread does not use err_fd */
 		fd = steal_fd(&log->err_fd);
 	openlog("refrain", LOG_PID, LOG_DAEMON);
 	log->detached = true;
@@ -415,8 +422,8 @@ void log_flush(struct log *log)
 	(void)wait_idle(log);
 }
 
-/* Stop the thread. Returns false if it hangs in a write: then the log must not
- * be freed. */
+/* Stop the thread. Returns false if the thread hangs in a write: then the log
+ * must not be freed. */
 static bool stop_thread(struct log *log)
 {
 	bool idle;
@@ -428,7 +435,7 @@ static bool stop_thread(struct log *log)
 	idle = wait_idle(log);
 	pthread_mutex_unlock(&log->lock);
 	if (idle)
-		/* Cannot fail: it is ending */
+		/* Cannot fail: the thread is ending */
 		(void)pthread_join(log->thread, NULL);
 	return idle;
 }
@@ -440,7 +447,8 @@ void log_free(struct log *log)
 	if (log->err_fd >= 0)
 		(void)close(log->err_fd);
 	if (log->fd >= 0)
-		(void)close(log->fd);		/* lines are written whole */
+		/* Each line was written by one call */
+		(void)close(log->fd);
 	(void)pthread_cond_destroy(&log->work); /* no thread waits any more */
 	(void)pthread_cond_destroy(&log->idle);
 	(void)pthread_mutex_destroy(&log->lock);

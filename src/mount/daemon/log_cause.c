@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of causes; see its header. No state of its own. */
+/* The table of causes; see log_cause_impl.h. */
 #include "mount/daemon/log_cause_impl.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 	return text ? hash64(text, strlen(text), hash) : hash;
 }
 
-/* Compute the hash of a cause. Paths are not part of it, because there can be
+/* Compute the hash of a cause. Paths are left out, because there can be
  * millions. */
 static uint64_t hash_of_cause(const struct event *e)
 {
@@ -31,7 +31,7 @@ static uint64_t hash_of_cause(const struct event *e)
 	return mix_text(mix_text(hash, e->dir), e->cause) | 1;
 }
 
-/* Whether no limit of the cause remembers an event. */
+/* Is the cause below all its limits, with no suppressed event? */
 static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 {
 	for (size_t i = 0; i < LIMITS; i++)
@@ -40,8 +40,9 @@ static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 	return true;
 }
 
-/* Find the cause or, to replace it, the idle cause that has been unused for
- * longest. NULL: there is none. */
+/* Find the element of the cause. If there is none, returns the idle element
+ * that has been unused for longest, which the caller replaces. NULL: no element
+ * is idle. */
 static struct log_cause *find_cause(
 	struct log_causes *all, uint64_t hash, uint64_t now_ns)
 {

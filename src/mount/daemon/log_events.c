@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports events of the daemon itself to its log. Any thread.
+ * Reports events of the daemon itself to the log. Any thread.
  */
 #include "mount/daemon/mount_impl.h"
 
 #include <stdio.h>
 
 /* Open the log file before the working directory changes, so that a relative
- * path is right. */
+ * path means the right file. */
 int events_open(struct mount *m, struct error *err)
 {
 	struct log_config config = {
@@ -23,7 +23,8 @@ int events_open(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* Standard error has been told of a silent source already. */
+/* Report that the mount is ready. In the foreground, a silent source has been
+ * reported on standard error before. */
 void events_mounted(struct mount *m)
 {
 	struct event e = {.kind = EVENT_MOUNTED,
@@ -60,8 +61,8 @@ void events_stopped(struct mount *m, uint64_t before)
 		event_report(m->events, &e);
 }
 
-/* The caller prints this failure, so report it only to other destinations of
- * the log. */
+/* Report the end of the mount. The caller prints a failure on standard error,
+ * so report it only to a log file. */
 void events_ended(struct mount *m, const struct error *why)
 {
 	struct event e = {.kind = EVENT_ENDED, .dir = m->mountpoint};

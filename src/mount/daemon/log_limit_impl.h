@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits how often events of one cause are written: LOG_BURST lines at once,
- * then one every LOG_REFILL_NS. A fault that lasts a day gives 44 lines of each
- * kind, and all faults at once less than 1 MB a day. Changes of state have a
- * separate limit, which refills every LOG_TURN_REFILL_NS: the last change is in
- * the log after that time at the latest, however often the state changes.
+ * then one line every LOG_REFILL_NS. A fault that lasts a day gives 44 lines of
+ * each kind, and all faults at once less than 1 MB a day. Changes of state have
+ * a limit of their own, with LOG_TURN_REFILL_NS. So the last change is in the
+ * log after this time at the latest, however often the state changes.
  */
 #ifndef DAEMON_LOG_LIMIT_IMPL_H
 #define DAEMON_LOG_LIMIT_IMPL_H
@@ -18,15 +18,17 @@
 #define LOG_REFILL_NS (40 * 60 * NS_PER_S)
 #define LOG_TURN_REFILL_NS (60 * NS_PER_S)
 
-/* All members are 0 if nothing has been written yet. */
+/* All members are 0 if no event has occurred yet. */
 struct log_limit {
-	uint64_t free_ns;    /* when the whole burst is available again */
-	uint64_t suppressed; /* events since the last line */
-	uint64_t since_ns;   /* wall-clock time of the first suppressed event */
+	/* Time at which LOG_BURST lines may be written again */
+	uint64_t free_ns;
+	/* Events since the last line that were not written */
+	uint64_t suppressed;
+	uint64_t since_ns; /* wall-clock time of the first of these events */
 };
 
-/* May an event at `now_ns` be written? If not, it is counted as suppressed, and
- * the next line is a summary of all suppressed events. */
+/* May an event at `now_ns` be written? If not, it is counted as suppressed.
+ * Then the next line will be a summary of all suppressed events. */
 static inline bool log_limit_take(struct log_limit *l, uint64_t refill_ns,
 	uint64_t now_ns, uint64_t wall_ns)
 {
@@ -41,8 +43,8 @@ static inline bool log_limit_take(struct log_limit *l, uint64_t refill_ns,
 	return false;
 }
 
-/* The time at which the summary of suppressed events is due; UINT64_MAX: there
- * are none. */
+/* Returns the time at which the summary of suppressed events is due;
+ * UINT64_MAX: no event was suppressed. */
 static inline uint64_t log_limit_due_ns(
 	const struct log_limit *l, uint64_t refill_ns)
 {
@@ -53,7 +55,7 @@ static inline uint64_t log_limit_due_ns(
 	return l->free_ns > burst_ns ? l->free_ns - burst_ns : 0;
 }
 
-/* The summary is being written: returns the number of suppressed events. */
+/* Begin a summary. Returns the number of suppressed events. */
 static inline uint64_t log_limit_sum(
 	struct log_limit *l, uint64_t refill_ns, uint64_t now_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats log lines. No state. */
+/* Formats lines of the log. No state. */
 #include "mount/daemon/log_line_impl.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "common/base/clock.h"
 #include "common/base/escape.h"
 
-/* Of a long name the end is shown, which says more. */
+/* Copy a name. Of a long name the end is copied, because it tells more than the
+ * beginning. */
 static void copy_name(char to[LOG_NAME_MAX], const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
@@ -42,7 +43,7 @@ int log_priority(enum event_kind kind)
 
 #define TIME_TEXT_MAX 32
 
-/* "2023-11-14T22:13:20", in UTC. */
+/* Format a time as "2023-11-14T22:13:20", in UTC. */
 static void put_time(char buf[TIME_TEXT_MAX], uint64_t ns)
 {
 	time_t s = (time_t)(ns / NS_PER_S);
@@ -53,8 +54,8 @@ static void put_time(char buf[TIME_TEXT_MAX], uint64_t ns)
 		(void)strcpy(buf, "1970-01-01T00:00:00");
 }
 
-/* Write "2 more like this since 10:40:12Z: ", which comes before the message of
- * the last event. */
+/* Write the beginning of a summary, such as "2 more like this since 10:40:12Z:
+ * ". The message of the last event follows it. */
 static void put_summary(char *buf, size_t size, const struct log_record *r)
 {
 	char since[TIME_TEXT_MAX];
@@ -89,7 +90,8 @@ static size_t text_line(char buf[LOG_LINE_MAX], const struct log_record *r,
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Escape names that are not UTF-8, because JSON strings must be. */
+/* Set a member to a name. Bytes that are not UTF-8 are escaped, because a JSON
+ * string must be UTF-8. */
 static void set_name(json_t *o, const char *key, const char *name)
 {
 	char shown[4 * LOG_NAME_MAX];
@@ -137,7 +139,7 @@ size_t log_line(char buf[LOG_LINE_MAX], const struct log_record *r,
 	o = json_line(r, mountpoint);
 	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	json_decref(o);
-	/* Without memory, or if the line is too long, write it as text. */
+	/* If memory is short or the line is too long, write it as text. */
 	if (!text || strlen(text) + 8 > LOG_LINE_MAX)
 		return text_line(buf, r, style);
 	n = style == LINE_JOURNAL ? snprintf(buf, LOG_LINE_MAX, "<%d>%s\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks of a mount that is analysed. The mount calls the analysis only through
- * these functions, because the analysis is on a floor above it.
+ * Hooks of a mount under analysis. The mount calls the analysis only by these
+ * functions, because the analysis is on a floor above the mount.
  */
 #ifndef DAEMON_MOUNT_HOOKS_H
 #define DAEMON_MOUNT_HOOKS_H
@@ -15,14 +15,14 @@
 #include "mount/names/manifest.h"
 #include "mount/store/store.h"
 
-/* Parts of the mount. They outlive its last reader. */
+/* Parts of the mount, which outlive its last reader. */
 struct mount_parts {
 	const char *mountpoint;
 	struct counters *counters;
 	struct store *store;
 	struct manifest *manifest;
-	/* The cache and the pages. NULL in begin(); set before a reader
-	 * comes. */
+	/* The cache and the pages are NULL in begin(), and are set before a
+	 * reader comes. */
 	struct cache *cache;
 	struct pages *pages;
 };
@@ -31,12 +31,12 @@ struct mount_hooks {
 	/* Called once, before any other hook. */
 	int (*begin)(
 		void *arg, const struct mount_parts *parts, struct error *err);
-	/* A loader wanted to bypass the mount with reads or a plan, and got an
-	 * error. */
+	/* Called when a loader wanted to bypass the mount, by reading entries
+	 * itself or by a plan, and got an error. */
 	void (*refused)(void *arg);
-	/* Commands of the control socket; the last one has no name. */
+	/* Commands of the control socket. The last element has no name. */
 	const struct ctl_command *commands;
-	/* Hooks for the cache, the FUSE front and the kernel's pages. */
+	/* Hooks of the cache, of the FUSE front and of the kernel's pages. */
 	const struct cache_mask *mask;
 	const struct fs_read_hook *read_hook;
 	const struct pages_keeper *keeper;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a mount, and the functions that the daemon's files share. The
+ * Struct mount, and the functions that several files of the daemon use. The
  * comment before each group of functions names its file.
  */
 #ifndef DAEMON_MOUNT_IMPL_H
@@ -33,29 +33,32 @@
 enum scan_state {
 	SCAN_RUNNING,
 	SCAN_COMPLETE,
-	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
+	/* Some directories could not be listed; the scan will try again */
+	SCAN_INCOMPLETE,
 };
 
-/* The state of a mount's life. The lock guards all members below it. */
+/* The states of a mount's life. The lock guards all members below it. */
 struct mount_life {
-	/* This and the next belong to daemon_process.c. */
+	/* Used by daemon_process.c, like the next. */
 	pthread_t signal_thread;
 	bool signal_started;
-	/* Set by the signal thread or, when that has ended, by the main
-	 * thread. */
+	/* mount_quiesce() was called. Set by the signal thread or, when that
+	 * has ended, by the main thread. */
 	bool quiesced;
 	/* No request is in flight at the origin any more. Set by the same
 	 * threads. */
 	bool quiet;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	bool asking;  /* starting, and waiting for the origin */
+	/* The main thread starts the mount and waits for the origin */
+	bool asking;
 	bool serving; /* all parts exist */
 	bool stopping;
-	int signal; /* the signal that stopped it; 0: it was unmounted */
+	int signal; /* the signal that stopped the mount; 0: it was unmounted */
 };
 
-/* Where the manifest is saved, which is in a tier. */
+/* The tier in which the manifest is saved, and what is needed to report
+ * errors. */
 struct saved_manifest {
 	struct store *store;
 	size_t tier;
@@ -74,7 +77,7 @@ struct warming {
 	struct scan *scan;
 };
 
-/* Parts of a mount that loaders use by commands; set once. */
+/* Parts of a mount that commands of loaders use; set once. */
 struct loaders {
 	uint32_t magic;
 	struct manifest *manifest;
@@ -82,11 +85,12 @@ struct loaders {
 	struct scan *scan; /* NULL: all names are known */
 	struct cache *cache;
 	struct plans *plans;
-	const struct mount_hooks *hooks; /* NULL on an ordinary mount */
+	const struct mount_hooks *hooks; /* NULL: the mount is not analysed */
 	struct counters *counters;
 };
 
-/* The epochs of a mount, and the parts that they read; set once. */
+/* The epochs of a mount, and the parts from which they get counters; set
+ * once. */
 struct mount_epochs {
 	uint32_t magic;
 	struct epochs *epochs;
@@ -100,32 +104,36 @@ struct mount_epochs {
  * members but `life` are set once, while the mount is built. */
 struct mount {
 	uint32_t magic;
-	struct mount_options options; /* strings owned by the caller */
-	char *mountpoint;	      /* absolute, no links */
-	/* Passed on by the previous daemon; -1: none */
+	struct mount_options options; /* the caller owns the strings */
+	char *mountpoint;	      /* absolute path without symbolic links */
+	/* Descriptors that the previous daemon has passed on; -1: none */
 	struct session_fds given;
 	struct session *session;
 	int names_fd; /* the manifest's record; -1: there is none */
 	pid_t holder; /* the process that started this one */
 	/* Why this does not continue the previous daemon's mount, or NULL */
 	char *refused;
-	char *tier_dir[STORE_TIERS_MAX];    /* absolute */
-	const char *typed[STORE_TIERS_MAX]; /* the same directories, as typed */
-	char *cwd;			    /* where the process was started */
-	/* The handshake with the kernel is done */
+	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	/* The same directories, as given by the user */
+	const char *typed[STORE_TIERS_MAX];
+	char *cwd; /* working directory at the start */
+	/* The handshake with the kernel is done, and another process can
+	 * continue */
 	atomic_bool can_upgrade;
 	/* The process that started this one keeps all descriptors */
 	atomic_bool kept;
-	/* Directories that a failed mount must remove again. */
+	/* Tiers and directories that this mount has created, and must delete if
+	 * it fails. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
 	uint64_t started_ns;
 	struct log *log;
-	const struct event_sink *events; /* the log's sink */
+	const struct event_sink *events; /* sink of the log */
 	struct timers *timers;
 	struct stack *stack;
 	struct store *store;
-	bool memory_short; /* it may not fit the control group */
+	/* The mount may not fit into its memory control group */
+	bool memory_short;
 	struct manifest *manifest;
 	struct tree *tree;
 	struct peering *peering; /* NULL: no peers */
@@ -138,10 +146,10 @@ struct mount {
 	struct ctl_command commands[COMMANDS_MAX];
 	struct ctl_server *ctl;
 	struct fs *fs;
-	struct pages *pages;	  /* NULL: their number is not limited */
-	struct mount_parts parts; /* for the hooks */
+	struct pages *pages;	  /* NULL: the kernel's pages are not limited */
+	struct mount_parts parts; /* given to the hooks of an analysis */
 	struct mount_epochs epochs;
-	/* Pipe to the parent, which waits for the result; or -1 */
+	/* Pipe by which the parent learns the result; -1: none */
 	int ready_fd;
 	struct mount_life life;
 };
@@ -149,7 +157,7 @@ struct mount {
 /* mount_paths.c: resolve the paths in the options. */
 int mount_resolve(struct mount *m, struct error *err);
 
-/* daemon.c: mount_set_stopping() refuses new work from now on; mount_quiesce()
+/* daemon.c: mount_set_stopping() refuses new work from now on. mount_quiesce()
  * ends everything for which a handler or the kernel waits. */
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
@@ -181,63 +189,64 @@ const char *held_state(const struct mount *m);
  * that starts the next daemon; then the session notes that. */
 bool held_leave(struct mount *m);
 
-/* log_events.c: the log, and events of the mount itself. */
+/* log_events.c: open the log, and report events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
 void events_mounted(struct mount *m);
-/* Report that the cache has stopped; `before` is the number of items that it
- * had dropped until then. */
+/* Report that the cache has stopped, if it has dropped bytes of parts since
+ * `before`, the counter partial_dropped at that time. */
 void events_stopped(struct mount *m, uint64_t before);
-void events_ended(struct mount *m, const struct error *why); /* or NULL */
+/* `why` may be NULL */
+void events_ended(struct mount *m, const struct error *why);
 
-/*
- * mount_limits.c: report reasons why the mount is slower, smaller or less safe
- * than it could be. fn gets each as a sentence that is valid during the call.
- */
+/* mount_limits.c: call fn for each reason why the mount is slower, smaller or
+ * less safe than it could be. A reason is a sentence that is valid during the
+ * call. */
 typedef void limit_fn(void *arg, const char *sentence);
 void limits_of_tiers(struct store *store, limit_fn *fn, void *arg);
 void limits_of_kernel(struct fs *fs, limit_fn *fn, void *arg);
 void limits_of_source(
 	const char *source, bool insecure_tls, limit_fn *fn, void *arg);
-/* A limit_fn that writes to the log, its arg. */
+/* A limit_fn that writes to the log; `arg` is the log. */
 void limit_report(void *arg, const char *sentence);
 
 /*
- * daemon_memory.c: memory_limit() is the limit of this process's memory, or
- * CGROUP_NO_LIMIT. memory_default_staging() is the default of --staging for a
- * mount whose largest item has item_bytes. Two limits depend on staging:
- * memory_gather_bytes() for reads over several items, and
- * memory_inflight_bytes() for requests in flight (0: none).
+ * daemon_memory.c: memory_limit() returns the limit for the memory of this
+ * process, or CGROUP_NO_LIMIT. memory_default_staging() returns the default of
+ * --staging for a mount whose largest item has item_bytes. Two limits depend on
+ * staging: memory_gather_bytes() for reads over several items, and
+ * memory_inflight_bytes() for requests in flight (0: no limit).
  */
 uint64_t memory_limit(void);
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
 uint64_t memory_gather_bytes(uint64_t staging_bytes);
 uint64_t memory_inflight_bytes(uint64_t staging_bytes);
-/* If a mount of this many files may need more memory, call fn() and return
- * true. */
+/* If a mount of this many files may need more memory than it may have, call
+ * fn() and return true. */
 bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t files, limit_fn *fn, void *arg);
 
-/* daemon_process.c: fork unless the mount stays in the foreground. The parent
- * waits until the child reports whether the start succeeded. */
+/* daemon_process.c: fork, unless the mount stays in the foreground. The parent
+ * process waits until the child reports that the mount is ready or has
+ * failed. */
 int process_fork(struct mount *m, struct error *err, bool *parent);
 void process_ready(struct mount *m);
 void process_failed(struct mount *m, int rc, const struct error *err);
-/* Set limits and signals of the process, before any thread exists. */
+/* Set limits and the signal mask of the process, before other threads exist. */
 void process_prepare(void);
-/* Start a thread that receives all signals; the first terminating signal stops
- * the mount. */
+/* Start a thread that receives all signals. The first signal that ends the
+ * process stops the mount. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
-/* Exit although some parts cannot be freed. `why` is the reason if the mount
- * has failed, or NULL. */
+/* Exit, although some parts cannot be freed. `why` is the reason if the mount
+ * has failed, otherwise NULL. */
 void process_leave_at_once(struct mount *m, const struct error *why);
-/* Remove the tiers that this mount has created. */
+/* Delete the tiers that this mount has created. */
 void process_leave_no_tier(struct mount *m);
 
 /*
- * source_scan.c: the background scan, and uses of a complete manifest.
- * saved_load() loads the manifest that a tier keeps, or creates an empty one
- * for the source. saved_recover() recovers that of the previous daemon, or
+ * source_scan.c: the background scan, and operations that need all names.
+ * saved_load() loads the manifest that a tier has, or creates an empty one for
+ * the source. saved_recover() recovers the manifest of the previous daemon, or
  * returns -EBADMSG.
  */
 int saved_load(const struct saved_manifest *k, const char *source,
@@ -259,8 +268,8 @@ struct scan_config {
 	uint64_t staging_bytes;
 	bool memory_short; /* a lack of memory has been reported already */
 };
-/* Call stack_probe() with the names of a manifest, which must outlive the
- * stack's origins. Do this before the scan. */
+/* Call stack_probe() with functions that read the manifest, which must outlive
+ * the origins of the stack. Call this before the scan. */
 int scan_probe(
 	struct stack *stack, struct manifest *manifest, struct error *err);
 int scan_new(struct scan **out, const struct scan_config *config);
@@ -269,138 +278,140 @@ int scan_start(struct scan *s, struct error *err);
 /* Make the scan, sweeps and walks over items stop soon, because the mount
  * ends. */
 void scan_quit(struct scan *s);
-/* Wait for the scan's thread. Call this after the tree was stopped, so that a
- * running walk ends. */
+/* Wait for the threads of the scan. Call this after the tree was stopped,
+ * because a running walk then ends. */
 void scan_join(struct scan *s);
 enum scan_state scan_state(const struct scan *s);
-/* The number of directories that the scan could not list so far. */
+/* Get the directories that the last scan could not list. */
 void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
 /*
- * Delete entries that belong to no item of the manifest, because they are of
- * old versions, and count them as invalidated. If a file is huge, entries of
- * the size of its chunks stay. Call this only when the manifest is known to be
- * right.
+ * Delete entries that belong to no item of the manifest, and count them as
+ * invalidated. They are entries of old versions. If the dataset contains a huge
+ * file, entries of the size of its chunks stay. Call this only when the
+ * manifest is known to be right.
  */
 void scan_sweep(struct scan *s);
 
-/* Save the manifest if it has changed. Failures are counted. */
+/* Save the manifest if it has changed. A failure is counted. */
 void scan_save(struct scan *s);
 
-/* Called for every item of a file. Returning false stops the walk; so does the
- * end of the mount. */
+/* Called for each item of a file. The walk over the items stops if this returns
+ * false or the mount ends. */
 typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
 
-/* Has the file so many items that no walk may visit them all, except to fetch
- * them? A sparse file can be that large although it has few bytes. */
+/* Has the file so many items that only warming may visit all of them? A sparse
+ * file can be that large although it has few bytes on disk. */
 bool scan_is_huge(const struct scan *s, const struct node_info *info);
 
 /* compare.c: compares units that came from peers with the bytes of the
  * origin. */
 struct compare;
-/* Origin and counters must outlive it. Returns 0 or -ENOMEM. */
+/* Origin and counters must outlive the compare. Returns 0 or -ENOMEM. */
 int compare_new(
 	struct compare **out, struct origin *origin, struct counters *counters);
-void compare_unit(void *arg, struct peers_check *check); /* peers_check_fn */
+void compare_unit(void *arg, struct peers_check *check); /* a peers_check_fn */
 /* Give up running comparisons, and wait for their end. Later units get
  * -ECANCELED. */
 void compare_stop(struct compare *all);
-void compare_free(struct compare *all); /* stopped; NULL is allowed */
+/* Call compare_stop() before; NULL is allowed */
+void compare_free(struct compare *all);
 
-/* peering.c: the memory of other hosts, between the tiers and the origin. */
+/* peering.c: the memory of other hosts, which is asked after the tiers and
+ * before the origin. */
 struct peering;
 struct peering_config {
 	struct peers_config peers;
-	struct origin *origin; /* this and the next outlive it */
+	struct origin *origin; /* outlives the peering, like the next two */
 	struct manifest *manifest;
 	struct tree *tree;
 };
 int peering_new(struct peering **out, const struct peering_config *config,
 	struct error *err);
-/* Start to read the manifest, to compare it with those of the peers. */
+/* Start to compare the manifest with those of the peers. */
 int peering_start(struct peering *p, struct scan *scan, struct error *err);
 void peering_quit(
-	struct peering *p); /* before the tree goes; NULL is allowed */
-void peering_free(struct peering *p); /* after the cache; NULL is allowed */
+	/* Call this before the tree is freed; NULL is allowed */
+	struct peering *p);
+/* Call this after cache_free(); NULL is allowed */
+void peering_free(struct peering *p);
 struct provider *peering_provider(const struct peering *p);
-/* Add what status shows of the peers, the first source of `cache`. */
+/* Add the status of the peers, which are provider 0 of `cache`, to an
+ * object. */
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
-/*
- * epoch_status.c: count epochs by the misses of a cache with this
- * configuration. pages_bytes is the limit for the kernel's pages of missed
- * items (0: none). -ENOMEM.
- */
+/* epoch_status.c: count epochs by the misses of a cache with this
+ * configuration. pages_bytes is the limit for the kernel's pages of items that
+ * missed (0: no limit). Returns 0 or -ENOMEM. */
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
-/* Add what is known about the epoch. dataset_bytes 0: unknown. */
+/* Add what is known about the epoch to an object. dataset_bytes is 0 if it is
+ * not known. */
 void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
 	uint64_t dataset_bytes);
 
-/* troubles.c: add the last error of each cause, with its time and whether it
- * still persists, and for how long the source has not answered. */
+/* troubles.c: add the last error of each cause to an object, with its time and
+ * whether it persists. Also add the time for which the source has not
+ * answered. */
 void status_add_errors(json_t *o, struct stack *stack, struct log *log);
 
-/* mount_status.c: the object of `refrain status --json`; NULL: no memory. */
+/* mount_status.c: returns the object of `refrain status --json`; NULL: memory
+ * is short. */
 json_t *mount_status(struct mount *m);
 
-/* debug_status.c: the object of `refrain status --debug`; NULL: no memory. */
+/* debug_status.c: returns the object of `refrain status --debug`; NULL: memory
+ * is short. */
 json_t *mount_debug(struct mount *m);
 
 /* control_commands.c: fill in m->commands, the table of the commands of the
- * control socket, and the parts that they use. Call this when all these parts
- * exist. */
+ * control socket, and the structs of parts that commands use. Call this when
+ * all these parts exist. */
 void commands_build(struct mount *m);
 
-/* Commands in other files; the comment says what `arg` points to. */
+/* Commands in other files. The comment names the struct to which `arg`
+ * points. */
 typedef void mount_command_fn(
 	void *arg, struct ctl_conn *conn, const json_t *request);
 mount_command_fn command_warm;		       /* struct warming */
 mount_command_fn command_keys, command_report; /* struct loaders */
-mount_command_fn command_plan;		       /* the same */
+mount_command_fn command_plan;		       /* struct loaders */
 mount_command_fn command_plan_add, command_plan_progress, command_plan_status,
-	command_plan_follow, command_plan_drop; /* none */
+	command_plan_follow, command_plan_drop; /* `arg` is not used */
 mount_command_fn command_upgrade;		/* struct mount */
 
-/*
- * loader_commands.c: count what a loader reports in a request, such as its
- * direct hits. Returns 0, or -EINVAL if a count is malformed; then nothing was
- * counted.
- */
+/* loader_commands.c: add the counts that a loader reports in a request, such as
+ * its direct hits, to the counters. Returns 0, or -EINVAL if a count is
+ * malformed; then no count was added. */
 int report_take(
 	struct counters *counters, const json_t *request, struct error *err);
 
-/* Is the mount being analysed? Then this has sent the peer an error, because a
+/* If the mount is being analysed, send the peer an error and return true: a
  * loader must not bypass the analysis. */
 bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 
-/*
- * Get the "paths" of a request: an array, or NULL if there are none. If it is
- * anything else, sends the peer an error and returns false.
- */
+/* Get the array "paths" of a request, or NULL if the request has none. If
+ * "paths" is not an array, sends the peer an error and returns false. */
 bool command_paths(
 	struct ctl_conn *conn, const json_t *request, const json_t **paths);
 
-/* Add the directories that a walk could not list: their number as `number`, and
- * a sentence as "unlisted_why". A NULL reply is allowed. */
+/* Add the directories that a walk could not list to an object: their number
+ * under the name `number`, and a sentence under the name "unlisted_why". The
+ * object may be NULL. */
 void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result);
 
-/* loader_commands.c: the names in a request of a command that takes many
- * names. */
+/* loader_commands.c: look-ups of the names in one request. */
 struct request_names {
 	const struct loaders *of;
-	bool listed; /* the whole source was listed, to find a name */
+	bool listed; /* the whole source was listed to find a name */
 };
 
-/*
- * Find the node of a name. If names are unknown, the source is asked for them
- * at most once in each request. Returns -EINVAL if it is not a path, or -ENOENT
- * if the source has no such name.
- */
+/* Find the node of a name. The source is listed at most once in each request,
+ * if a name is not known. Returns 0, -EINVAL if the name is not a path, or
+ * -ENOENT if the source has no such name. */
 int names_find(
 	struct request_names *n, const json_t *name, struct node_info *info);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Describes the limits of a mount in sentences, for `status` and the log. Any
+ * Describes the limits of a mount in sentences, for the status and the log. Any
  * thread.
  */
 #include "mount/daemon/mount_impl.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves the paths of the command line: the source, the mountpoint and its
- * current mount, the tiers' directories. Runs once, before any thread exists.
+ * Resolves the paths of the command line: the source, the mountpoint and what
+ * is mounted there, and the directories of the tiers. Runs once, before other
+ * threads exist.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -18,8 +19,8 @@
 #include "common/base/path.h"
 #include "common/base/unmount.h"
 
-/* With a list of names, the source is not asked: the list is kept in the last
- * tier. */
+/* Does the last tier have a saved manifest? Then the source need not be
+ * reachable at the start. */
 static bool has_manifest(const struct mount *m)
 {
 	size_t n = m->options.ntiers;
@@ -86,9 +87,9 @@ static int check_empty(const char *path, struct error *err)
 	return 0;
 }
 
-/* Resolve the mountpoint of a mount that was passed on, without looking at it:
- * no daemon serves it now, so that would hang. The mount may not even be at its
- * path any more, if it was detached while files were open. */
+/* Resolve the mountpoint of a mount that was passed on. It must not be looked
+ * at: no daemon serves it now, so that would hang. The mount may even have been
+ * detached from its path, if files were open. */
 static int find_held(struct mount *m, struct error *err)
 {
 	const char *typed = m->options.mountpoint;
@@ -143,7 +144,8 @@ static void note_new_tier(struct mount *m, size_t i)
 		m->tier_dir_new[i] || (dir >= 0 && !store_is_tier(dir));
 }
 
-/* The store refuses two equal directories. */
+/* Check that no tier's directory is inside another one. The store refuses equal
+ * directories. */
 static int check_nested(const struct mount *m, size_t i, struct error *err)
 {
 	for (size_t k = 0; k < i; k++) {
@@ -159,7 +161,8 @@ static int check_nested(const struct mount *m, size_t i, struct error *err)
 	return 0;
 }
 
-/* Absolute, so that the background process may leave the directory. */
+/* Resolve the directory of a tier. The path must be absolute, because the
+ * daemon leaves the working directory. */
 static int resolve_tier(struct mount *m, size_t i, struct error *err)
 {
 	const char *typed = m->typed[i] = m->options.tiers[i].dir;
@@ -197,9 +200,9 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 	return 0;
 }
 
-/* -- A connection that is given ------------------------------------------- */
+/* -- A connection that another program has opened ------------------------- */
 
-/* Check options that depend on how the connection was made. */
+/* Refuse options that the program which has opened the connection must set. */
 static int check_given_options(const struct mount_options *o, struct error *err)
 {
 	const char *what = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The object of `refrain status --json`; runs on a control connection. */
+/* Builds the object of `refrain status --json`. Runs on a control
+ * connection. */
 #include "mount/daemon/mount_impl.h"
 
 #include <dirent.h>
@@ -10,7 +11,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-/* Delay after which the counters of an epoch that just ended are complete. */
+/* Maximum time to wait for publications. After it, the counters of an epoch
+ * that has just ended are complete. */
 #define SETTLE_NS NS_PER_S
 
 static uint64_t rss_bytes(void)
@@ -33,11 +35,11 @@ static uint64_t open_fds(void)
 
 	while (dir && readdir(dir))
 		n++;
-	return n > 3 ? n - 3 : 0; /* ".", ".." and this directory */
+	return n > 3 ? n - 3 : 0; /* without ".", ".." and this descriptor */
 }
 
-/* "dir" is text for people; "dir_bytes" is added if that does not have all
- * bytes. */
+/* Returns the object of a tier. "dir" is text for people. If it lacks bytes of
+ * the path, "dir_bytes" has all of them. */
 static json_t *tier_object(const struct tier_status *s)
 {
 	json_t *o = json_object();
@@ -99,8 +101,8 @@ static void add_cache(json_t *o, struct mount *m)
 	ctl_set_number(o, "planned_capacity_bytes", s.planned_capacity_bytes);
 }
 
-/* Add whether a new daemon would continue the mount if this process died, and
- * how often that has happened. */
+/* Add whether a new daemon would continue the mount after the death of this
+ * one, and how often that has happened. */
 static void add_survival(json_t *o, struct mount *m)
 {
 	(void)json_object_set_new(o, "held", json_string(held_state(m)));
@@ -151,8 +153,8 @@ static void append_limit(void *arg, const char *sentence)
 	(void)json_array_append_new(arg, ctl_text_new(sentence));
 }
 
-/* Warn now: otherwise a holder that does not work is noticed only when it is
- * too late. */
+/* Report a holder that does not work. Otherwise this would be noticed only when
+ * the daemon dies. */
 static void limits_of_holder(const char *held, limit_fn *fn, void *arg)
 {
 	if (strcmp(held, "lost") == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The partitioned cache of a mount: starts the client of the peers, decides
- * whether tiers keep copies of what the peers hold, and tells the peers which
- * list of files this host has. Both depend on the manifest. A separate thread
- * checks them every second, because the digest of the list is computed by a
- * walk over all files.
+ * The partitioned cache of a mount. Starts the client of the peers, decides
+ * whether tiers keep copies of the peers' items, and tells the peers which list
+ * of files this host has. Both depend on the manifest. A separate thread checks
+ * them every second, because computing the digest of the list takes a walk over
+ * all files.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -20,8 +20,8 @@
 #include "common/base/magic.h"
 
 #define LOOK_NS NS_PER_S
-/* The start waits at most this long for peers to answer. Until they do, reads
- * go to the origin. */
+/* Maximum time for which the start waits for peers. Until they answer, reads go
+ * to the origin. */
 #define SETTLE_PEERS_NS NS_PER_S
 
 struct peering {
@@ -34,14 +34,16 @@ struct peering {
 	struct scan *scan; /* set by peering_start() */
 	pthread_t thread;
 	bool started;
-	bool said; /* thread only, like the next: the digest was told */
+	/* A digest was passed to the peers; thread only, like the next */
+	bool said;
 	uint64_t said_generation;
-	pthread_mutex_t lock; /* guards stopping */
+	pthread_mutex_t lock; /* guards `stopping` */
 	pthread_cond_t cond;
 	bool stopping;
 };
 
-/* A digest that does not depend on the order of the files: a sum of hashes. */
+/* Returns a digest of the list of files, as a sum of hashes, so that the order
+ * of the files does not matter. */
 static struct hash128 manifest_digest(struct manifest *mf)
 {
 	struct hash128 sum = {0};
@@ -72,7 +74,8 @@ static void peering_tell(struct peering *p)
 	p->said_generation = generation;
 }
 
-/* Until all files are known, tiers keep no copies. */
+/* Decide whether tiers keep copies of the peers' items. They keep none until
+ * all files are known. */
 static void peering_set_copies(struct peering *p, bool listed)
 {
 	struct manifest_totals totals;
@@ -145,7 +148,7 @@ int peering_new(struct peering **out, const struct peering_config *config,
 	cond_init(&p->cond);
 	peering_set_copies(p, false);
 	(void)peers_settle(
-		/* If they are late, they are used later */
+		/* Peers that are late are used later */
 		p->peers, SETTLE_PEERS_NS);
 	*out = p;
 	return 0;

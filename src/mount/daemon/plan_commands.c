@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands for plans. A connection has at most one plan, which ends with
- * the connection. Runs on the connection's thread.
+ * The commands for plans. A connection has at most one plan, which is closed
+ * with the connection. Runs on the thread of the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
-/* At most this many of the names that were left out are listed in an answer. */
+/* Maximum number of names listed in an answer, of those that were left out. */
 #define EXAMPLES_MAX 8u
 #define EXAMPLE_BYTES_MAX 400
 
@@ -26,7 +26,7 @@ struct course {
 	uint32_t magic;
 	const struct loaders *of;
 	struct plan *plan;
-	uint64_t epoch; /* epoch of the last names */
+	uint64_t epoch; /* the epoch of the last names */
 };
 
 static void course_free(void *arg)
@@ -38,7 +38,7 @@ static void course_free(void *arg)
 	free(k);
 }
 
-/* Get the connection's plan. If there is none, sends an error and returns
+/* Get the plan of the connection. If there is none, sends an error and returns
  * NULL. */
 static struct course *course_of(struct ctl_conn *conn)
 {
@@ -133,7 +133,7 @@ static int get_params(
 	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
 }
 
-/* -- Opening and extending ------------------------------------------------- */
+/* -- Opening and extending a plan ------------------------------------------ */
 
 void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 {
@@ -142,9 +142,8 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 	struct plan_params params = {.batch = 0};
 	struct error err = {""};
 
-	/*
-	 * The new plan replaces an existing one, even if it cannot be opened.
-	 */
+	/* A new plan replaces the old one, even if the new one cannot be
+	 * opened. */
 	ctl_own(conn, NULL, NULL);
 	if (loader_refused(of, conn))
 		return;
@@ -165,7 +164,7 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 			(json_int_t)cache_ahead_bytes(of->cache)));
 }
 
-/* The results for all names of one request. */
+/* The numbers of names of one request, by result. */
 struct added {
 	uint64_t added, unknown, not_file, empty, duplicate;
 	json_t *examples;
@@ -185,7 +184,7 @@ static void leave_out(
 	(void)json_array_append_new(a->examples, ctl_text_new(text));
 }
 
-/* Add one name. Returns 0, or the error that ends the request. */
+/* Add one name. Returns 0, or an error that ends the request. */
 static int plans_add_name(struct course *k, struct request_names *names,
 	const json_t *name, struct added *a)
 {
@@ -266,9 +265,9 @@ void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
 	json_decref(a.examples);
 }
 
-/* -- Going on -------------------------------------------------------------- */
+/* -- Progress and status --------------------------------------------------- */
 
-/* The contents of a progress request; 0: not in the request. */
+/* The contents of a progress request. Members that the request lacks are 0. */
 struct progress_request {
 	uint64_t position, step, from, step_ns;
 	struct schedule_echo echo;
@@ -369,7 +368,7 @@ void command_plan_status(
 	struct course *k = course_of(conn);
 
 	(void)arg;
-	(void)request; /* no arguments */
+	(void)request; /* the command has no arguments */
 	if (k)
 		(void)ctl_send(conn, status_line(k->plan, "ok"));
 }
@@ -380,7 +379,7 @@ void command_plan_follow(
 	struct course *k = course_of(conn);
 
 	(void)arg;
-	(void)request; /* no arguments */
+	(void)request; /* the command has no arguments */
 	if (!k)
 		return;
 	while (!plan_wait(k->plan, FOLLOW_NS))
@@ -395,7 +394,7 @@ void command_plan_drop(void *arg, struct ctl_conn *conn, const json_t *request)
 	struct course *k = course_of(conn);
 
 	(void)arg;
-	(void)request; /* no arguments */
+	(void)request; /* the command has no arguments */
 	if (!k)
 		return;
 	ctl_own(conn, NULL, NULL);

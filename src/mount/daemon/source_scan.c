@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The background scan. It lists the whole dataset once, so that statfs() is
- * right, later look-ups need no request to the origin, and entries of versions
- * that disappeared while nothing was mounted can be found. If the origin cannot
- * be reached, it is not taken for empty: the scan is tried again later, and
- * nothing is swept before everything has been listed.
+ * The background scan. It lists the whole dataset once. After that statfs() is
+ * right, look-ups need no request to the origin, and entries of versions that
+ * disappeared while nothing was mounted can be found. If the origin cannot be
+ * reached, the scan is tried again later: no entry is swept before everything
+ * has been listed.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -21,10 +21,10 @@
 #include "common/base/magic.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
-/* How long to wait after a listing with too many names, because the next one
- * takes as long. */
+/* Delay after a listing with too many names. It is long, because the next
+ * listing takes as long as the last one. */
 #define SCAN_FULL_AGAIN_NS (3600 * NS_PER_S)
-/* A file with more items than this is huge. */
+/* A file with at least this many items is huge. */
 #define LOOK_UP_ITEMS 65536u
 
 struct scan {
@@ -32,16 +32,17 @@ struct scan {
 	struct scan_config config; /* set once */
 	pthread_t thread;
 	bool started;
-	atomic_int state;	    /* enum scan_state; relaxed */
-	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
-	pthread_mutex_t lock;	    /* guards all below */
+	atomic_int state; /* enum scan_state; relaxed */
+	/* One sweep at a time; taken before all other locks */
+	pthread_mutex_t sweep_lock;
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	bool stopping;
-	/* The number of directories that the last scan could not list. */
+	/* The directories that the last scan could not list. */
 	struct tree_walk_result unlisted;
-	/* tree_generation() of the manifest at the last save. */
+	/* tree_generation() at the last save. */
 	uint64_t saved_at;
-	bool unsaved; /* it has unsaved changes of a previous daemon */
+	bool unsaved; /* changes of a previous daemon have not been saved */
 	bool full;    /* the record of changes is long, so save soon */
 	pthread_t saver;
 	bool saving; /* the saver was started */
@@ -93,8 +94,8 @@ static bool mark_item(void *arg, const struct cache_item *item)
 	return true;
 }
 
-/* Mark all entries that have the size of a huge file's chunks, or of its last
- * chunk. */
+/* Mark all entries that have the size of a huge file's chunks, and the entry of
+ * its last chunk. */
 static void mark_huge(const struct scan *s, const struct node_info *info)
 {
 	struct cache_item item = {
@@ -133,10 +134,11 @@ void scan_sweep(struct scan *s)
 		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
 			!mark_file(s, &info))
-			/* Stopping: some existing items are not marked */
+			/* The mount ends: some items have not been marked, so
+			 * do not sweep */
 			return;
 	}
-	/* The result is counted as invalidated */
+	/* The entries are counted as invalidated */
 	(void)store_sweep(c->saved.store);
 }
 
@@ -150,16 +152,17 @@ static void wait_for_next(struct scan *s, uint64_t time_ns)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* -- The manifest that is saved with the cache ---------------------------- */
+/* -- The manifest that is saved in a tier --------------------------------- */
 
-/* Uses the directory that was opened and checked at the start, because its path
- * may lead elsewhere by now. */
+/* Returns the directory in which the manifest is saved. It was opened and
+ * checked at the start; its path may lead elsewhere now. */
 static int saved_fd(const struct saved_manifest *k)
 {
 	return store_tier_fd(k->store, k->tier);
 }
 
-/* Count damage as such, and any other failure as an error of the tier. */
+/* Report a failure. Damage is counted as a checksum error, any other failure as
+ * an error of the tier. */
 static void saved_failed(
 	const struct saved_manifest *k, enum event_kind kind, int status)
 {
@@ -181,8 +184,8 @@ int saved_load(const struct saved_manifest *k, const char *source,
 	if (rc == 0)
 		rc = manifest_load(*out, saved_fd(k));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
-		/* If it is damaged, old or unreadable, the scan creates a new
-		 * one. */
+		/* If the file is damaged, old or unreadable, the scan creates a
+		 * new one. */
 		saved_failed(k, EVENT_MANIFEST_DAMAGED, rc);
 		manifest_free(*out);
 		*out = NULL;
@@ -223,7 +226,7 @@ void scan_save(struct scan *s)
 	tree_note_told(s->config.tree);
 	rc = manifest_save(s->config.manifest, saved_fd(&s->config.saved));
 	if (rc < 0) {
-		/* The older file stays. Saving is tried again, at the latest at
+		/* The older file stays. Another save follows, at the latest at
 		 * the end of the mount. */
 		saved_failed(&s->config.saved, EVENT_MANIFEST_UNSAVED, rc);
 		return;
@@ -236,11 +239,9 @@ void scan_save(struct scan *s)
 
 /* -- The scan ------------------------------------------------------------ */
 
-/*
- * Called when all names are known. If they came from the saved manifest, the
- * origin was not asked, and that manifest is used until a refresh. Otherwise
- * sweep the tiers and save the manifest.
- */
+/* Called when all names are known. Sweeps the tiers and saves the manifest,
+ * unless all names came from the saved manifest: then the origin was not asked,
+ * and the manifest is used until a refresh. */
 static void scanned(struct scan *s)
 {
 	const struct scan_config *c = &s->config;
@@ -250,7 +251,7 @@ static void scanned(struct scan *s)
 	manifest_totals(c->manifest, &totals);
 	e.n = totals.files;
 	event_report(log_sink(c->log), &e);
-	/* Wait until the tiers' directories have been read. */
+	/* Wait until all directories of the tiers have been read. */
 	store_wait_ready(c->saved.store);
 	limits_of_tiers(c->saved.store, limit_report, c->log);
 	if (!c->memory_short)
@@ -327,14 +328,14 @@ void scan_free(struct scan *s)
 {
 	if (!s)
 		return;
-	(void)pthread_cond_destroy(&s->cond); /* nobody is left */
+	(void)pthread_cond_destroy(&s->cond); /* no thread waits any more */
 	(void)pthread_mutex_destroy(&s->lock);
 	(void)pthread_mutex_destroy(&s->sweep_lock);
 	MAGIC_END(s);
 	free(s);
 }
 
-/* Called with the manifest's lock held. */
+/* Called by the manifest when its record is long, with its lock held. */
 static void names_full(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);
@@ -344,7 +345,8 @@ static void names_full(void *arg)
 	pthread_cond_broadcast(&s->cond);
 }
 
-/* Save soon, because a save shortens the record, which takes memory. */
+/* Main function of the saver. It saves the manifest soon, because a save
+ * shortens the record, which takes memory. */
 static void *saver_main(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);
@@ -408,7 +410,7 @@ void scan_unlisted(struct scan *s, struct tree_walk_result *out)
 	*out = s->unlisted;
 }
 
-/* -- The manifest's names, for the stack --------------------------------- */
+/* -- Names for the stack, from the manifest ------------------------------- */
 
 static bool names_known(void *arg, const char *path, struct file_attr *attr)
 {

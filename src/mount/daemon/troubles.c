@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists errors for `refrain status`: the last event of each cause from the log,
- * whether it still persists, and for how long the source has been silent.
- * Entered by control connections.
+ * Lists errors for `refrain status`: the last event of each cause in the log,
+ * whether the error persists, and for how long the source has been silent.
+ * Called by control connections.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -12,21 +12,22 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 
-/* Errors for which no event marks the end count as present for this time. */
+/* For this time, errors whose end no event reports count as present. */
 #define RECENT_NS (120 * NS_PER_S)
 
-/* The last times at which parts reported a recovery. */
+/* The last times at which parts have reported a recovery. */
 struct recovered {
-	uint64_t answered_ns;		   /* the source */
-	uint64_t renewed_ns;		   /* its credentials were renewed */
-	uint64_t tier[STORE_TIERS_MAX];	   /* hash of the tier's directory */
-	uint64_t tier_ns[STORE_TIERS_MAX]; /* 0: free */
+	uint64_t answered_ns;		/* the source has answered */
+	uint64_t renewed_ns;		/* its credentials were renewed */
+	uint64_t tier[STORE_TIERS_MAX]; /* hash of the directory of a tier */
+	/* Its last recovery; 0: unused element */
+	uint64_t tier_ns[STORE_TIERS_MAX];
 };
 
 struct error_look {
 	struct recovered recovered;
 	uint64_t now_ns;
-	json_t *errors; /* newest first */
+	json_t *errors; /* the newest error first */
 	uint64_t present;
 };
 
@@ -82,8 +83,8 @@ static bool is_present(const struct error_look *l, const struct log_last *last)
 	}
 }
 
-/* Does status list this event as an error? Other lines of status show the
- * remaining events. */
+/* Does the status list this event as an error? Other lines of the status show
+ * the rest. */
 static bool is_error(enum event_kind kind)
 {
 	switch (kind) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Warming: fetch every item of the given paths into the tiers, a bounded number
- * at a time, and report the progress. Cached items are skipped, so an
+ * Warming: fetches every item of the given paths into the tiers, a limited
+ * number at a time, and reports the progress. Cached items are skipped, so an
  * interrupted warming continues where it stopped.
  */
 #include "mount/daemon/mount_impl.h"
@@ -17,7 +17,7 @@
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
-/* How often files that change while they are fetched are tried again. */
+/* Number of rounds, if files change while they are fetched. */
 #define ROUNDS_MAX 3u
 
 struct warm_count {
@@ -27,7 +27,7 @@ struct warm_count {
 struct warm {
 	const struct warming *of;
 	struct ctl_conn *conn;
-	/* Used by the command's thread only. */
+	/* The command's thread uses these. */
 	struct warm_count total, already, not_fitting;
 	struct warm_count earlier; /* cached in earlier rounds */
 	struct tree_walk_result unlisted;
@@ -36,13 +36,14 @@ struct warm {
 	bool gone;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
-	unsigned out; /* items being fetched */
+	unsigned out; /* number of items being fetched */
 	uint64_t out_bytes;
-	/* Late: another item took the room */
+	/* late: another item has taken the space in the tier */
 	struct warm_count cached, failed, late;
-	uint64_t changed;    /* of `failed`: the source had another version */
-	node_id failed_file; /* the first file that failed */
-	int failed_status;   /* why, as -errno */
+	/* Of `failed`: items of which the source had another version */
+	uint64_t changed;
+	node_id failed_file; /* the file of the first failed item */
+	int failed_status;   /* the reason, as -errno */
 };
 
 struct warm_item {
@@ -114,7 +115,8 @@ static void warm_tell(struct warm *k, bool scanning)
 		k->gone = true;
 }
 
-/* Wait until fewer items than the limit are in flight, and report progress. */
+/* Report progress, and wait until fewer items and bytes than these limits are
+ * being fetched. */
 static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
 {
 	for (;;) {
@@ -204,7 +206,7 @@ static void each_file(struct warm *k, node_id top,
 			fn(k, &info);
 }
 
-/* Find the node of a path, and list its directories on the way. */
+/* Find the node of a path, and list everything below it. */
 static int warm_find(
 	struct warm *k, const json_t *value, node_id *top, struct error *err)
 {
@@ -232,7 +234,8 @@ static int warm_find(
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot warm '%s': %m", path ? path : "/");
-	/* Fetch the known files nevertheless. */
+	/* Files that are known are fetched even if some directories could not
+	 * be listed. */
 	tree_walk_add_failed(&k->unlisted, &result);
 	return 0;
 }
@@ -288,8 +291,8 @@ static int run_round(struct warm *k, const json_t *paths, struct error *err)
 	return rc;
 }
 
-/* Refresh from the source. Files that cannot be reached fail in the next
- * round. */
+/* Refresh the paths from the source. Files that cannot be reached will fail in
+ * the next round. */
 static void refresh_paths(struct warm *k, const json_t *paths)
 {
 	size_t n = json_array_size(paths);
@@ -305,7 +308,8 @@ static void refresh_paths(struct warm *k, const json_t *paths)
 	}
 }
 
-/* Prepare another round if files have changed at the source. */
+/* Begin another round if files have changed at the source. Returns false if
+ * none has. */
 static bool begin_again(struct warm *k)
 {
 	LOCK_SCOPE(&k->lock);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the index of a source, without a mount: scans it like a first mount,
- * then writes a table of the files in bytewise order of their paths, so that
- * the number of a line is the index of its file. The walk has its own thread;
- * the caller's thread shows progress and writes the table.
+ * Writes the index of a source, without a mount: lists the source like the
+ * first scan of a mount, then writes a table of the files in bytewise order of
+ * their paths, so that the number of a line is the index of its file. The walk
+ * has a thread of its own. The caller's thread shows progress and writes the
+ * table.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -31,9 +32,9 @@ struct index_job {
 	struct counters counters;
 	struct manifest *manifest;
 	struct tree *tree;
-	/* Belongs to the walk, then to the caller */
+	/* Set by the thread of the walk; used by the caller after its end */
 	struct tree_walk_result result;
-	int status; /* the same */
+	int status; /* set by the thread of the walk, like `result` */
 };
 
 struct index_row {
@@ -43,7 +44,7 @@ struct index_row {
 
 /* -- The walk ------------------------------------------------------------ */
 
-/* Changes need no action, because there are no readers. */
+/* Changes of names need no action, because there are no readers. */
 static void no_version(void *arg, const struct node_info *old)
 {
 	(void)arg;
@@ -106,7 +107,7 @@ static void index_tell(
 	progress(arg, totals.files, totals.bytes);
 }
 
-/* Wait for the walk, and report its progress from time to time. */
+/* Wait for the end of the walk, and report its progress. */
 static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 	struct error *err)
 {
@@ -185,8 +186,8 @@ static int index_by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* Write a field. Tabs and newlines are escaped, because they end fields and
- * lines. */
+/* Write a field. Tabs and newlines are escaped, because they separate fields
+ * and lines. */
 static void put_text(const char *text, size_t len, FILE *out)
 {
 	char shown[MANIFEST_PATH_MAX];
@@ -208,13 +209,13 @@ static void put_text(const char *text, size_t len, FILE *out)
 	}
 }
 
-/* Errors of the stream are checked once, at the end. */
+/* Write a line of the table. Errors of the stream are checked at the end. */
 static void index_put_row(const struct index_row *r, FILE *out)
 {
 	const char *slash = strchr(r->path, '/');
 	int64_t mtime_ns = r->version.mtime_ns;
-	/* Unsigned, because the most negative number has no positive
-	 * counterpart. */
+	/* The most negative number has no positive counterpart, so use unsigned
+	 * numbers. */
 	uint64_t ns = mtime_ns < 0 ? -(uint64_t)mtime_ns : (uint64_t)mtime_ns;
 
 	put_text(r->path, strlen(r->path), out);
@@ -250,11 +251,11 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot write the index: %m") : 0;
 }
 
-/* -- All of it ------------------------------------------------------------ */
+/* -- The whole command ----------------------------------------------------- */
 
 static void index_job_free(struct index_job *l)
 {
-	/* Parts that wait for a hung origin cannot be freed. */
+	/* If the origin hangs, parts that wait for it cannot be freed. */
 	if (l->tree && !tree_stop(l->tree))
 		return;
 	tree_free(l->tree);

@@ -58,8 +58,8 @@
 #define TRIES_MAX 50
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* the same for all architectures; since Linux 6.5   \
-			   */
+/* The same number for all architectures, since Linux 6.5 */
+#define SYS_cachestat 451
 #endif
 #define KEEP_LEAST ((uint64_t)1 << 20)
 
