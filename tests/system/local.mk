@@ -32,6 +32,7 @@ mount_tests = \
 	tests/system/command-warm-full.sh \
 	tests/system/command-warm-interrupted.sh \
 	tests/system/feature-switches.sh \
+	tests/system/fields-map.sh \
 	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
 	tests/system/http-odd-endless.sh \
@@ -249,7 +250,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/foreign_ids.py tests/system/survive.py \
 	tests/system/survive_changes.py \
 	tests/system/survive-long.sh tests/system/survive_phases.py \
-	tests/system/survive_states.py \
+	tests/system/fields_map.py tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
@@ -261,6 +262,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 
 check_PROGRAMS += \
 	tests/system/failing_fs tests/system/herd tests/system/hit_times \
+	tests/system/map_rows \
 	tests/system/read_ways tests/system/refused tests/system/stand_in \
 	tests/system/status_field
 tests_system_failing_fs_SOURCES = tests/system/failing_fs.c
@@ -268,6 +270,7 @@ tests_system_failing_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 tests_system_failing_fs_LDADD = libbase.la $(FUSE3_LIBS)
 tests_system_herd_LDADD =
 tests_system_hit_times_LDADD = libbase.la
+tests_system_map_rows_LDADD = libfields.la libbase.la -lm
 tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h
 tests_system_read_ways_LDADD =

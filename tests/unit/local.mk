@@ -25,6 +25,7 @@ unit_tests = \
 	tests/unit/test_examples_index \
 	tests/unit/test_examples_skipped \
 	tests/unit/test_examples_tar \
+	tests/unit/test_fields \
 	tests/unit/test_follow \
 	tests/unit/test_hold \
 	tests/unit/test_json \

@@ -9,7 +9,8 @@ libloader_la_SOURCES = \
 	src/loader/api/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libloader_la_LIBADD = libshare.la libengine.la libmounthelp.la libdataset.la \
-	libimage.la libcore.la libschedule.la libformat.la libbase.la \
+	libfields.la libimage.la libcore.la libschedule.la libformat.la \
+	libbase.la \
 	$(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la

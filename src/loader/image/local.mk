@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libimage.la
 libimage_la_SOURCES = \
+	src/loader/image/box.h \
 	src/loader/image/augment.c src/loader/image/augment.h \
 	src/loader/image/crop.c \
 	src/loader/image/decode.c src/loader/image/decode.h \

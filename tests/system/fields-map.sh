@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Boxes, points and masks follow a crop as NumPy says, over 10,000 views.
+set -eu
+name=fields-map
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+python=${PYTHON:-python3}
+"$python" -c 'import numpy' 2>/dev/null || skip "$python has no NumPy"
+"$python" "$(dirname "$0")/fields_map.py" tests/system/map_rows ||
+	fail 'maps differ from those of NumPy'
+note 'every row of 10,000 views is that of NumPy'
