@@ -73,7 +73,8 @@ static const struct png_kind png_kinds[] = {
 struct png_file {
 	uint8_t *data;
 	size_t bytes;
-	uint8_t *rgb; /* as stored, not turned */
+	uint8_t *rgb;	   /* as stored, not turned */
+	uint16_t *samples; /* channels interleaved */
 };
 
 struct png_maker {
@@ -81,7 +82,7 @@ struct png_maker {
 	uint32_t width, height;
 	uint64_t state;
 	uint8_t palette[256][3];
-	uint16_t *samples; /* channels interleaved */
+	uint16_t *samples; /* those of the file */
 	struct png_file file;
 };
 
@@ -273,7 +274,7 @@ static inline void png_add_pass(struct png_maker *m, struct png_file *raw,
 static inline struct png_file png_deflate(const struct png_file *raw)
 {
 	uint32_t a = 1, b = 0;
-	struct png_file z = {NULL, 0, NULL};
+	struct png_file z = {.bytes = 0};
 	uint8_t word[5];
 	size_t at = 0;
 
@@ -306,7 +307,7 @@ static inline void png_add_pixels(struct png_maker *m)
 	static const uint32_t passes[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8},
 		{0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2},
 		{0, 1, 1, 2}};
-	struct png_file raw = {NULL, 0, NULL}, z;
+	struct png_file raw = {.bytes = 0}, z;
 	size_t most;
 
 	if (!m->kind->interlaced)
@@ -354,7 +355,7 @@ static inline struct png_file png_make(const struct png_kind *kind,
 		png_add_chunk(&m.file, "PLTE", m.palette, 3 * kind->colours);
 	png_add_pixels(&m);
 	png_add_chunk(&m.file, "IEND", "", 0);
-	free(m.samples);
+	m.file.samples = m.samples;
 	return m.file;
 }
 
@@ -362,6 +363,7 @@ static inline void png_drop(struct png_file *f)
 {
 	free(f->data);
 	free(f->rgb);
+	free(f->samples);
 }
 
 #endif

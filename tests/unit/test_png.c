@@ -182,6 +182,73 @@ START_TEST(test_orientation_can_be_ignored)
 }
 END_TEST
 
+/* -- Masks ----------------------------------------------------------------- */
+
+static unsigned id_of(const uint8_t *p, unsigned bytes)
+{
+	uint16_t wide;
+
+	if (bytes == 1)
+		return *p;
+	memcpy(&wide, p, sizeof(wide));
+	return wide;
+}
+
+static void check_ids(const struct png_kind *kind, const struct png_file *f,
+	const struct image_info *info, const struct rect *r)
+{
+	CLEANUP_FREE uint8_t *memory = NULL;
+	struct image out;
+	size_t bytes = decode_ids_layout(info, r, &out);
+
+	memory = malloc(bytes + 64);
+	ck_assert_ptr_nonnull(memory);
+	memset(memory, GUARD, bytes + 64);
+	out.data = memory;
+	ck_assert_int_eq(
+		decode_ids(decoder, f->data, f->bytes, info, &out, &err), 0);
+	for (uint32_t y = 0; y < r->height; y++)
+		for (uint32_t x = 0; x < r->width; x++)
+			ck_assert_msg(id_of(memory + y * out.stride_bytes +
+						      x * info->id_bytes,
+					      info->id_bytes) ==
+					f->samples[(r->y + y) * info->width +
+						r->x + x],
+				"%s: id at (%u, %u)", kind->name, x, y);
+	for (size_t i = bytes; i < bytes + 64; i++)
+		ck_assert_uint_eq(memory[i], GUARD);
+}
+
+START_TEST(test_ids_of_masks_are_kept)
+{
+	const struct png_kind *kind = &png_kinds[_i];
+	struct png_file f = png_make(kind, 61, 47, 3);
+	struct rect all = {0, 0, 61, 47};
+	struct image_info info;
+	struct image out = {.denom = 1};
+	uint64_t state = 5;
+
+	ck_assert_int_eq(
+		decode_probe(decoder, f.data, f.bytes, &info, &err), 0);
+	ck_assert_uint_eq(info.id_bytes,
+		kind->color % 3 || kind->color == 6 ? 0
+			: kind->depth == 16	    ? 2
+						    : 1);
+	if (!info.id_bytes || kind->orientation) {
+		expect(decode_ids(decoder, f.data, f.bytes, &info, &out, &err),
+			-EMEDIUMTYPE, "a mask must be");
+	} else {
+		check_ids(kind, &f, &info, &all);
+		for (unsigned i = 0; i < CROPS; i++) {
+			struct rect r = draw_rect(&state, 61, 47);
+
+			check_ids(kind, &f, &info, &r);
+		}
+	}
+	png_drop(&f);
+}
+END_TEST
+
 /* -- Damage ---------------------------------------------------------------- */
 
 /* Decode the top left quarter: 0 or what went wrong. */
@@ -265,7 +332,7 @@ struct made_chunk {
 
 static int decode_chunks(const struct made_chunk *c)
 {
-	struct png_file f = {NULL, 0, NULL};
+	struct png_file f = {.bytes = 0};
 	int rc;
 
 	png_add(&f, "\x89PNG\r\n\x1a\n", 8);
@@ -338,7 +405,7 @@ static int decode_bomb(const struct png_kind *kind, uint32_t width,
 	uint32_t height, uint32_t idat_bytes)
 {
 	CLEANUP_FREE uint8_t *idat = calloc(1, idat_bytes);
-	struct png_file f = {NULL, 0, NULL};
+	struct png_file f = {.bytes = 0};
 	uint8_t ihdr[13] = {0};
 	int rc;
 
@@ -383,6 +450,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(
 		tc, test_regions_are_those_of_the_whole, 0, PNG_KINDS);
 	tcase_add_test(tc, test_orientation_can_be_ignored);
+	tcase_add_loop_test(tc, test_ids_of_masks_are_kept, 0, PNG_KINDS);
 	tc = case_with(s, "damage", setup, teardown);
 	tcase_add_loop_test(
 		tc, test_a_png_that_is_cut_anywhere_is_refused, 0, PNG_KINDS);

@@ -249,7 +249,8 @@ static bool same_image(const struct image_info *a, const struct image_info *b)
 		a->components == b->components && a->mcu_width == b->mcu_width;
 }
 
-static bool is_layout(const struct image_info *info, const struct image *out)
+static bool is_layout(const struct image_info *info, const struct image *out,
+	unsigned pixel_bytes)
 {
 	unsigned denom = out->denom;
 
@@ -261,7 +262,7 @@ static bool is_layout(const struct image_info *info, const struct image *out)
 		out->y < out->full_height &&
 		out->width <= out->full_width - out->x &&
 		out->height <= out->full_height - out->y &&
-		out->stride_bytes >= (size_t)out->width * 3;
+		out->stride_bytes >= (size_t)out->width * pixel_bytes;
 }
 
 static int decode_opened(struct decoder *d, const struct image_info *now,
@@ -273,7 +274,7 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 	if (!same_image(now, info))
 		return error_set(
 			d->err, -EBADMSG, "changed since its header was read");
-	if (!is_layout(now, out))
+	if (!is_layout(now, out, 3))
 		return error_set(
 			d->err, -EINVAL, "the layout does not fit the image");
 	job.stored = turn_stored(now->orientation, out);
@@ -290,7 +291,7 @@ static int decode_png(struct decoder *d, const void *data, size_t bytes,
 	if (!png_is(data, bytes) || !d->png)
 		return error_set(
 			err, -EBADMSG, "changed since its header was read");
-	if (!is_layout(info, out) || out->denom != 1)
+	if (!is_layout(info, out, 3) || out->denom != 1)
 		return error_set(
 			err, -EINVAL, "the layout does not fit the image");
 	return png_region(d->png, data, bytes, info, out, err);
@@ -309,4 +310,30 @@ int decode_region(struct decoder *d, const void *data, size_t bytes,
 		rc = decode_opened(d, &now, info, out);
 	decoder_close_image(d);
 	return rc;
+}
+
+/* -- Masks ----------------------------------------------------------------- */
+
+size_t decode_ids_layout(const struct image_info *info,
+	const struct rect *region, struct image *out)
+{
+	(void)decode_layout(info, region, 1, out);
+	out->stride_bytes = (size_t)out->width * info->id_bytes;
+	return out->stride_bytes * out->height;
+}
+
+int decode_ids(struct decoder *d, const void *data, size_t bytes,
+	const struct image_info *info, struct image *out, struct error *err)
+{
+	if (!info->id_bytes || info->orientation != 1)
+		return error_set(err, -EMEDIUMTYPE,
+			"a mask must be an upright PNG that is grey or has a "
+			"palette");
+	if (!png_is(data, bytes) || !d->png)
+		return error_set(
+			err, -EBADMSG, "changed since its header was read");
+	if (!is_layout(info, out, info->id_bytes) || out->denom != 1)
+		return error_set(
+			err, -EINVAL, "the layout does not fit the image");
+	return png_ids(d->png, data, bytes, info, out, err);
 }

@@ -36,6 +36,7 @@ struct image_info {
 	uint32_t width, height; /* upright */
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */
 	uint8_t components;	/* 1, 3 or 4; PNG: 3 */
+	uint8_t id_bytes;	/* 1 or 2; 0: it cannot be a mask */
 	/* Stored pixels: libjpeg can crop to multiples of this */
 	uint8_t mcu_width;
 	bool whole_rows; /* libjpeg can crop columns only if denom is 1 */
@@ -91,6 +92,17 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
  * servings are still to come.
  */
 int decode_region(struct decoder *d, const void *data, size_t bytes,
+	const struct image_info *info, struct image *out, struct error *err);
+
+/*
+ * Lay out and decode a region of a mask, which is a PNG without an orientation:
+ * in place of RGB, a pixel is its grey sample as it is stored, or the number of
+ * its colour, in info->id_bytes bytes of this machine's order. Otherwise as
+ * decode_layout() and decode_region(). -EMEDIUMTYPE if it cannot be a mask.
+ */
+size_t decode_ids_layout(const struct image_info *info,
+	const struct rect *region, struct image *out);
+int decode_ids(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err);
 
 /* The memory that the decoder holds between calls; for the memory during a call

@@ -16,9 +16,9 @@ libimage_la_SOURCES = \
 	src/loader/image/kernels.c src/loader/image/kernels_impl.h \
 	src/loader/image/kernels_avx2.c \
 	src/loader/image/png.c src/loader/image/png_impl.h \
+	src/loader/image/png_convert.c \
 	src/loader/image/png_header.c \
 	src/loader/image/png_lib.c src/loader/image/png_lib_impl.h \
-	src/loader/image/png_rgb.c \
 	src/loader/image/region.h
 libimage_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libimage_la_LIBADD = $(JPEG_LIBS) -lm

@@ -83,6 +83,7 @@ static void png_info(const struct png_header *h, bool ignore_orientation,
 	info->height = turned ? h->width : h->height;
 	info->components = 3;
 	info->mcu_width = 1;
+	info->id_bytes = (uint8_t)png_id_bytes(h);
 	info->memory_bytes = png_memory_of(h, info->orientation);
 }
 
@@ -178,8 +179,9 @@ struct png_job {
 	struct spng_ctx *ctx;
 	const struct png_header *h;
 	png_convert_fn *convert;
-	struct rect part; /* of the stored image */
-	uint8_t *out;	  /* its first pixel */
+	unsigned pixel_bytes; /* of what it makes */
+	struct rect part;     /* of the stored image */
+	uint8_t *out;	      /* its first pixel */
 	size_t stride_bytes;
 	uint8_t *pixels; /* of a row of a pass; NULL: not interlaced */
 	struct error *err;
@@ -229,10 +231,10 @@ static void put_pass_row(
 		return;
 	}
 	job->convert(job->h, job->p->row, from, to - from, job->pixels);
-	line += (size_t)(pass->x + from * pass->dx - r->x) * 3;
-	for (uint32_t i = 0; i < to - from; i++)
-		memcpy(line + (size_t)i * pass->dx * 3,
-			job->pixels + (size_t)i * 3, 3);
+	line += (size_t)(pass->x + from * pass->dx - r->x) * job->pixel_bytes;
+	for (size_t i = 0; i < to - from; i++)
+		memcpy(line + i * pass->dx * job->pixel_bytes,
+			job->pixels + i * job->pixel_bytes, job->pixel_bytes);
 }
 
 static int read_pass(
@@ -329,33 +331,66 @@ static int read_turned(struct png_job *job, const uint8_t *data, size_t bytes,
 	return rc;
 }
 
+/* Check that the header is that which was probed, and make room for a row. */
+static int open_png(struct png_job *job, struct png_header *h, const void *data,
+	size_t bytes, const struct image_info *info)
+{
+	bool turned = turn_transposes(info->orientation);
+	struct png *p = job->p;
+	int rc = png_header_read(h, &p->crcs, data, bytes, true, job->err);
+
+	if (rc < 0)
+		return rc;
+	if (h->width != (turned ? info->height : info->width) ||
+		h->height != (turned ? info->width : info->height) ||
+		png_id_bytes(h) != info->id_bytes)
+		return error_set(job->err, -EBADMSG,
+			"changed since its header was read");
+	job->h = h;
+	rc = png_grow(&p->row, &p->row_bytes, png_row_bytes(h, h->width));
+	return rc < 0 ? error_set(job->err, rc, "%m") : 0;
+}
+
+static struct png_job job_of(struct png *p, const struct image_info *info,
+	const struct image *out, struct error *err)
+{
+	return (struct png_job){
+		.p = p,
+		.part = turn_stored(info->orientation, out),
+		.out = out->data,
+		.stride_bytes = out->stride_bytes,
+		.pixel_bytes = 3,
+		.err = err,
+	};
+}
+
 int png_region(struct png *p, const void *data, size_t bytes,
 	const struct image_info *info, const struct image *out,
 	struct error *err)
 {
+	struct png_job job = job_of(p, info, out, err);
 	struct png_header h;
-	struct png_job job = {
-		.p = p,
-		.h = &h,
-		.part = turn_stored(info->orientation, out),
-		.out = out->data,
-		.stride_bytes = out->stride_bytes,
-		.err = err,
-	};
-	bool turned = turn_transposes(info->orientation);
-	int rc = png_header_read(&h, &p->crcs, data, bytes, true, err);
+	int rc = open_png(&job, &h, data, bytes, info);
 
 	if (rc < 0)
 		return rc;
-	if (h.width != (turned ? info->height : info->width) ||
-		h.height != (turned ? info->width : info->height))
-		return error_set(
-			err, -EBADMSG, "changed since its header was read");
 	job.convert = png_to_rgb(&h);
-	rc = png_grow(&p->row, &p->row_bytes, png_row_bytes(&h, h.width));
-	if (rc < 0)
-		return error_set(err, rc, "%m");
 	return info->orientation == 1
 		? read_png(&job, data, bytes)
 		: read_turned(&job, data, bytes, info->orientation, out);
+}
+
+int png_ids(struct png *p, const void *data, size_t bytes,
+	const struct image_info *info, const struct image *out,
+	struct error *err)
+{
+	struct png_job job = job_of(p, info, out, err);
+	struct png_header h;
+	int rc = open_png(&job, &h, data, bytes, info);
+
+	if (rc < 0)
+		return rc;
+	job.convert = png_to_ids(&h);
+	job.pixel_bytes = png_id_bytes(&h);
+	return read_png(&job, data, bytes);
 }

@@ -25,6 +25,11 @@ int png_region(struct png *p, const void *data, size_t bytes,
 	const struct image_info *info, const struct image *out,
 	struct error *err);
 
+/* As decode_ids(). */
+int png_ids(struct png *p, const void *data, size_t bytes,
+	const struct image_info *info, const struct image *out,
+	struct error *err);
+
 void png_free(struct png *p); /* NULL is allowed */
 size_t png_memory_bytes(const struct png *p);
 
@@ -94,12 +99,17 @@ struct png_pass {
 /* Get pass number i; false: there is none, or it is empty. */
 bool png_pass(const struct png_header *h, unsigned i, struct png_pass *out);
 
-/* -- png_rgb.c ------------------------------------------------------------- */
+/* -- png_convert.c -----------------------------------------------------------
+ */
 
-/* Convert the pixels `first` to first + n - 1 of a row to RGB. */
+/* Convert the pixels `first` to first + n - 1 of a row. */
 typedef void png_convert_fn(const struct png_header *h, const uint8_t *row,
 	uint32_t first, uint32_t n, uint8_t *to);
 
 png_convert_fn *png_to_rgb(const struct png_header *h);
+
+/* Ids are grey samples or numbers of colours; 0 bytes: the image has none. */
+unsigned png_id_bytes(const struct png_header *h);
+png_convert_fn *png_to_ids(const struct png_header *h);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Converts the samples of PNG rows to RGB of 8 bits, as PIL's convert("RGB")
  * does: alpha and transparent colours are dropped, of 16 bits the upper 8 are
- * kept, but greyscale of 16 bits is clipped at 255. Any thread; no state.
+ * kept, but greyscale of 16 bits is clipped at 255. Or takes them as ids, as
+ * they are. Any thread; no state.
  */
 #include <string.h>
 
@@ -73,6 +74,37 @@ static void colour_to_rgb(const struct png_header *h, const uint8_t *row,
 	for (size_t i = 0; i < n; i++)
 		for (size_t c = 0; c < 3; c++)
 			to[3 * i + c] = row[step * i + sample * c];
+}
+
+static void bits_to_ids(const struct png_header *h, const uint8_t *row,
+	uint32_t first, uint32_t n, uint8_t *to)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = (uint8_t)bits_at(row, first + i, h->depth);
+}
+
+static void wide_to_ids(const struct png_header *h, const uint8_t *row,
+	uint32_t first, uint32_t n, uint8_t *to)
+{
+	(void)h;
+	row += 2 * (size_t)first;
+	for (size_t i = 0; i < n; i++) {
+		uint16_t id = (uint16_t)(row[2 * i] << 8 | row[2 * i + 1]);
+
+		memcpy(to + 2 * i, &id, sizeof(id));
+	}
+}
+
+unsigned png_id_bytes(const struct png_header *h)
+{
+	if (h->color != PNG_GREY && h->color != PNG_PALETTE)
+		return 0;
+	return h->depth == 16 ? 2 : 1;
+}
+
+png_convert_fn *png_to_ids(const struct png_header *h)
+{
+	return png_id_bytes(h) == 2 ? wide_to_ids : bits_to_ids;
 }
 
 png_convert_fn *png_to_rgb(const struct png_header *h)
