@@ -30,7 +30,9 @@ refrain_SOURCES = \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
-	tools/fault.c tools/holder.c tools/holder.h \
+	tools/fault.c \
+	tools/fleet_view.c tools/fleet_view.h \
+	tools/holder.c tools/holder.h \
 	tools/holders.c tools/holders.h \
 	tools/index.c \
 	tools/load.c tools/load.h \
@@ -52,10 +54,12 @@ refrain_SOURCES = \
 	tools/refresh.c \
 	tools/serve.c \
 	tools/share.c \
+	tools/share_views.c tools/share_views.h \
 	tools/status.c \
 	tools/status_debug.c \
 	tools/status_prom.c \
 	tools/status_view.c tools/status_view.h \
+	tools/top.c tools/top.h \
 	tools/umount.c \
 	tools/upgrade.c tools/upgrade.h \
 	tools/verify.c \

@@ -13,15 +13,13 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/base/escape.h"
-#include "common/base/proc.h"
 #include "command.h"
 #include "loader/share/share.h"
+#include "share_views.h"
 
 #define ANSWER_MS 2000
-/* JSON must be UTF-8, which names may not be: every byte may become \xHH. */
-#define ESCAPED(room) (4 * (room))
-
 struct share_options {
 	bool json, watch;
 };
@@ -55,62 +53,6 @@ struct share_query {
 	unsigned found, failed;
 };
 
-/* Ask the host of a share. Returns 1, or 0 if no process hosts it. */
-static int share_ask_view(
-	const char *name, struct share_view *view, struct error *err)
-{
-	struct share_link link = {-1, -1, 0};
-	struct share_place *place;
-	struct share_msg msg = {.type = SHARE_ASK};
-	int fd = -1, rc = share_place_get(&place, name, err);
-
-	if (rc < 0)
-		return rc;
-	rc = share_link_open(&link, place, err);
-	if (rc == 0)
-		rc = share_link_send(&link, &msg);
-	if (rc == 0)
-		rc = share_link_recv(&link, &msg, &fd, ANSWER_MS);
-	else if (rc == -ENOENT || rc == -ECONNREFUSED)
-		rc = -EPIPE;
-	if (fd >= 0)
-		(void)close(fd); /* the descriptor is not needed */
-	if (rc == 0)
-		rc = error_set(err, -ETIMEDOUT,
-			"the host of '%s' (process %d) does not answer", name,
-			(int)link.host_pid);
-	share_link_close(&link);
-	share_place_put(place);
-	if (rc == 1 && msg.type == SHARE_REFUSE)
-		return error_set(err, msg.refuse.error, "%s", msg.refuse.text);
-	if (rc == -EPROTONOSUPPORT)
-		return error_set(err, rc,
-			"the host of '%s' (process %d) runs another version of "
-			"refrain",
-			name, (int)link.host_pid);
-	if (rc == -EBADMSG || (rc == 1 && msg.type != SHARE_VIEW))
-		return error_set(err, -EBADMSG,
-			"the host of '%s' (process %d) sent a malformed answer",
-			name, (int)link.host_pid);
-	if (rc == 1)
-		*view = msg.view;
-	return rc == -EPIPE ? 0 : rc;
-}
-
-static const char *share_job_state(
-	const struct share_view *v, const struct share_job *job)
-{
-	if (proc_state((pid_t)job->pid) == 'T')
-		return "stopped";
-	if (job->solo)
-		return "is alone";
-	if (job->waiting)
-		return "waits";
-	if (v->jobs_n > 1 && job == share_view_slowest(v))
-		return "is waited for";
-	return "works";
-}
-
 /* -- For people -- */
 
 static void share_print(const struct share_view *v)
@@ -136,77 +78,22 @@ static void share_print(const struct share_view *v)
 	}
 }
 
-/* -- For programs -- */
-
-static json_t *share_job_json(
-	const struct share_view *v, const struct share_job *job)
-{
-	char label[ESCAPED(SHARE_LABEL_MAX)];
-
-	return json_pack("{s:i,s:s,s:I,s:i,s:i,s:b,s:b,s:s}", "pid",
-		(int)job->pid, "label",
-		escape_text(label, sizeof(label), job->label), "next_step",
-		(json_int_t)job->next, "held", (int)job->held, "batch",
-		(int)job->batch, "waiting", (int)job->waiting, "solo",
-		(int)job->solo, "state", share_job_state(v, job));
-}
-
-static json_t *share_json(const struct share_view *v)
-{
-	char name[ESCAPED(SHARE_FULL_NAME_MAX)];
-	char text[ESCAPED(SHARE_TEXT_MAX)];
-	json_t *jobs = json_array();
-
-	for (uint32_t i = 0; i < v->jobs_n; i++)
-		(void)json_array_append_new(
-			jobs, share_job_json(v, &v->jobs[i]));
-	return json_pack(
-		"{s:s,s:i,s:b,s:I,s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "name",
-		escape_text(name, sizeof(name), v->name), "host_pid",
-		(int)v->host_pid, "begun", (int)v->begun, "step",
-		(json_int_t)v->step, "slots", (int)v->slots, "slots_held",
-		(int)v->slots_held, "batch", (int)v->batch, "jobs_wanted",
-		(int)v->wanted, "jobs_missing", (int)v->missing, "takeovers",
-		(json_int_t)v->generation, "malformed",
-		(json_int_t)v->malformed, "waits_for",
-		escape_text(text, sizeof(text), v->text), "jobs", jobs);
-}
-
 /* -- Both -- */
 
-/* Is `name` the share NAME, or NAME.RANK-WORLD? */
-static bool share_is_asked(const struct share_query *q, const char *name)
+/* A share that does not answer does not hide the others. */
+static void share_show_one(struct share_query *q, const struct share_seen *seen)
 {
-	size_t n = q->name ? strlen(q->name) : 0;
-
-	return !n ||
-		(strncmp(name, q->name, n) == 0 &&
-			(!name[n] || name[n] == '.'));
-}
-
-/* Print one share. If it does not answer, the others are printed even so. */
-static int share_each(void *arg, const char *name)
-{
-	struct share_query *q = arg;
-	struct share_view view;
-	struct error err = {""};
-	int rc =
-		share_is_asked(q, name) ? share_ask_view(name, &view, &err) : 0;
-
-	if (rc < 0) {
-		if (!err.msg[0])
-			(void)error_set(&err, rc, "cannot ask '%s': %m", name);
-		(void)command_fail("share", &err);
+	if (seen->rc < 0) {
+		(void)command_fail("share", &seen->err);
 		q->failed++;
+		return;
 	}
-	if (rc <= 0)
-		return 0;
 	q->found++;
 	if (q->all)
-		(void)json_array_append_new(q->all, share_json(&view));
+		(void)json_array_append_new(
+			q->all, share_view_json(&seen->view));
 	else
-		share_print(&view);
-	return 0;
+		share_print(&seen->view);
 }
 
 static int share_print_all(const json_t *all)
@@ -221,13 +108,21 @@ static int share_print_all(const json_t *all)
 
 static int share_show(struct share_query *q)
 {
+	CLEANUP_FREE struct share_seen *seen = NULL;
+	struct share_questions *questions;
 	struct error err = {""};
-	int rc;
+	size_t n = 0;
+	int rc = share_views_begin(&questions, q->name, &err);
 
 	q->found = q->failed = 0;
-	rc = share_place_list(share_each, q, &err);
+	if (rc == 0)
+		rc = share_views_end(questions,
+			clock_now_ns() + ANSWER_MS * NS_PER_MS, &seen, &n,
+			&err);
 	if (rc < 0)
 		return command_fail("share", &err);
+	for (size_t i = 0; i < n; i++)
+		share_show_one(q, &seen[i]);
 	if (q->name && !q->found && !q->failed && !q->watched) {
 		(void)error_set(
 			&err, -ENOENT, "no process hosts '%s'", q->name);

@@ -10,15 +10,25 @@
 #include "analysis/fleet/client.h"
 #include "common/base/clock.h"
 #include "command.h"
+#include "fleet_view.h"
 #include "status_view.h"
+#include "top.h"
 
 struct status_args {
-	bool json, prometheus, watch, debug;
+	bool json, prometheus, watch, debug, all;
 };
 
 #define FIELD(f) offsetof(struct status_args, f)
 
 static const struct option_def status_table[] = {
+	{
+		.name = "all",
+		.letter = 'a',
+		.help = "Show all mounts of this host and this user's shares, "
+			"one line each, as 'refrain top' does.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(all),
+	},
 	{
 		.name = "json",
 		.help = "Print everything as one JSON object.",
@@ -53,10 +63,11 @@ static const struct option_def status_table[] = {
 
 const struct option_usage status_usage = {
 	.name = "status",
-	.operands = "MOUNTPOINT",
-	.summary = "Show the state of the mount at MOUNTPOINT.",
+	.operands = "MOUNTPOINT|--all",
+	.summary = "Show the state of the mount at MOUNTPOINT, or of all "
+		   "mounts.",
 	.options = status_table,
-	.min_operands = 1,
+	.min_operands = 0,
 	.max_operands = 1,
 };
 
@@ -141,22 +152,60 @@ static int status_show(const struct status_args *args, const char *mountpoint,
 	return rc;
 }
 
+/* All mounts. Returns an exit status. */
+static int status_show_all(const struct status_args *args, struct error *err)
+{
+	struct fleet_view *view;
+	int status = EXIT_OK;
+
+	if (args->watch)
+		return top_run(0, 1, err) < 0 ? command_fail("status", err)
+					      : EXIT_OK;
+	if (fleet_view_new(&view, err) < 0)
+		return command_fail("status", err);
+	if (fleet_view_look(view, err) < 0)
+		status = command_fail("status", err);
+	else if ((args->json ? fleet_view_print_json(view)
+			     : fleet_view_print(view, false)) < 0 ||
+		fleet_view_failed(view))
+		status = EXIT_FAILED;
+	fleet_view_free(view);
+	return status;
+}
+
+/* -EINVAL for options that exclude each other. */
+static int status_check(
+	const struct status_args *args, int operands, struct error *err)
+{
+	if (args->json + args->prometheus + args->watch > 1 ||
+		(args->debug && (args->prometheus || args->watch)))
+		return error_set(err, -EINVAL,
+			"give only one of --json, --prometheus and --watch, "
+			"and --debug alone or with --json");
+	if (args->all && (args->prometheus || args->debug || operands > 0))
+		return error_set(err, -EINVAL,
+			"give --all alone, or with --json or --watch");
+	if (!args->all && operands == 0)
+		return error_set(err, -EINVAL,
+			"give a MOUNTPOINT, or --all for all mounts");
+	return 0;
+}
+
 int cmd_status(int argc, char **argv)
 {
 	struct status_args args = {.json = false};
 	struct error err = {""};
 	int status;
+	int n = command_parse(&status_usage, argc, argv, &args, &status);
 
-	if (command_parse(&status_usage, argc, argv, &args, &status) < 0)
+	if (n < 0)
 		return status;
-	if (args.json + args.prometheus + args.watch > 1 ||
-		(args.debug && (args.prometheus || args.watch))) {
-		(void)error_set(&err, -EINVAL,
-			"give only one of --json, --prometheus and --watch, "
-			"and --debug alone or with --json");
+	if (status_check(&args, n, &err) < 0) {
 		(void)command_fail("status", &err);
 		return EXIT_USAGE;
 	}
+	if (args.all)
+		return status_show_all(&args, &err);
 	if (status_show(&args, argv[1], &err) < 0)
 		return command_fail("status", &err);
 	return EXIT_OK;

@@ -74,8 +74,11 @@ for c in $("$refrain" --words); do
 	ends 0 help "$c" && says out "Usage: refrain $c"
 	ends 0 "$c" --help && says out --help
 	ends 2 "$c" --no-such-option && one_line && says err no-such-option
-	# One command has something to say without an operand.
-	[ "$c" = share ] || { ends 2 "$c" && one_line; }
+	# Some commands have something to say without an operand.
+	case $c in
+	share | top) ;;
+	*) ends 2 "$c" && one_line ;;
+	esac
 	# Its page is there and its tables are filled in.
 	grep -q '^\.SH OPTIONS' "man/refrain-$c.1" || fail "no page of $c"
 	! grep '^@' "man/refrain-$c.1" || fail "not filled in"

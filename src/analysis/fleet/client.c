@@ -175,6 +175,17 @@ static bool is_socket(const char *path, uid_t *owner)
 	return true;
 }
 
+int ctl_connect_found(struct ctl_client **out, const char *mountpoint,
+	uid_t owner, int rc, const char *path, struct error *err)
+{
+	*out = NULL;
+	if (rc >= 0 && path[0] != '/')
+		rc = -ENODATA;
+	if (rc < 0)
+		return no_attribute(rc, mountpoint, err);
+	return connect_owned(out, path, owner, mountpoint, err);
+}
+
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err)
 {
@@ -194,11 +205,15 @@ int ctl_connect(
 		rc = attribute_read(fd, TALK_XATTR, path, sizeof(path));
 	if (rc == -ETIMEDOUT)
 		return ctl_silent(mountpoint, silent_pid(root, owner), rc, err);
-	if (rc >= 0 && path[0] != '/')
-		rc = -ENODATA;
-	if (rc < 0)
-		return no_attribute(rc, mountpoint, err);
-	return connect_owned(out, path, owner, mountpoint, err);
+	return ctl_connect_found(out, mountpoint, owner, rc, path, err);
+}
+
+int ctl_says_nothing(const struct ctl_client *c, const char *mountpoint,
+	uid_t owner, struct error *err)
+{
+	pid_t pid = c ? c->pid : silent_pid(mountpoint, owner);
+
+	return ctl_silent(mountpoint, pid, -ETIMEDOUT, err);
 }
 
 void ctl_disconnect(struct ctl_client *c)
@@ -212,6 +227,11 @@ void ctl_disconnect(struct ctl_client *c)
 pid_t ctl_client_pid(const struct ctl_client *c)
 {
 	return c->pid;
+}
+
+int ctl_client_fd(const struct ctl_client *c)
+{
+	return c->talk.fd;
 }
 
 static int send_request(struct ctl_client *c, json_t *request)
@@ -228,18 +248,6 @@ static int send_request(struct ctl_client *c, json_t *request)
 	len = strlen(text);
 	text[len] = '\n'; /* replaces the NUL */
 	return talk_send(&c->talk, text, len + 1);
-}
-
-static int read_line(
-	struct ctl_client *c, unsigned timeout_s, char **line, size_t *len)
-{
-	int timeout_ms = -1;
-
-	if (timeout_s > 0)
-		timeout_ms = timeout_s > INT32_MAX / 1000
-			? INT32_MAX
-			: (int)timeout_s * 1000;
-	return talk_wait(&c->talk, timeout_ms, line, len);
 }
 
 static int lost(const struct ctl_client *c, int code, struct error *err)
@@ -275,22 +283,17 @@ static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	return rc;
 }
 
-int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
-	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+/* Receive lines until the last one of the answer. */
+static int receive(struct ctl_client *c, int timeout_ms, ctl_line_fn *progress,
+	void *arg, json_t **reply, struct error *err)
 {
-	int rc = send_request(c, request);
-
-	/* Even if the daemon did not take the whole request, its answer may say
-	 * why. */
-	if (rc < 0 && rc != -EPIPE)
-		return lost(c, rc, err);
 	for (;;) {
 		json_error_t why;
 		json_t *line;
 		char *text;
 		size_t len;
+		int rc = talk_wait(&c->talk, timeout_ms, &text, &len);
 
-		rc = read_line(c, timeout_s, &text, &len);
 		if (rc < 0)
 			return lost(c, rc, err);
 		line = json_loadb(text, len, 0, &why);
@@ -302,6 +305,35 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
 	}
+}
+
+int ctl_client_send(struct ctl_client *c, json_t *request, struct error *err)
+{
+	int rc = send_request(c, request);
+
+	return rc < 0 ? lost(c, rc, err) : 0;
+}
+
+int ctl_client_receive(
+	struct ctl_client *c, int timeout_ms, json_t **reply, struct error *err)
+{
+	return receive(c, timeout_ms, NULL, NULL, reply, err);
+}
+
+int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+{
+	int rc = send_request(c, request), timeout_ms = -1;
+
+	/* Even if the daemon did not take the whole request, its answer says
+	 * why. */
+	if (rc < 0 && rc != -EPIPE)
+		return lost(c, rc, err);
+	if (timeout_s > 0)
+		timeout_ms = timeout_s > INT32_MAX / 1000
+			? INT32_MAX
+			: (int)timeout_s * 1000;
+	return receive(c, timeout_ms, progress, arg, reply, err);
 }
 
 /* Wait until the daemon closes the connection. Read and drop what it still

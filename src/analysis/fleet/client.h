@@ -32,6 +32,13 @@ int ctl_connect(
 int ctl_connect_path(
 	struct ctl_client **out, const char *path, struct error *err);
 
+/*
+ * The same for a mount whose attribute TALK_XATTR has been read already: `rc`
+ * is its length or -errno, `path` its value. The mount belongs to `owner`.
+ */
+int ctl_connect_found(struct ctl_client **out, const char *mountpoint,
+	uid_t owner, int rc, const char *path, struct error *err);
+
 /* NULL is allowed. */
 void ctl_disconnect(struct ctl_client *client);
 
@@ -51,6 +58,25 @@ typedef void ctl_line_fn(void *arg, const json_t *line);
  */
 int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
+
+/*
+ * The same in two steps, to talk to several daemons at once: send a request
+ * (takes ownership), and receive the last line of its answer when the
+ * descriptor is readable. ctl_client_receive() waits for up to timeout_ms (-1:
+ * no limit) and returns -ETIMEDOUT after that; the caller may receive again.
+ */
+int ctl_client_send(
+	struct ctl_client *client, json_t *request, struct error *err);
+int ctl_client_receive(struct ctl_client *client, int timeout_ms,
+	json_t **reply, struct error *err);
+int ctl_client_fd(const struct ctl_client *client);
+
+/*
+ * Set the message about a mount whose daemon does not answer, and return
+ * -ETIMEDOUT. The client may be NULL: its process is then looked for.
+ */
+int ctl_says_nothing(const struct ctl_client *client, const char *mountpoint,
+	uid_t owner, struct error *err);
 
 /* Wait until the daemon's process has ended. If that process is not visible,
  * wait until the daemon has closed the connection. Returns -ETIMEDOUT if

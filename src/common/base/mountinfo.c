@@ -211,33 +211,40 @@ static int mount_id_of(int fd, unsigned *id)
 	return rc;
 }
 
-/* The owner according to the kernel's options, which the daemon cannot choose.
- */
-static int owner_of(const char *options, uid_t *owner)
+/* A number among the options: "user_id=0", say. */
+static int number_of(const char *options, const char *key, unsigned *out)
 {
-	static const char key[] = "user_id=";
 	const char *at = strstr(options, key);
-	unsigned long uid;
+	unsigned long n;
 	char *end;
 
 	if (!at || (at != options && at[-1] != ','))
 		return -ENODATA;
 	errno = 0;
-	uid = strtoul(at + strlen(key), &end, 10);
-	if (errno || uid > UINT_MAX || (*end && *end != ','))
+	n = strtoul(at + strlen(key), &end, 10);
+	if (errno || n > UINT_MAX || (*end && *end != ','))
 		return -ENODATA;
-	*owner = (uid_t)uid;
+	*out = (unsigned)n;
 	return 0;
+}
+
+int mountinfo_owner(const struct mountinfo_entry *e, uid_t *uid, gid_t *gid)
+{
+	int rc = number_of(e->options, "user_id=", uid);
+
+	return rc < 0 ? rc : number_of(e->options, "group_id=", gid);
 }
 
 /* Check that the entry is a refrain mount and `path` its root. */
 static int check_root(
 	const struct mountinfo_entry *e, const char *path, uid_t *owner)
 {
+	gid_t gid;
+
 	if (strcmp(e->type, MOUNTINFO_REFRAIN) != 0 ||
 		strcmp(e->root, "/") != 0 || strcmp(e->path, path) != 0)
 		return -ENODATA;
-	return owner_of(e->options, owner);
+	return mountinfo_owner(e, owner, &gid);
 }
 
 int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size)

@@ -42,6 +42,10 @@ bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e);
 
 void mountinfo_close(struct mountinfo *m);
 
+/* The user and the group of a FUSE mount, as the kernel knows them; the daemon
+ * cannot choose them. -ENODATA if it has none. */
+int mountinfo_owner(const struct mountinfo_entry *e, uid_t *uid, gid_t *gid);
+
 struct mountinfo_device {
 	unsigned major, minor;
 	bool refrain; /* a refrain mount */

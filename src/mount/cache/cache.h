@@ -146,6 +146,7 @@ struct cache_read {
 	const void *data;
 	struct fill *fill;  /* private; guarded by the lock of the cache */
 	struct list link;   /* private; guarded by the lock of the cache */
+	struct list waits;  /* private; guarded by the lock of the cache */
 	uint64_t parked_ns; /* private; guarded by the lock of the cache */
 	int status;	    /* private */
 };
@@ -282,6 +283,7 @@ struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
 	uint64_t inflight; /* requests to the origin in flight */
 	uint64_t parked;   /* reads that wait for bytes */
+	uint64_t waits_ns; /* since the first of them was parked */
 	/* Number of requests to keep in flight for bytes fetched ahead */
 	uint64_t surplus_depth;
 	uint64_t planned_bytes; /* size of planned items, fetched or not */

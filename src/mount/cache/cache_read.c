@@ -150,7 +150,7 @@ void cache_status(struct cache *c, struct cache_status *status)
 	jobs_lock(c);
 	room_status(c, status);
 	status->inflight = flight_out(cache_flight(c));
-	status->parked = readers_parked(c);
+	readers_status(c, status);
 	status->surplus_depth = depth_limit(flight_depth(cache_flight(c)));
 	status->planned_bytes = planned_bytes(c);
 	jobs_unlock(c);

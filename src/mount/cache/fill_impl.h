@@ -238,6 +238,7 @@ struct cache_moves {
 /* Counts of reads. Used by fill_serve.c and staging_room.c. */
 struct cache_readers {
 	uint64_t parked;
+	struct list waiting; /* the parked reads in order of arrival */
 	/* starved_us and parked_us include the time up to this one */
 	uint64_t counted_ns;
 	/* Keys (.lo) of items that were served to their end and have left
@@ -427,8 +428,8 @@ void fill_drop(struct cache *c, struct fill *f);
 
 /* -- fill_serve.c; all assert the lock -- */
 
-/* Also adds to starved_us and parked_us */
-uint64_t readers_parked(struct cache *c);
+void readers_init(struct cache *c); /* asserts nothing */
+void readers_status(struct cache *c, struct cache_status *status);
 void fill_begun(struct cache *c, struct fill *f);
 
 static inline enum fetch_prio read_prio(const struct cache_read *r)

@@ -100,10 +100,21 @@ static void readers_count(struct cache *c, int change)
 	r->parked += (uint64_t)(int64_t)change;
 }
 
-uint64_t readers_parked(struct cache *c)
+void readers_init(struct cache *c)
 {
+	list_init(&cache_readers(c)->waiting);
+}
+
+void readers_status(struct cache *c, struct cache_status *status)
+{
+	const struct list *waiting = &cache_readers(c)->waiting;
+
 	readers_count(c, 0);
-	return cache_readers(c)->parked;
+	status->parked = cache_readers(c)->parked;
+	if (!list_empty(waiting))
+		status->waits_ns = clock_now_ns() -
+			LIST_FIRST(waiting, struct cache_read, waits)
+				->parked_ns;
 }
 
 /* -- Reads ----------------------------------------------------------------- */
@@ -159,6 +170,7 @@ ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 	}
 	r->parked_ns = clock_now_ns();
 	list_add_tail(&f->waiters, &r->link);
+	list_add_tail(&cache_readers(c)->waiting, &r->waits);
 	readers_count(c, 1);
 	if (read_asks_again(c, f, r))
 		f->whole = false;
@@ -182,6 +194,7 @@ static void read_answer(
 	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
 {
 	list_del(&r->link);
+	list_del(&r->waits);
 	list_add_tail(&a->list[AFTER_READ], &r->link);
 	r->fill = f;
 	fill_ref(f);

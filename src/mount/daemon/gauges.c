@@ -25,6 +25,8 @@ const struct gauge gauge_table[] = {
 		"Number of origin requests to keep in flight while fetching "
 		"ahead of readers."},
 	{"parked", "reads", "READs waiting for the origin."},
+	{"parked_longest_ms", "milliseconds",
+		"Time for which the first of these READs has waited."},
 	{"origin_waiting", "requests",
 		"Requests that the origin has not answered; retries of one are "
 		"the same request."},

@@ -90,6 +90,7 @@ static void add_cache(json_t *o, struct mount *m)
 	cache_status(m->cache, &s);
 	ctl_set_number(o, "inflight", s.inflight);
 	ctl_set_number(o, "parked", s.parked);
+	ctl_set_number(o, "parked_longest_ms", s.waits_ns / NS_PER_MS);
 	ctl_set_number(o, "surplus_depth", s.surplus_depth);
 	ctl_set_number(o, "staging_bytes", s.staging_bytes);
 	ctl_set_number(o, "staging_peak_bytes", s.staging_peak_bytes);
