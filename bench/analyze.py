@@ -28,11 +28,11 @@ import time
 import zlib
 
 REPEATS = 0.02
-SKIP_S = 4          # until a trainer that began to read is steady
+SKIP_S = 4          # time until a trainer reads at a steady rate
 START_S = 60
 BEST, WORST, MEDIAN = 0.04, 0.08, 0.02
 BEST_SHARE, INSIDE_SHARE = 34 / 40, 36 / 40
-ROOM = 4096 + 512   # a tier charges an item its size and this at most
+ROOM = 4096 + 512   # what a tier charges for an item besides its size, at most
 
 
 def command(trainer, top, a):

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Predictions of `refrain analyze` against trainers that were measured with a
-# real cache of each size: PyTorch's DataLoader with 2 and 4 workers, `refrain
-# load`, experiments/echo-train (cnn), and (sl2, sl4) threads that sleep instead
-# of preparing, from a throttled disk and from a source of 5 ms a request.
+# Compares predictions of `refrain analyze` with trainers measured with a real
+# cache of each size: PyTorch's DataLoader with 2 and 4 workers, `refrain load`,
+# experiments/echo-train (cnn), and (sl2, sl4) threads that sleep instead of
+# preparing, from a throttled disk and from a source of 5 ms a request.
 # analyze.py prints the table and the verdict. FILES is a directory of
 # directories of JPEGs.
 #
@@ -12,18 +12,18 @@
 #   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=6] [STEP_MS=28]
 #   [ADD=yes] bench/analyze.sh
 #
-# A step of DataLoader's trainer takes STEP_MS a batch of 16: with less, the
-# processors are the limit, whose speed changes from minute to minute. ADD keeps
-# the cells of other trainers and origins in bench-analyze.json.
+# A step of DataLoader's trainer takes STEP_MS for a batch of 16. With less, the
+# processors would be the limit, and their speed changes from minute to minute.
+# ADD keeps the cells of other trainers and origins in bench-analyze.json.
 #
-# Needs root and FUSE. Where other programs run meanwhile, `chrt -r 1` keeps
-# them from being measured, too. Writes bench-analyze.json, and profiles whose
-# names begin with that.
+# Needs root and FUSE. If other programs run meanwhile, start this with `chrt -r
+# 1`, so that they do not affect the result. Writes bench-analyze.json, and
+# profiles whose names begin with that.
 set -u
 name=analyze
 bench=$(cd "$(dirname "$0")" && pwd)
-# A miss is read past the page cache: nothing but the throttle and the delay is
-# to be slow.
+# Misses are read with direct I/O, so that only the throttle and the delay make
+# them slow.
 TMPDIR=${TMPDIR:-/dev/shm}
 # shellcheck source=bench/lib.sh
 . "$bench/lib.sh"
@@ -49,7 +49,7 @@ case ${ORIGINS:=disk far} in
 esac
 mkdir -p "$mnt"
 
-# The group throttles only its device, and everything may be in it.
+# The group throttles only its device, so all processes may be in it.
 run=''
 [ -z "$slow_dir" ] || run=slow_disk_run
 $run python3 "$bench/analyze.py" --refrain "$refrain" --data "$work/data" \

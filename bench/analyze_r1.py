@@ -31,7 +31,7 @@ from analyze import Mount, command
 
 ROUNDS, TURN_S, SKIP_S = 20, 2, 0.3
 START_S, COLD_S = 5, 3
-LEAST = {'dl': 0.95, 'lo': 0.88}    # of the bare directory
+LEAST = {'dl': 0.95, 'lo': 0.88}    # as a share of the rate of the bare directory
 COUNTED = 0.005
 EPOCHS, BATCH = 5, 16
 
@@ -40,7 +40,7 @@ def times(log, trainer):
     """(seconds, samples so far) of its log."""
     samples, seen = 0, []
     with open(log, encoding='ascii') as f:
-        # A line that is being written has no end yet.
+        # An incomplete line is still being written.
         for line in f.read().split('\n')[:-1]:
             words = line.split()
             if trainer == 'load':
@@ -128,7 +128,7 @@ def rounds(trainers):
         for t in random.sample(trainers, len(trainers)):
             turns[t].append(t.turn(TURN_S))
     for t in trainers:
-        t.turn(COLD_S)              # so that the log of its last turn is there
+        t.turn(COLD_S)              # so that the log has its last turn
     return [t.rates(turns[t]) for t in trainers]
 
 
@@ -149,7 +149,7 @@ def measure(a, trainer):
         count = counted(a, trainer, mount)
         fetched = origin_bytes() - first
         mount.ask('mask', x=0)
-        trainers[1].turn(COLD_S)    # what it has read ahead
+        trainers[1].turn(COLD_S)    # consumes what it has read ahead
         hits = mount.ask('rates')['hits']
         trainers[1].turn(COLD_S)
         hits = mount.ask('rates')['hits'] - hits

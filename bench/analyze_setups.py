@@ -42,7 +42,8 @@ IMAGES = 1000
 TOGETHER = int(os.environ.get('TOGETHER', '3'))
 UNDECIDED = 3
 
-# Name: samples a second of the source (0: as it is), preparation, steps.
+# Name: samples a second of the source (0: not limited), of preparation, of
+# steps.
 SETUPS = {
     'source-200': (200, FAST_PREP, FAST_STEP),
     'source-100': (100, FAST_PREP, FAST_STEP),
@@ -91,7 +92,7 @@ class Pace:
     def turn(self):
         """The end of one."""
         now = time.monotonic()
-        # A thread that had nothing to do does not catch up.
+        # A thread that was idle must not catch up.
         self.next = max(self.next, now - self.each) + self.each
         time.sleep(max(self.next - now, 0))
 

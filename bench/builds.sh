@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Is this build as fast as another one? Alternating pairs of both.
+# Compares the speed of this build with that of another one, in alternating
+# pairs.
 #
 #   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21 ROUNDS=4
 #
-# Rows: hot, an epoch from the kernel's pages of the mount; cold, the first
-# one, with nothing cached; tier, one from the tier after a new mount; loader,
-# `refrain load` on the directory; direct, the same on a mount with everything
-# cached. If they are named, s3, a first epoch of a bucket; peers, one from a
-# memcached that has everything; share, two jobs that share. The two numbers of
-# a pair are means of the middle half of ROUNDS runs each, of three times as
-# many for the rows cold and s3, whose runs are the shortest.
-# The builds take turns and the one that begins changes from round to round, so
-# that a change of the machine's speed reaches both. Source and tier
-# are in memory, so that nothing but refrain is measured. Prints for each row
-# the median of new / other, and the 95 % interval of the median, which is
-# that between two ranks. The bar is 0.97 for its lower end. Writes bench-
-# builds.json. Needs FUSE.
+# Rows: hot, an epoch from the kernel's pages of the mount; cold, a first epoch,
+# with nothing cached; tier, an epoch from the tier after a new mount; loader,
+# `refrain load` on the directory; direct, `refrain load` on a mount with
+# everything cached. Only if they are named: s3, a first epoch of a bucket;
+# peers, an epoch from a memcached that has everything; share, two jobs that
+# share. The two numbers of a pair are means of the middle half of ROUNDS runs
+# each, of three times as many for the rows cold and s3, whose runs are the
+# shortest. The builds take turns, and each begins every second round, so that a
+# change of the machine's speed affects both. Source and tier are in memory, so
+# that no disk is measured. Prints for each row the median of new / other, and
+# the 95 % interval of the median, which is that between two ranks. The bar is
+# 0.97 for its lower end. Writes bench-builds.json. Needs FUSE.
 set -u
 name=builds
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -61,13 +61,13 @@ files_of 112640 2000 "$work/files"
 	"$work/jpegs" >/dev/null ||
 	bench_fail 'no dataset'
 
-# mounted COMMAND DIR: the mount, with the cache that is there.
+# mounted COMMAND DIR: mount DIR, with the existing cache.
 mounted() {
 	"$1" mount "$2" "$mnt" --cache "$work/tier.$(basename "$2"):1G" \
 		2>/dev/null || bench_fail "$1 mount failed"
 }
 
-# An epoch of the mount; $1 is the number of threads.
+# Read an epoch of the mount; $1 is the number of threads.
 epoch_rate() {
 	"$reader" "$mnt" --threads "$1" --json | number files_per_s
 }
@@ -80,7 +80,7 @@ load_rate() {
 		--threads 2 --json "$@" 2>/dev/null | number images_per_s
 }
 
-# filled COMMAND DIR: mounted, with everything cached.
+# filled COMMAND DIR: mount DIR, with everything cached.
 filled() {
 	mounted "$@"
 	"$1" warm "$mnt" >/dev/null || bench_fail 'warming failed'
@@ -131,7 +131,7 @@ row_s3() {
 }
 
 # peer_of COMMAND: sets $peer, the address of a memcached of its own, and
-# $filling if that was started just now.
+# $filling if that was just started.
 peer_of() {
 	filling=
 	peer=$work/peer.$(echo "$1" | cksum | cut -d ' ' -f 1)
@@ -177,8 +177,8 @@ row_share() {
 	cat "$work/share.1"
 }
 
-# The mean of the middle half: less noisy than the median, and without the runs
-# that something disturbed.
+# The mean of the middle half: less noisy than the median, and without runs that
+# other programs disturbed.
 middle() {
 	sort -n | awk '{ v[NR] = $1 } END {
 		q = int(NR / 4)

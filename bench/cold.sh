@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A cold epoch: every file read once through a mount with an empty cache,
-# against fio reading as many bytes of the same throttled loop device from end
-# to end. Daemon and fio run in the same throttled control group, kernel caches
-# dropped before each. Three alternating pairs.
+# A cold epoch: reads every file once through a mount with an empty cache, and
+# compares with fio, which reads as many bytes of the same throttled loop device
+# from end to end. Daemon and fio run in the same throttled control group,
+# kernel caches dropped before each. Three alternating pairs.
 #
 # Prints a table and the median, and writes bench-cold.json. Needs root or
 # sudo, loop devices, a control group that throttles, and fio.
@@ -21,8 +21,8 @@ rate=50000000
 command -v fio >/dev/null || bench_skip "fio is not installed"
 slow_root || bench_skip "$slow_why"
 
-# Requests of 256 KiB: larger ones may have more segments than the device takes
-# at once, and the throttle charges a request that was split twice.
+# Requests of 256 KiB: larger ones may have more segments than the device
+# accepts, and the throttle charges a split request twice.
 fio_rate() {
 	forget
 	slow_disk_run fio --name=cold --filename="$slow_loop" --readonly \
@@ -34,7 +34,7 @@ fio_rate() {
 		awk '{ printf("%.2f\n", $1 / 1e6) }'
 }
 
-# A cache that has never seen anything, and a kernel that has forgotten.
+# Empty the tier and the kernel's caches.
 mount_rate() {
 	slow_disk_run "$refrain" mount "$slow_dir" "$mnt" \
 		--cache "$work/cache.$1:1G" || bench_fail "the mount failed"

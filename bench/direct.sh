@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Direct hits: `refrain load` of a mount that holds all of a dataset in a tier,
-# against the same files in the file system of the tier. Alternating pairs of
+# Direct hits: compares `refrain load` of a mount that has all of a dataset in a
+# tier with the same files in the file system of the tier. Alternating pairs of
 # runs, page cache warm, two threads; of photographs, of small images, and of
 # DATA if it is set.
 #
@@ -19,7 +19,7 @@ pairs=${PAIRS:-9} epochs=${EPOCHS:-4}
 XDG_CACHE_HOME=$work/index
 export XDG_CACHE_HOME
 
-# load DIR SIZE: what it said is in $work/load.
+# load DIR SIZE: run it; its output is in $work/load.
 load() {
 	"$refrain" load "$1" --batch 64 --size "$2" --epochs "$epochs" \
 		--threads 2 --seed 1 --json >"$work/load" ||
@@ -38,7 +38,7 @@ mount_reads() {
 		$(number misses <"$work/status")))
 }
 
-# compare WHAT DIR SIZE: a row; sets $row.
+# compare WHAT DIR SIZE: print a row; sets $row.
 compare() {
 	"$refrain" mount "$2" "$mnt" --cache "$work/tier:8G" ||
 		bench_fail "the mount failed"
@@ -79,7 +79,7 @@ compare() {
 echo "direct: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 echo "images        bare images/s mount images/s    ratio  mount reads"
 mkdir "$mnt"
-# dataset NAME IMAGES SIZE: a dataset, in $work/NAME.
+# dataset NAME IMAGES SIZE: make a dataset in $work/NAME.
 dataset() {
 	"$refrain" make-dataset --classes 10 --images "$2" --size "$3" \
 		"$work/$1" >/dev/null || bench_fail "no dataset"

@@ -9,9 +9,9 @@ from statistics import median
 
 WIDTH, HEIGHT = 560, 360
 LEFT, TOP, BOTTOM = 58, 64, 52
-CHARACTER = 6.2  # the width of one in a label, about
-TITLE = 7.5      # in the title
-LABEL = 14       # the height of one
+CHARACTER = 6.2  # approximate width of a character in a label
+TITLE = 7.5      # width of a character in the title
+LABEL = 14       # height of a label
 COLOURS = ('#1b6ca8', '#c2571a', '#2e7d32', '#7b3fa0', '#8a6d00', '#c0267e',
            '#0e8a8a')
 DASHED = '#666'
@@ -47,7 +47,7 @@ class Plot:
     def __init__(self, title, x_label, y_label, top):
         self.parts = []
         self.most = top * 1.06
-        self.ends = []  # of the lines: y of the label, name, colour, x, y
+        self.ends = []  # ends of the lines: y of the label, name, colour, x, y
         self.right = WIDTH
         self.text(14, 22, title, 'start', 14)
         self.right = max(self.right, len(title) * TITLE)

@@ -25,14 +25,15 @@ import time
 
 from epoch_shapes import SHAPES
 
-IMAGE = 32              # side of what the trainer gets
+IMAGE = 32              # side of the images that the trainer gets
 LIMIT = 4 << 20
-# That the kernel may keep of what the cache does not hold: it hides reads.
+# Pages that the kernel may keep of files outside the cache; they hide reads.
 PAGES = 1 << 20
-# Of a control group, beside cache, trainer and staging: daemon, the kernel's.
+# Memory of a control group besides cache, trainer and staging: for the daemon
+# and the kernel.
 BESIDE = 56 << 20
 BLOCK = 4096
-TRAILER_MAX = 512       # of an entry, with few blocks
+TRAILER_MAX = 512       # of an entry with few blocks
 
 
 def pad(top, size):
@@ -203,8 +204,8 @@ class Refrain:
 class Rclone:
     def __init__(self, a, group, cache_bytes):
         self.mnt = os.path.join(a.work, 'mnt')
-        # It looks at its size once a second, and memory cannot wait for
-        # that: a disk, which nothing slows down.
+        # rclone checks the size of its cache once a second, which is too late
+        # for memory. So its cache is on a disk that is not throttled.
         self.cache = os.path.join(a.disk, 'rclone')
         self.process = group.start(
             ['rclone', 'mount', a.slow, self.mnt, '--read-only',
@@ -229,7 +230,8 @@ def read_all(group, top):
                  'sh', top]).wait()
 
 
-# Options of the mount and of the trainer. No mount: the bare directory.
+# Options of the mount and of the trainer. Without a mount, the trainer reads
+# the bare directory.
 CONTENDERS = {
     'page-cache': {'mount': None},
     'rclone': {'mount': Rclone},
@@ -538,7 +540,7 @@ def main():
     if a.pad:
         pad(a.pad, a.file_bytes or a.shape.file_bytes)
         return
-    # What was started is to be ended, whoever ends us.
+    # End all processes that were started, however this process ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     data = data_of(a)
     runs = []

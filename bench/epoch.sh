@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Epochs from slow storage, with a cache for a share c of the data: the
-# kernel's page cache, rclone's, and refrain without a plan, with one, and with
-# echoes. `refrain load` stands in for the trainer. What each of them did is in
-# bench/epoch.py; this makes the data and the slow disk. The disk's image and
-# the caches lie in memory, so that nothing but the throttle is slow.
+# Epochs from slow storage, with a cache for a share c of the data: the kernel's
+# page cache, rclone's, and refrain without a plan, with one, and with echoes.
+# `refrain load` stands in for the trainer. bench/epoch.py has what each of them
+# does; this script makes the data and the slow disk. The disk's image and the
+# caches lie in memory, so that nothing but the throttle is slow.
 #
 #   SIZE=smoke|short|full      half a minute, minutes (default), an hour
 #   SHARES='0.35 0.5' SPEEDS='0.3 0.6' ORDERS='permuted cyclic'
@@ -29,7 +29,7 @@ TMPDIR=${TMPDIR:-/dev/shm}
 # shellcheck source=bench/lib.sh
 . "$bench/lib.sh"
 
-# Also when this is killed: what rclone keeps on a disk, and control groups.
+# Even if this is killed, remove rclone's cache on the disk and control groups.
 disk=$(mktemp -d /var/tmp/refrain-epoch.XXXXXX) || exit 1
 epoch_cleanup() {
 	bench_cleanup
@@ -59,7 +59,7 @@ esac
 [ "$(id -u)" -eq 0 ] || bench_skip 'that takes root'
 command -v python3 >/dev/null || bench_skip 'python3 is not installed'
 
-# FILES, COPIES times: each copy is a class.
+# Copy FILES COPIES times; each copy is a class.
 copy_photos() {
 	[ -e "${FILES:-}" ] || bench_skip 'FILES names no photographs'
 	photos=$FILES
@@ -75,8 +75,8 @@ copy_photos() {
 	rm -rf "$work/photos"
 }
 
-# Images that cost little to decode, each padded with noise that a decoder
-# does not look at: what is measured is storage, not the processor.
+# Make images that cost little to decode, each padded with noise that a decoder
+# ignores: the benchmark measures storage, not the processor.
 SHAPE=${SHAPE:-plain}
 if [ "$SHAPE" = photos ]; then
 	copy_photos

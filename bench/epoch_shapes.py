@@ -22,7 +22,7 @@ class Shape:
                  trainer_mib=40, least=0, staging_mib=16):
         self.file_bytes, self.batch, self.step_ms = file_bytes, batch, step_ms
         self.reads_ahead, self.trainer_mib = reads_ahead, trainer_mib
-        self.least = least      # utilisation that MLPerf Storage asks for
+        self.least = least      # utilisation that MLPerf Storage requires
         self.staging_mib = staging_mib  # of the mount
 
     def files(self, total):

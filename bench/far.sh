@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # A stand-in for a store and mounts of it, for the benchmarks of far origins;
 # sourced after lib.sh. Nothing here leaves this machine.
@@ -19,10 +19,10 @@ now() {
 	date +%s.%N
 }
 
-# cpu_s PID: seconds of processor time that it has had.
+# cpu_s PID: print the processor time of the process in seconds.
 cpu_s() {
 	awk -v hz="$(getconf CLK_TCK)" '{
-		sub(/.*[)] /, "") # its name may hold spaces
+		sub(/.*[)] /, "") # the name may contain spaces
 		printf("%.2f\n", ($12 + $13) / hz)
 	}' "/proc/$1/stat"
 }
@@ -31,7 +31,8 @@ rss_bytes() {
 	awk '$1 == "VmRSS:" { print $2 * 1024 }' "/proc/$1/status"
 }
 
-# far_start SETTING ...: $far is its URL, $far_pid the process.
+# far_start SETTING ...: start the stand-in; $far is its URL, $far_pid its
+# process.
 far_start() {
 	rm -f "$work/far.in" "$work/far.out"
 	mkfifo "$work/far.in"
@@ -47,7 +48,8 @@ far_start() {
 	far=http://127.0.0.1:$(cat "$work/far.out")
 }
 
-# It ends with its input, which a daemon may have inherited.
+# End the stand-in. It ends with its input, but a daemon may have inherited
+# that.
 far_stop() {
 	exec 9>&-
 	kill "$far_pid" 2>/dev/null
@@ -55,19 +57,19 @@ far_stop() {
 	:
 }
 
-# far_set NAME=VALUE ...
+# far_set NAME=VALUE ...: change its settings.
 far_set() {
 	for s; do
 		curl -sf "$far/-/set?$s" >/dev/null || bench_fail "cannot set $s"
 	done
 }
 
-# far_count NAME: of its counters.
+# far_count NAME: print a counter of the stand-in.
 far_count() {
 	curl -sf "$far/-/stats" | awk -v n="$1" '$1 == n { print $2 }'
 }
 
-# far_mount SOURCE OPTION ...: $daemon is the process.
+# far_mount SOURCE OPTION ...: mount SOURCE; $daemon is the process.
 far_mount() {
 	far_source=$1
 	shift

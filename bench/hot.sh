@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Hot reads: of files in the mount's page cache against the same files in the
-# page cache of their own file system. One thread; 110 KB files by
+# Hot reads: compares files in the page cache of the mount with the same files
+# in the page cache of their own file system. One thread; 110 KB files by
 # open+read+close, and one file of 1 GB from end to end. Seven alternating
-# pairs; each measurement follows its own warm-up at once, for some kernels
-# reclaim pages that nobody used for a minute.
+# pairs. Each measurement follows directly on its warm-up, because some kernels
+# reclaim pages that were not used for a minute.
 #
 # Prints a table and the medians, and writes bench-hot.json.
 set -u
@@ -18,7 +18,7 @@ pairs=7
 file_bytes=112640 files=2000
 big_bytes=1073741824
 
-# hot_rate DIR KEY: the median of four epochs that follow a warm-up.
+# hot_rate DIR KEY: print the median of four epochs after a warm-up.
 hot_rate() {
 	"$reader" "$1" --epochs 5 --json >"$work/epochs" ||
 		bench_fail "reading $1 failed"
@@ -27,7 +27,7 @@ hot_rate() {
 	done | median
 }
 
-# compare WHAT KEY: pairs of rates of $work/data/WHAT and $mnt/WHAT.
+# compare WHAT KEY: measure pairs of rates of $work/data/WHAT and $mnt/WHAT.
 compare() {
 	pair=1
 	while [ $pair -le $pairs ]; do

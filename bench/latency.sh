@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # A far origin: a cold epoch of small files from a directory whose opens and
-# reads take 5 ms each, any number at once. A bare reader at its best number
-# of threads against the mount with an empty cache, read by as many. The
-# processors' idle time stands beside: where it is near 0 it is they that
-# limit, the far origin's stand-in and the reader having their share of them.
-# With SLOTS the origin serves so many requests at once. What the last epoch of
-# either asked of it is printed at the end.
+# reads take 5 ms each, any number at a time. Compares a bare reader at its best
+# number of threads with the mount with an empty cache and as many threads. The
+# table has the idle time of the processors, too: if it is near 0, they are the
+# limit, and the origin's stand-in and the reader use a part of them. With SLOTS
+# the origin serves only so many requests at a time. At the end it prints the
+# requests of the last epoch of both.
 #
 #   MS=5 FILES=1000 THREADS='8 64' SLOTS=32 bench/latency.sh
 #
@@ -31,7 +31,8 @@ latency_cleanup() {
 	"$refrain" umount "$mnt" 2>/dev/null
 	[ -z "$far_pid" ] || {
 		fusermount3 -uz "$far" || umount -l "$far"
-		# Not by itself, if another mount namespace has a copy.
+		# The process does not end by itself if another mount namespace
+		# has a copy of the mount.
 		kill "$far_pid"
 		wait "$far_pid"
 	} 2>/dev/null
@@ -39,25 +40,25 @@ latency_cleanup() {
 }
 trap latency_cleanup EXIT
 
-# rate DIR THREADS: files a second.
+# rate DIR THREADS: print files a second.
 rate() {
 	"$reader" "$1" --threads "$2" --json >"$work/epoch" ||
 		bench_fail "reading failed"
 	number files_per_s <"$work/epoch"
 }
 
-# Time that the processors had and that they were idle, in ticks.
+# Print the total and the idle time of the processors, in ticks.
 ticks() {
 	awk '/^cpu / { for (i = 2; i < 10; i++) n += $i; print n, $5 + $6 }' \
 		/proc/stat
 }
 
-# idle TICKS TICKS: the share of the time between, in per cent.
+# idle TICKS TICKS: print the idle share of the time between, in per cent.
 idle() {
 	echo "$1 $2" | awk '{ printf("%.0f\n", 100 * ($4 - $2) / ($3 - $1)) }'
 }
 
-# The requests to the origin since the last call.
+# Print the requests to the origin since the last call.
 requests() {
 	sed 's/"[a-z]*_at_once": [0-9]*,* *//g; s/, *$//' "$far/.requests"
 }
@@ -69,8 +70,8 @@ bare_rate() {
 	requests >"$work/requests.bare"
 }
 
-# Caches stay until the end: where many files were deleted just now, ext4 takes
-# its time to find a free inode.
+# Caches are deleted at the end: after many deletions, ext4 takes long to find a
+# free inode.
 caches=0
 mount_rate() {
 	caches=$((caches + 1))

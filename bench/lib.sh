@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # Shared by the benchmark scripts. Sourced after `name` was set; they run in
 # the build folder, with the folder of the scripts in $bench.
 #
-# Makes $work, which is removed at the end with whatever is mounted at $mnt.
+# Makes $work, which is removed at the end, as is a mount at $mnt.
 
 refrain=$PWD/refrain
 reader=$PWD/bench/epoch-reader
@@ -26,7 +26,7 @@ trap bench_cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Not measured: say why, and let the next benchmark have its turn.
+# Report why this is not measured, so that the next benchmark can run.
 bench_skip() {
 	echo "$name: not measured: $*"
 	exit 77
@@ -37,13 +37,14 @@ bench_fail() {
 	exit 1
 }
 
-# number KEY: that key of the one-line JSON object on standard input.
+# number KEY: print the number at KEY of the one-line JSON object on standard
+# input.
 number() {
 	sed 's/[{,]/\n/g' |
 		sed -n "s/^ *\"$1\" *: *\\([0-9.]*\\).*/\\1/p" | head -n 1
 }
 
-# files_of BYTES COUNT DIR: files of random bytes, a hundred to a directory.
+# files_of BYTES COUNT DIR: make files of random bytes, a hundred a directory.
 files_of() {
 	mkdir -p "$3"
 	head -c $(($1 * $2)) /dev/urandom |

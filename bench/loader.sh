@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The loader beside others, on the same files: a bare loop over memory that
-# does the same work (what the libraries allow), PyTorch's DataLoader with
-# torchvision, and FFCV, which reads its own copy of the files. Random crops to
-# 224 x 224, mirrored or not, as normalised floats (NCHW), and as bytes; one
-# thread that decodes. What counts is processor time, of all threads and
-# processes; alternating rounds, medians.
+# Compares the loader with others, on the same files: a bare loop over memory
+# that does the same work (the best that the libraries allow), PyTorch's
+# DataLoader with torchvision, and FFCV, which reads its own copy of the files.
+# Random crops to 224 x 224, mirrored or not, as normalised floats (NCHW), and
+# as bytes; one thread that decodes. The figures are processor time of all
+# threads and processes, medians of alternating rounds.
 #
-#	FILES=DIR	images in directories, one a class; else the test data
-#			(imagenet-500.tar) or pictures that are made
+#	FILES=DIR	images in directories, one a class; default: the test
+#			data (imagenet-500.tar) or generated pictures
 #	ROUNDS=3
 #	PEERS=no	the bare loop alone
 #
@@ -25,10 +25,10 @@ rounds=${ROUNDS:-3}
 bare=$PWD/bench/loader-bare ours=$PWD/bench/loader-run
 data=${REFRAIN_TEST_DATA:-$bench/../../shared/data}
 python=/usr/bin/python3
-machine=$(machine) # before OMP_NUM_THREADS, by which nproc goes
+machine=$(machine) # before OMP_NUM_THREADS, which nproc obeys
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
-# sort_tar TAR DIR: its images, into twenty directories.
+# sort_tar TAR DIR: extract its images into twenty directories.
 sort_tar() {
 	mkdir -p "$work/flat" "$2" && tar -xf "$1" -C "$work/flat" || return 1
 	n=0
@@ -49,7 +49,7 @@ find_files() {
 	fi || bench_fail "there are no images"
 }
 
-# measure NAME COMMAND...: its line of JSON, kept by that name.
+# measure NAME COMMAND...: run it and keep its line of JSON as NAME.
 measure() {
 	what=$1
 	shift
@@ -60,8 +60,8 @@ measure() {
 	cat "$work/line" >>"$work/$what.out"
 }
 
-# pair NAME OPTIONS...: the bare loop and the loader, the other one first in
-# each round. The loop says which steps are even; so it begins the first one.
+# pair NAME OPTIONS...: measure the bare loop and the loader; the order changes
+# each round. The loop finds out which steps are steady, so it begins the first.
 pair() {
 	key=$1
 	shift
@@ -75,7 +75,7 @@ pair() {
 		measure "bare-$key" "$bare" "$files" "$@" --steady --full
 }
 
-# values NAME KEY
+# values NAME KEY: print the numbers at KEY of all rounds.
 values() {
 	while read -r line; do
 		echo "$line" | number "$2"
@@ -86,20 +86,21 @@ has_out() {
 	[ -s "$work/$1.out" ]
 }
 
-# of NAME KEY: the median.
+# of NAME KEY: print the median of the numbers at KEY.
 of() {
 	values "$1" "$2" | median
 }
 
-# ratio_of A B: of the costs of an image, A to B, median of the rounds.
+# ratio_of A B: print the cost of an image of A divided by that of B, the median
+# of the rounds.
 ratio_of() {
 	values "$1" cpu_ms >"$work/a"
 	values "$2" cpu_ms >"$work/b"
 	paste "$work/a" "$work/b" | awk '{ print $1 / $2 }' | median
 }
 
-# The ratio of the sum of the parts that the bare loop timed to the time of the
-# loader.
+# Print the sum of the parts that the bare loop timed, divided by the time of
+# the loader.
 parts_ratio() {
 	for k in decode_ms augment_ms decodes images; do
 		values "bare-$1" $k >"$work/$k"
@@ -123,7 +124,7 @@ row() {
 	comma=', '
 }
 
-# say KEY VALUE TEXT
+# say KEY VALUE TEXT: print a figure, and add it to the JSON.
 say() {
 	printf '%s %s\n' "$3" "$2"
 	printf ', "%s": %s' "$1" "$2" >>"$work/ratios"
@@ -131,7 +132,7 @@ say() {
 
 echo "loader: $machine"
 find_files
-# Every example is decoded once, and served four times: of a whole run.
+# A whole run in which every example is decoded once and served four times.
 measure whole "$ours" "$files" --echo 4 --epochs 2
 [ "$(($(of whole decodes) * 4))" -eq "$(of whole images)" ] ||
 	bench_fail "e = 4: not a quarter of the images was decoded"

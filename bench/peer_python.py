@@ -30,7 +30,7 @@ def main():
             for batch in loader:
                 images += len(batch)
                 steps += 1
-                batch.release()     # before the next, as the command does
+                batch.release()     # before asking for the next batch, as the command does
         wall = time.monotonic() - begin
         cpu = peer_usage.cpu_s() - cpu
     print(json.dumps({

@@ -20,10 +20,10 @@ from peer_hosts import (  # noqa: E402
 
 MB = 1000000
 MIB = 1 << 20
-# Each size of chunks takes a page of 1 MiB, which is nothing in a server of
-# gigabytes, but much of one of 100 MB: few sizes.
+# memcached needs a page of 1 MiB for each size of chunks. That is little in a
+# server of gigabytes, but much in one of 100 MB, so few sizes are used.
 GROWTH = 4
-SMALLEST = '64K'  # a tier that keeps next to nothing
+SMALLEST = '64K'  # a tier that has room for almost nothing
 
 
 def make(top, megabytes):

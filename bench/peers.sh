@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The partitioned cache: 1, 2 and 3 hosts in network namespaces, joined by links
-# of LINK Mbit/s, read a dataset of D MB from one loop device of RATE MB/s that
-# all of them mount, in disjoint shards that are dealt anew each epoch. Beside
-# them the same hosts without peers, whose memory is then a tier of the same
-# size, and without both. Then a herd, engines that are too small, peers that
-# fail, damaged values, and hosts that come and go. Each bar is printed with
-# what was measured.
+# The partitioned cache: 1, 2 and 3 hosts in network namespaces, connected by
+# links of LINK Mbit/s, read a dataset of D MB from one loop device of RATE MB/s
+# that all of them mount, in disjoint shards that change each epoch. Compares
+# them with the same hosts without peers, whose memory is then a tier of the
+# same size, and with hosts that have neither. Further scenes: a herd, engines
+# that are too small, peers that fail, damaged values, and hosts that come and
+# go. Each bar is printed with the measured value.
 #
 #   [D=300] [RATE=20] [LINK=400] [QUICK=1] [ONLY="epochs herd"] bench/peers.sh
 #

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` on a mount that holds half of the dataset and
-# fetches the rest by the loader's plan: how far the echo factor is from R and
-# what the step rate is of what it could be, from three windows after each
-# change of the source's speed on; what epochs take from the third on beside
-# the best that is possible; what was fetched in vain; and whether the bytes
-# are those that were missing.
+# fetches the rest by the loader's plan. Measures, from three windows after each
+# change of the source's speed on, how far the echo factor is from R, and the
+# step rate as a share of the best possible one. Also the time of epochs from
+# the third on compared with the best possible one, the bytes fetched in vain,
+# and whether the fetched bytes are those that were missing.
 #
 #   RUNS='rate:2.5 delay:1.5 rate:3.5,1.5,0.7,2.5' bench/plan-auto.sh
 #
@@ -34,7 +34,8 @@ python3 "$bench/epoch.py" --pad "$work/data" --file-bytes $file_bytes ||
 	bench_fail "no dataset"
 mkdir "$mnt"
 
-# speed KIND R: the faults with which fetching a batch's misses takes R steps.
+# speed KIND R: print the faults with which fetching the misses of a batch takes
+# R steps.
 speed() {
 	awk -v kind="$1" -v r="$2" -v ms="$step_ms" -v n=$((batch / 2)) \
 		-v bytes=$file_bytes -v depth=$depth 'BEGIN {
@@ -52,7 +53,7 @@ mark() {
 print(time.monotonic_ns(), *sys.argv[1:])' "$@" >>"$work/marks"
 }
 
-# The loader makes the log when it begins.
+# The loader creates the log when it begins.
 epochs_ended() {
 	{ cat "$work/steps" 2>/dev/null || :; } |
 		awk '{ n += $5 } END { print n + 0 }'
@@ -100,7 +101,7 @@ measure() {
 	rm -f "$work/changes" "$work/steps"
 }
 
-# The time of a reader of the same files when all of them are cached.
+# Measure a reader of the same files when all of them are cached.
 bare() {
 	"$refrain" mount "$work/data" "$mnt" --cache "$work/warm:90%" ||
 		bench_fail "no mount"

@@ -9,7 +9,7 @@ import re
 import sys
 
 ECHO_MAX = 4
-LATE = 3        # windows after a change
+LATE = 3        # windows after a change that are ignored
 UNITS = {'': 1, 'K': 1 << 10, 'M': 1 << 20}
 
 
@@ -101,7 +101,7 @@ def measure(a):
         load = json.load(f)
     ends = [m[0] for m in marks[1:]] + [steps[-1][0]]
     missing = a.images - status['entries']
-    # What an epoch carries over in memory is not fetched in the next one.
+    # Bytes that an epoch leaves in memory are not fetched in the next one.
     boundaries = max(len([s for s in steps if s[2]]) - 1, 1)
     carried = status.get('prefetch_carried_bytes', 0) / a.file_bytes
     fetched = 1 - carried / (missing * boundaries)
@@ -113,7 +113,7 @@ def measure(a):
         'wasted': status['prefetch_wasted'],
         'issued': status['prefetch_issued'],
         'missing': missing,
-        # What came, and what did not have to, beside what was read.
+        # Bytes that came, and that did not have to come, against bytes read.
         'balance': status['origin_bytes'] - status['reread_bytes'] +
         status.get('prefetch_carried_bytes', 0) + status['hit_bytes'] +
         status['direct_hit_bytes'] -

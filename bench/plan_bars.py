@@ -30,8 +30,8 @@ import time
 
 BATCH = 32
 BAR = 1.05
-DEPTH = 64              # that the source finds useful, if it does not say
-ENTRY_BYTES = 4096      # beside the content of an entry, at most
+DEPTH = 64              # requests at a time, if the source does not report a number
+ENTRY_BYTES = 4096      # maximum size of an entry besides its content
 FILES = 1500
 FILE_BYTES = 110000
 FOREIGN_FILES = 150
@@ -48,7 +48,7 @@ COUNTERS = ('origin_bytes', 'prefetch_carried_bytes', 'reread_bytes',
             'partial_dropped', 'origin_reads', 'passed_through', 'admitted')
 QUICK = ('load-delay-ahead-1', 'load-delay-ahead-8', 'load-delay-echo-2',
          'plan-delay-threads-4')
-# The fewest cells that have each value of the bar at least once.
+# The smallest set of cells that has each value of the bar at least once.
 COVER = ('load-delay-ahead-1', 'load-rate-ahead-2', 'load-both-ahead-8',
          'load-delay-ahead-16', 'load-rate-ahead-64',
          'plan-delay-threads-1', 'plan-rate-threads-4',
@@ -295,7 +295,7 @@ def wait_for_plans(mount, positions):
 def run_ordinary(a, c, mount, where):
     orders = make_orders(a, c, where)
     ends = [begin_plan(a, c, mount, epochs) for _, epochs in orders]
-    # What comes into the tier while names are added is done with.
+    # Bytes that come into the tier while names are added do not count.
     wait_for_plans(mount, FILES * (c['epochs'] - 1))
     rows = [None] * c['ranks']
 
@@ -379,7 +379,7 @@ def follow(c, where, missing, carried):
     return {'r': r, 'least': min(here), 'most': max(here),
             'off': sum(abs(x - want) > .15 * want for x in here) / len(here),
             'rate': got / min(1 / step_s, ECHO_MAX / (r * step_s)),
-            # Each fresh example as often as its factor says: of 1/e.
+            # Each fresh example is served as often as its factor says.
             'reads': sum(s[1] * x for s, x in zip(steps, e))
             / (BATCH * len(steps))}
 

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The Python package beside `refrain load --no-hash` with the same options, and
-# beside PyTorch's DataLoader with torchvision; two loaders in threads of one
-# process beside two processes; and eight processes that share their batches
-# beside one alone. The trainers do nothing and give each batch back before they
-# ask for the next.
+# Compares the Python package with `refrain load --no-hash` with the same
+# options, and with PyTorch's DataLoader with torchvision; two loaders in
+# threads of one process with two processes; and eight processes that share
+# their batches with one alone. The trainers do nothing, and release each batch
+# before they ask for the next one.
 #
 #   ROUNDS=7 FILES=DIR bench/python.sh
 #
-# FILES is a directory of directories of JPEGs; without it one of 500 images of
-# 500x375 is made. A row is the median of the rounds' ratios, the least and the
-# greatest of them, the bar, and whether it is met. The last line is PASS, or
-# FAIL and the rows that fail. Writes bench-python.json. Needs two processors;
-# DataLoader needs Debian's python3-torchvision.
+# FILES is a directory of directories of JPEGs; the default is 500 generated
+# images of 500x375. A row is the median of the rounds' ratios, the least and
+# the greatest of them, the bar, and whether it is met. The last line is PASS,
+# or FAIL and the rows that fail. Writes bench-python.json. Needs two
+# processors; DataLoader needs Debian's python3-torchvision.
 set -eu
 name=python
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +22,7 @@ bench=$(cd "$(dirname "$0")" && pwd)
 
 python=$(sed -n 's/^PYTHON = //p' Makefile)
 { [ -n "$python" ] && [ -d python/pkg ]; } || bench_skip 'python/ is not built'
-machine=$(machine) # before OMP_NUM_THREADS, by which nproc goes
+machine=$(machine) # before OMP_NUM_THREADS, which nproc obeys
 LD_LIBRARY_PATH=$PWD/.libs PYTHONPATH=$PWD/python/pkg
 export LD_LIBRARY_PATH PYTHONPATH OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 XDG_CACHE_HOME=$work/index

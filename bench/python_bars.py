@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = {'batch': 64, 'threads': 1, 'type': 'f32', 'layout': 'nchw'}
 JOBS = 8
 
-# Name, bar, what it is.
+# Name, bar, description.
 ROWS = [
     ('rate_e1', .98, 'batches/s, to refrain load, e = 1'),
     ('rate_e4', .98, 'e = 4'),

@@ -30,7 +30,7 @@ def main():
                     batch.step, now * 1e6, (now - asked) * 1e6, batch.fresh,
                     batch.ends_epoch, "-" if batch.ended_epoch is None
                     else batch.ended_epoch))
-                # An accelerator's step begins as its batch comes.
+                # An accelerator's step begins when its batch comes.
                 end = max(end + now - asked + step_ms / 1e3, now)
                 time.sleep(max(end - time.monotonic(), 0))
                 batch.release()

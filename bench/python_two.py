@@ -16,7 +16,7 @@ import time
 
 import refrain
 
-AHEAD = 5       # batches_ahead, and the one that is being made
+AHEAD = 5       # batches_ahead, and one that is being made
 
 def drain(ready, out, folder, epochs, options):
     """One loader's epochs: images a second."""

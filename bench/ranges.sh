@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Shards: one large tar on a throttled disk, of which ranges of 128 KB are
-# read at random, and which is read from end to end. What the origin delivers
-# for what was asked; the rate next to dd of the bare file under the same
-# throttle; and what a remount costs for chunks that are cached.
+# Shards: one large tar on a throttled disk. Ranges of 128 KB of it are read at
+# random, and then all of it from end to end. Measures the bytes from the origin
+# for each requested byte; the rate compared with dd of the bare file under the
+# same throttle; and the cost of a remount for cached chunks.
 #
 #   BYTES=4000000000 bench/ranges.sh
 #
@@ -26,7 +26,7 @@ status_of() {
 		number "$1"
 }
 
-# mount_it CACHE: with the kernel's caches empty.
+# mount_it CACHE: mount, with the kernel's caches empty.
 mount_it() {
 	slow_disk_run "$refrain" mount "$slow_dir" "$mnt" \
 		--cache "$work/cache.$1:$room" || bench_fail "the mount failed"
@@ -41,7 +41,8 @@ row() {
 	printf '%-58s %9s  %s\n' "$1" "$2" "$3"
 }
 
-# asked ALIGN: origin bytes for each byte of random reads, in an empty cache.
+# asked ALIGN: print origin bytes for each byte of random reads, with an empty
+# cache.
 asked() {
 	mount_it "random.$1"
 	"$ranges" "$mnt/shard.tar" $count $length "$1" >"$work/ranges" ||
@@ -58,7 +59,7 @@ bare_rate() {
 	dd_rate
 }
 
-# MB/s of what dd said last.
+# Print the MB/s that dd reported last.
 dd_rate() {
 	LC_ALL=C awk '/copied/ { for (i = 1; i < NF; i++)
 		if ($(i + 1) == "s,") printf("%.2f\n", $1 / $i / 1e6) }' \
@@ -78,7 +79,7 @@ LC_ALL=C
 export LC_ALL
 echo "ranges: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 mkdir "$mnt" "$work/data" "$work/members"
-# Members of 1 MB: some hundred KB is what loaders read of a shard at once.
+# Members of 1 MB: loaders read some hundred KB of a shard at a time.
 head -c "$bytes" /dev/urandom |
 	(cd "$work/members" && split -a 5 -b 1000000)
 tar -C "$work/members" -cf "$work/data/shard.tar" . ||
@@ -106,7 +107,7 @@ done
 all=$(median <"$work/ratios")
 row "  median ratio" "$all" "(bar 0.95)"
 
-# The cache of the last round holds all of it.
+# The cache of the last round has all of the file.
 mount_it sequence
 "$ranges" "$mnt/shard.tar" $count $length 1 >"$work/ranges" ||
 	bench_fail "reading ranges failed"

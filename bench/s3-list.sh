@@ -7,9 +7,9 @@
 #   FILES=1300000 PAGE_MS=50 RUNS=3 bench/s3-list.sh
 #
 # For each: seconds from the start of `refrain mount` to a complete scan, the
-# processor time of the daemon and of the stand-in (on a busy machine they tell
-# what the seconds would be), pages asked for beside ceil(n / 1000), and memory
-# of the daemon for a file, less that of an empty mount. Median of RUNS.
+# processor time of the daemon and of the stand-in (more reliable than seconds
+# on a busy machine), requested pages compared with ceil(n / 1000), and memory
+# of the daemon for a file, without that of an empty mount. Median of RUNS.
 # Writes bench-s3-list.json.
 set -u
 name=s3-list
@@ -23,7 +23,7 @@ files=${FILES:-1300000} page_ms=${PAGE_MS:-50} runs=${RUNS:-3}
 rows=
 least=$(((files + 999) / 1000))
 
-# list_once DIRS: "seconds daemon-cpu stand-in-cpu pages bytes-a-file".
+# list_once DIRS: print "seconds daemon-cpu stand-in-cpu pages bytes-a-file".
 list_once() {
 	far_start "files=$files" "dirs=$1" "list_ms=$page_ms"
 	rm -rf "$work/tier"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Cold reads of a bucket of the stand-in (tests/system/far) through a mount,
-# beside a bare curl-multi reader (bench/far-bare) of the same server:
+# Compares cold reads of a bucket of the stand-in (tests/system/far) through a
+# mount with a bare curl-multi reader (bench/far-bare) of the same server:
 #
 #   PAIRS=7 FILES=20000 READERS=8 RATE=200000000 bench/s3.sh [ROW ...]
 #   QUICK=1 bench/s3.sh      # one pair of a tenth; rows with a bar; a minute
@@ -68,7 +68,7 @@ trap s3_cleanup EXIT
 
 # -- One run ------------------------------------------------------------------
 
-# order: the names as the reader will ask for them, in $work/order.
+# order: write the names in the order of the reader to $work/order.
 order() {
 	seq -f 'f%07.0f.bin' 0 $((files - 1)) >"$work/names"
 	mkdir "$work/empty"
@@ -81,7 +81,7 @@ order() {
 	rm -rf "$work/empty"
 }
 
-# per_s S: files a second.
+# per_s S: print files a second.
 per_s() {
 	awk -v s="$1" -v n="$files" 'BEGIN { printf("%.1f\n", n / s) }'
 }
@@ -90,7 +90,7 @@ us_a_file() {
 	awk -v s="$1" -v n="$files" 'BEGIN { printf("%.1f\n", s * 1e6 / n) }'
 }
 
-# bare_once DEPTH [URL [CA]]: sets $took and $cpu.
+# bare_once DEPTH [URL [CA]]: run the bare reader; sets $took and $cpu.
 bare_once() {
 	far_set verify=0
 	"$bare" "${2:-$far/many/}" "$1" ${3:+"$3"} <"${names:-$work/names}" \
@@ -100,7 +100,8 @@ bare_once() {
 	cpu=$(number cpu_s <"$work/bare")
 }
 
-# cold_mount SOURCE OPTION ...: a mount with an empty tier that has listed.
+# cold_mount SOURCE OPTION ...: mount with an empty tier, and wait for the list
+# of files.
 cold_mount() {
 	rm -rf "$tier/t"
 	CACHE_DIR=$tier/t CACHE=$cache far_mount "$@"
@@ -109,8 +110,8 @@ cold_mount() {
 	curl -sf "$far/-/zero" >/dev/null
 }
 
-# read_all [OPTION]: by the readers; sets $took, which begins with the first
-# open, and $failed to the reads that failed.
+# read_all [OPTION]: read all files; sets $took, the time from the first open
+# on, and $failed to the number of failed reads.
 read_all() {
 	list=$work/names
 	[ "$plan" = plan ] || {
@@ -124,8 +125,8 @@ read_all() {
 	took=$(grep '^{' "$work/read" | number seconds)
 }
 
-# All that was read is in the tier: a source that is faster than the tier has
-# caused no less work.
+# Wait until all files are in the tier: the writes are part of the work, even if
+# the source is faster than the tier.
 settle() {
 	tries=600
 	until [ "$("$refrain" status "$mnt" --json | number entries)" = \
@@ -136,7 +137,7 @@ settle() {
 	done
 }
 
-# plan_begin: a plan of what will be read; its first part is there on return.
+# plan_begin: start a plan; the mount has its first part on return.
 plan_begin() {
 	planned=$(now)
 	"$refrain" plan "$mnt" <"$work/order" >"$work/planned" 2>&1 &
@@ -149,9 +150,9 @@ plan_begin() {
 	done
 }
 
-# mount_once SOURCE plan|no OPTION ...: sets $took, $cpu, $gets, $failed. The
-# time of a planned run begins with the plan. Otherwise the kernel forgets all
-# names before the time begins, so that looking them up is within it.
+# mount_once SOURCE plan|no OPTION ...: measure a mount; sets $took, $cpu,
+# $gets, $failed. The time of a planned run begins with the plan. Otherwise the
+# kernel's names are dropped first, so that the time includes look-ups.
 mount_once() {
 	plan=$2 source=$1
 	shift 2
@@ -179,7 +180,7 @@ mount_once() {
 
 # -- Rows ---------------------------------------------------------------------
 
-# pair NAME A B: one of a row.
+# pair NAME A B: add a pair to a row.
 pair() {
 	echo "$2 $3 $(ratio "$3" "$2")" >>"$work/$1.pairs"
 }
@@ -188,7 +189,8 @@ mid() {
 	cut -d ' ' -f "$2" "$work/$1.pairs" | median
 }
 
-# row NAME WHAT least|most|none BAR: the medians of its pairs, and a verdict.
+# row NAME WHAT least|most|none BAR: print the medians of its pairs, and a
+# verdict.
 row() {
 	a=$(mid "$1" 1) b=$(mid "$1" 2) r=$(mid "$1" 3)
 	verdict=$(awk -v r="$r" -v bar="$4" -v way="$3" 'BEGIN {
@@ -205,14 +207,14 @@ row() {
 		"$r" "$verdict" "$(cut -d ' ' -f 1 /proc/loadavg)")
 }
 
-# within NAME WHAT BAR: a row whose bar is one of B itself.
+# within NAME WHAT BAR: print a row whose bar is a value of B.
 within() {
 	row "$1" "$2" none ''
 	awk -v b="$(mid "$1" 2)" -v bar="$3" -v name="$1" 'BEGIN {
 		print name ": B <= " bar ": " (b <= bar ? "met" : "MISSED") }'
 }
 
-# each FUNCTION: once for each pair.
+# each FUNCTION: call it once for each pair.
 each() {
 	i=0
 	while [ $i -lt "$pairs" ]; do
@@ -249,7 +251,7 @@ row_cpu() {
 	row cpu 'us a file: bare + synthetic, mount' most 1.10
 }
 
-# seq_once SOURCE: sets $took to MB/s of its only file.
+# seq_once SOURCE: set $took to the MB/s of its only file.
 seq_once() {
 	cold_mount "$1"
 	one=$(find "$mnt" -type f)
@@ -266,7 +268,7 @@ mb_per_s() {
 		'BEGIN { printf("%.1f\n", m * 1.048576 / (b - a)) }'
 }
 
-# Eight curls, each of an eighth.
+# Run eight curls, each of which reads an eighth.
 seq_bare() {
 	part=$((seq_mib * 131072)) pids=
 	far_set verify=0
@@ -307,8 +309,8 @@ s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])'
 }
 
-# A server of http and of TLS before the stand-in: the same process, which
-# forwards both the same way. $plain and $tls are its URLs.
+# Start a server of http and https in front of the stand-in: one process, which
+# forwards both in the same way. $plain and $tls are its URLs.
 tls_start() {
 	PATH=$PATH:/usr/sbin
 	for t in nginx openssl python3; do
@@ -360,7 +362,7 @@ tls_start() {
 	done
 }
 
-# processors: those that this shell may use, one a line.
+# processors: print those that this shell may use, one a line.
 processors() {
 	awk '$1 == "Cpus_allowed_list:" {
 		n = split($2, part, ",")
@@ -372,10 +374,10 @@ processors() {
 	}' "/proc/$$/status"
 }
 
-# apart: the servers keep one half of the processors, all that this shell starts
-# from now on the other. A client that shares a processor with a server that
-# encrypts takes longer itself: a mount does share it, having many threads, and
-# bare, a single one, does not.
+# apart: give the servers one half of the processors, and all later children of
+# this shell the other. A client that shares a processor with a server that
+# encrypts takes longer itself. A mount, which has many threads, would share it;
+# the bare reader, which has one thread, would not.
 apart() {
 	command -v taskset >/dev/null || return 1
 	all=$(processors | paste -sd ,)
@@ -398,7 +400,7 @@ together() {
 	nginx_pid=
 }
 
-# tls_cpu bare|mount http|https: sets $cpu.
+# tls_cpu bare|mount http|https: measure one run; sets $cpu.
 tls_cpu() {
 	case $1-$2 in
 	bare-http) bare_once "$readers" "$plain/many/" ;;
@@ -413,8 +415,8 @@ tls_cpu() {
 	esac
 }
 
-# tls_adds bare|mount: sets $adds. Every second time TLS is first, so that what
-# drifts cancels out.
+# tls_adds bare|mount: measure what TLS adds; sets $adds. Every second time TLS
+# comes first, so that a drift cancels out.
 tls_adds() {
 	first=http then=https
 	[ $((i % 2)) -eq 1 ] || first=https then=http
@@ -432,7 +434,7 @@ tls_pair() {
 	pair tls "$(us_a_file "$a")" "$(us_a_file "$adds")"
 }
 
-# spread NAME: in which 95 of 100 medians of as many random pairs lie.
+# spread NAME: print the range of 95 of 100 medians of as many random pairs.
 spread() {
 	awk -v name="$1" '
 	function middle(n,  i, j, x) {
@@ -460,7 +462,8 @@ spread() {
 	}' "$work/$1.pairs"
 }
 
-# The difference of two runs varies more than a run does: three times as many.
+# The difference of two runs varies more than one run, so there are three times
+# as many.
 row_tls() {
 	far_set rate=0 delay_ms=0
 	tls_start || {
@@ -481,7 +484,7 @@ row_tls() {
 	spread tls
 }
 
-# best_depth: of bare, in $depth.
+# best_depth: set $depth to the best depth of the bare reader.
 best_depth() {
 	: >"$work/depths"
 	for depth in $depths; do
@@ -491,7 +494,7 @@ best_depth() {
 	depth=$(sort -n "$work/depths" | head -n 1 | cut -d ' ' -f 2)
 }
 
-# late_pair NAME
+# late_pair NAME: measure a pair with late answers.
 late_pair() {
 	bare_once "$depth"
 	a=$(per_s "$took")
@@ -590,7 +593,7 @@ other_end() {
 	fusermount3 -u "$work/other" 2>/dev/null || umount -l "$work/other"
 }
 
-# other_pair: $other beside bare.
+# other_pair: compare $other with the bare reader.
 other_pair() {
 	names=$work/some
 	bare_once "$other_depth"

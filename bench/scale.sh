@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Scale: a dataset of 1.3 million files (of the synthetic origin, that nothing
-# but the mount is measured), and a tier of very many entries.
+# Scale: a dataset of 1.3 million files (of the synthetic origin, so that only
+# the mount is measured), and a tier of very many entries.
 #
 #   FILES=1300000 ENTRIES=1000000 bench/scale.sh
 #
-# Memory of the daemon for a file, after the scan and a walk that stats all,
-# less that of an empty mount; time to mount from the manifest that was kept;
-# entries a second of the first `find -size +1` then, and what all of it asked
-# of the origin; the same of as many empty files in directories of 1,000 on the
-# file system of TMPDIR, with its blocks in memory but no inode; how soon a tier
-# serves hits, and admits, after a restart.
-# Processor time of the daemon stands beside wall time: on a busy machine it
-# tells what the wall time would be. Prints a table, writes bench-scale.json.
+# Measures the memory of the daemon for a file, after the scan and a walk that
+# stats all files, without that of an empty mount; the time to mount with a kept
+# manifest; entries a second of the first `find -size +1` after that, and the
+# requests of all this to the origin; the same walk over as many empty files in
+# directories of 1,000 on the file system of TMPDIR, with its blocks in memory
+# but no inode; how soon a tier serves hits, and admits, after a restart. The
+# processor time of the daemon is printed, too, because it is more reliable than
+# wall time on a busy machine. Prints a table, writes bench-scale.json.
 set -u
 name=scale
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -31,10 +31,10 @@ since() {
 	awk -v a="$1" -v b="$(now)" 'BEGIN { printf("%.3f\n", b - a) }'
 }
 
-# Seconds of processor time that the daemon has had.
+# Print the processor time of the daemon in seconds.
 cpu_s() {
 	awk -v hz="$(getconf CLK_TCK)" '{
-		sub(/.*[)] /, "") # its name may hold spaces
+		sub(/.*[)] /, "") # the name may contain spaces
 		printf("%.2f\n", ($12 + $13) / hz)
 	}' "/proc/$(status_of pid)/stat"
 }
@@ -62,7 +62,7 @@ scan_through() {
 	done
 }
 
-# bare_walk: seconds of it. Needs root.
+# bare_walk: print the seconds of a walk without a mount. Needs root.
 bare_walk() {
 	slow_root || return 1
 	i=0
@@ -108,7 +108,7 @@ rss=$(status_of memory_rss_bytes)
 umount_it
 manifest=$(stat -c %s "$work/cache.full/manifest")
 
-forget # what the kernel has of the manifest, too
+forget # drop the manifest from the kernel's caches, too
 start=$(now)
 mount_it "$source" full
 mount_s=$(since "$start") mount_cpu_s=$(cpu_s)
@@ -125,14 +125,14 @@ umount_it
 
 "$PWD/bench/bench-store" "$work/tier" "$entries" >"$work/store" ||
 	bench_fail "$(cat "$work/store")"
-# starts HOW FIELD: the median of the starts of a kind, if there were any.
+# starts HOW FIELD: print the median of the starts of a kind, if there were any.
 starts() {
 	grep -q "^$1: " "$work/store" || return 0
 	sed -n "s/^$1: //p" "$work/store" | sed "s/.*$2 \([0-9.]*\) ms.*/\1/" |
 		median
 }
 
-# At the end, for where many files were deleted ext4 is slow to make others.
+# Deleted at the end, because ext4 is slow to create files after many deletions.
 bare_s=$(bare_walk) || bare_s=
 
 hit=$(starts reopened 'first hit after')

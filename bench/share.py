@@ -78,8 +78,8 @@ for what, more in ("--no-hash", ["--no-hash"]), ("reads every pixel", []):
     print(f"\n{what}:\n{HEAD}")
     alone = run(1, False, 20, *more)["slowest"]
     steps = max(20, int(alone * seconds / 64))
-    # What the machine does besides changes: three runs, of which the middle
-    # one counts, and one alone before each.
+    # Other programs on the machine disturb runs, so there are three, of which
+    # the middle one counts, and a job alone before each.
     lone = [run(1, False, steps, *more)["slowest"] for _ in range(3)]
     for n in [int(j) for j in jobs.split()]:
         for shared in False, True:
@@ -115,7 +115,7 @@ def with_slow_job(n, *slow, stop=False):
     ps = [load(data, *common) for _ in range(n - 1)]
     while len(view()["jobs"]) < n - 1:
         time.sleep(0.05)
-    last = load(data, *common, *slow)  # not the host
+    last = load(data, *common, *slow)  # this job is not the host
     while view()["step"] < 10:
         time.sleep(0.05)
     before = rate_of_share() if stop else 0
@@ -126,7 +126,7 @@ def with_slow_job(n, *slow, stop=False):
         if time.monotonic() > until:
             break
         time.sleep(0.05)
-    time.sleep(seconds)  # its own engine has made its first batches
+    time.sleep(seconds)  # time for the first batches of its own engine
     after = rate_of_share()
     if not stop:
         last.kill()
@@ -150,7 +150,7 @@ if "8" in jobs.split():
 else:
     stopped = slow = None
 
-# Hand-over: what a trainer waits for a batch that is ready.
+# Hand-over: the time that a trainer waits for a batch that is ready.
 waits = []
 for _ in range(5):
     with tempfile.NamedTemporaryFile("r") as log:
@@ -161,7 +161,7 @@ for _ in range(5):
         waits.append(us[len(us) * 99 // 100])
 print(f"\nhand-over: p99 of 5 runs: {waits} us, median {sorted(waits)[2]} us")
 
-# An idle job: one of two waits for the other, which is stopped.
+# An idle job: one of two jobs waits for the other, which is stopped.
 ps = [load(data, "--share", "bench", "--share-jobs", "3", "--timeout", "0",
            "--no-hash") for _ in range(2)]
 time.sleep(1)
@@ -184,7 +184,7 @@ for p in ps:
     p.communicate()
 print(f"idle: {[round(i, 3) for i in idle]} % of a processor")
 
-# Origin bytes of a mount with no room to keep anything.
+# Bytes read from the origin by a mount whose cache has no room.
 print("\n| jobs on a mount | | bytes of the origin | decodes |\n|---|---|---|---|")
 for n in [int(j) for j in jobs.split()]:
     for shared in False, True:

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# J jobs on one host that share their batches, and J that do not: images a
-# second of each and of all, processor time, decodes, bytes read from the origin
-# of a mount, memory. The stand-in trainers take no time and do not look at the
-# pixels (--no-hash); in a second row they read every one. Then jobs beside one
-# that is stopped, or slow, and goes on alone, the time from a released batch to
-# the next one, and an idle job. bench/plot draws the first.
+# Compares J jobs on one host that share their batches with J jobs that do not:
+# images a second of each and of all, processor time, decodes, bytes read from
+# the origin of a mount, memory. The stand-in trainers take no time and do not
+# look at the pixels (--no-hash); in a second row they read every one. Then
+# measures jobs beside one that is stopped, or slow and continues alone, the
+# time from a released batch to the next one, and an idle job. bench/plot draws
+# the first.
 #
 #   IMAGES=1200 SECONDS_EACH=4 [JOBS="1 2 4 8"] [DATA=DIRECTORY] bench/share.sh
 #

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034 # variables are for those who source it
+# shellcheck shell=sh disable=SC2034 # variables are for scripts that source it
 #
 # A deliberately slow disk: an ext4 image on a loop device, and a control group
 # whose reads of it are throttled. Sourced; keeps its state in variables that
-# begin with slow_. Needs root, or sudo that does not ask.
+# begin with slow_. Needs root, or sudo without a password.
 #
 #   slow_disk_make WORK DATA RATE [SPARE]
 #                                   copy DATA to the disk, mount it at $slow_dir:
 #                                   read-only, or with SPARE MB of room to write;
-#                                   1 and $slow_why if it cannot
+#                                   returns 1 and sets $slow_why on failure
 #   slow_disk_run COMMAND...        run with reads throttled to RATE bytes/s
-#   slow_disk_rate RATE             from now on
-#   slow_disk_kill                  what was run so, and is still running
-#   slow_disk_remove                undo all of it, whatever there is
+#   slow_disk_rate RATE             throttle to RATE from now on
+#   slow_disk_kill                  kill what slow_disk_run started
+#   slow_disk_remove                undo everything that was set up
 
 slow_dir='' slow_loop='' slow_device='' slow_group='' slow_sudo=''
 slow_why=''
@@ -35,7 +35,7 @@ slow_put() {
 	printf '%s\n' "$1" | $slow_sudo tee "$2" >/dev/null 2>&1
 }
 
-# The group is there. 1: it does not throttle.
+# Throttle the existing group. Returns 1 if it does not throttle.
 slow_disk_rate() {
 	if [ -e "$slow_group/io.max" ]; then
 		slow_put "$slow_device rbps=$1" "$slow_group/io.max"
@@ -45,8 +45,8 @@ slow_disk_rate() {
 	fi
 }
 
-# Throttle in version 1 of control groups, where the blkio controller is there
-# (version 2 may be mounted beside it), else in version 2.
+# Throttle with version 1 of control groups if that has the blkio controller
+# (version 2 may be mounted as well), otherwise with version 2.
 slow_limit() {
 	slow_device=$1
 	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)blkio(,|$)/ { print $2; exit }' \
@@ -97,8 +97,8 @@ slow_disk_make() {
 	slow_limit "$(cat "/sys/block/${slow_loop#/dev/}/dev")" "$rate"
 }
 
-# The shell that becomes the command enters the group first: what it starts,
-# threads included, is in it too.
+# The shell that becomes the command enters the group first, so the processes
+# and threads of the command are in it, too.
 slow_disk_run() {
 	# shellcheck disable=SC2016 # for the other shell
 	sh -c 'printf "%s\n" $$ | $1 tee "$2/cgroup.procs" >/dev/null || exit

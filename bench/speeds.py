@@ -7,7 +7,7 @@ import sys
 
 WINDOW = 992    # fresh examples: the default window less a batch
 ECHO_MAX = 4
-LATE = 3        # windows after a change
+LATE = 3        # windows after a change that are ignored
 
 
 def rows(path):

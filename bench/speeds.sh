@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` with steps of a fixed time, while the speed of its
-# disk changes: how far the echo factor is from R, and what the step rate is of
-# what it could be, from three windows after each change on.
+# disk changes. Measures, from three windows after each change on, how far the
+# echo factor is from R, and the step rate as a share of the best possible one.
 #
 #   SPEEDS='3.5 1.5 0.7 2.5' STEP_MS=40 READS_AHEAD=64 bench/speeds.sh
 #
@@ -28,7 +28,7 @@ rate_of() {
 		'BEGIN { printf("%.0f\n", b * 1000 / ms / r) }'
 }
 
-# change R: the disk has that speed; a line in $work/marks says since when.
+# change R: set the speed of the disk; a line in $work/marks has the time.
 change() {
 	slow_disk_rate "$(rate_of "$1")" || bench_fail "the speed stays"
 	python3 -c 'import sys, time; print(time.monotonic_ns(), sys.argv[1])' \
@@ -42,7 +42,7 @@ python3 "$bench/epoch.py" --pad "$work/data" --file-bytes $file_bytes ||
 	bench_fail "no dataset"
 slow_disk_make "$work" "$work/data" 1000000000 || bench_skip "$slow_why"
 rm -rf "$work/data"
-# Its index is made before it is slow.
+# Make the index of the dataset before the disk is slow.
 "$refrain" load "$slow_dir" --batch $batch --size 32 --steps 1 --json \
 	>/dev/null || bench_fail "loading failed"
 forget
@@ -52,7 +52,7 @@ slow_disk_run "$refrain" load "$slow_dir" --batch $batch --size 32 --seed 1 \
 	--echo-log "$work/changes" --step-log "$work/steps" --json \
 	>"$work/load" 2>"$work/err" &
 loader=$!
-# So long that there are some steps after three windows.
+# Long enough for some steps after three windows.
 first=1
 for r in $speeds; do
 	[ $first -eq 1 ] || change "$r"

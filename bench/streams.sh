@@ -7,12 +7,12 @@
 #
 #	bench/streams.sh OLD [NEW]
 #
-# OLD and NEW are `refrain` programs. One program: print its table. Two: print
-# the rows that differ, and exit with 1 if there are any.
+# OLD and NEW are `refrain` programs. With one, prints its table. With two,
+# prints the rows that differ, and exits with 1 if there are any.
 #
-#	FOLDER=DIR	images in directories, one a class; else made
+#	FOLDER=DIR	images in directories, one a class; default: generated
 #
-# Made images are smaller than twice the sample, so no decoder scales them.
+# Generated images are smaller than twice the sample, so no decoder scales them.
 set -u
 [ $# -eq 1 ] || [ $# -eq 2 ] || {
 	echo "usage: bench/streams.sh OLD [NEW]" >&2
@@ -52,7 +52,7 @@ make_data() {
 	done
 }
 
-# hashes NAME OPTION...: one row.
+# hashes NAME OPTION...: print one row.
 hashes() {
 	row=$1
 	shift
@@ -107,7 +107,7 @@ source_rows() {
 	hashes memory "$folder" --batch 8 --echo 4 --memory 24M --size 128
 }
 
-# table PROGRAM FILE
+# table PROGRAM FILE: write the table of a program to FILE.
 table() {
 	program=$1
 	{

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Hits of a disk tier: every file read once by eight threads from a mount whose
-# tier holds all of them, against the same files in the ext4 that the tier lies
-# on. The kernel's caches are dropped and the mount is made anew before each
-# epoch. Seven alternating pairs on the disk as it is, and seven on a throttled
-# loop device, daemon and reader in its control group.
+# Hits of a disk tier: eight threads read every file once from a mount whose
+# tier has all of them. Compares with the same files in the ext4 file system of
+# the tier. The kernel's caches are dropped and the mount is made anew before
+# each epoch. Seven alternating pairs on the disk as it is, and seven on a
+# throttled loop device, daemon and reader in its control group.
 #
 #   RATE=100000000 bench/tier.sh
 #
@@ -23,7 +23,7 @@ rate=${RATE:-100000000}
 
 slow_root || bench_skip "$slow_why"
 
-# epoch_rate DIR: files a second of one epoch, run by $run.
+# epoch_rate DIR: print files a second of one epoch, which $run runs.
 epoch_rate() {
 	$run "$reader" "$1" --threads $threads --seed "$pair" --json \
 		>"$work/epoch" || bench_fail "reading $1 failed"
@@ -45,7 +45,7 @@ mount_rate() {
 	"$refrain" umount "$mnt" || bench_fail "the mount did not go away"
 }
 
-# fill DIR: $DIR/cache holds all of $DIR/data.
+# fill DIR: cache all of $DIR/data in $DIR/cache.
 fill() {
 	"$refrain" mount "$1/data" "$mnt" --cache "$1/cache:240M" ||
 		bench_fail "the mount failed"
@@ -53,7 +53,7 @@ fill() {
 	"$refrain" umount "$mnt" || bench_fail "the mount did not go away"
 }
 
-# compare WHAT DIR: pairs of rates; sets $all, and appends to $work/json.
+# compare WHAT DIR: measure pairs of rates; sets $all, appends to $work/json.
 compare() {
 	echo "disk       pair  ext4 files/s  mount files/s   ratio"
 	comma=''

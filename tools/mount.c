@@ -133,8 +133,8 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "no-hold",
 		.help = "Do not start refrain-hold(1), so that the mount ends "
-			"when its daemon dies. With --foreground that is the "
-			"business of the program that started it.",
+			"when its daemon dies. With --foreground no "
+			"refrain-hold is started anyway.",
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct mount_args, no_hold),
 	},
