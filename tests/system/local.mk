@@ -63,13 +63,20 @@ mount_tests = \
 	tests/system/survive-holder.sh \
 	tests/system/survive-notified.sh \
 	tests/system/survive-kills.sh \
-	tests/system/survive-loaders.sh \
+	tests/system/survive-direct.sh \
+	tests/system/survive-plan-command.sh \
+	tests/system/survive-plans.sh \
 	tests/system/survive-unserved.sh \
 	tests/system/survive-upgrade.sh
 
 # Where time is what is looked at.
 timed_tests = \
-	tests/system/load-auto.sh \
+	tests/system/load-auto-half.sh \
+	tests/system/load-auto-returns.sh \
+	tests/system/load-auto-reads.sh \
+	tests/system/load-auto-plan.sh \
+	tests/system/load-auto-replay.sh \
+	tests/system/load-auto-fast.sh \
 	tests/system/plan-throttled.sh \
 	tests/system/plan-two-epochs.sh \
 	tests/system/plan-ranks.sh \
@@ -78,7 +85,8 @@ timed_tests = \
 # Where little of the machine is enough, but must be at hand.
 quiet_tests = \
 	tests/system/plan-epochs.sh \
-	tests/system/load-messages.sh \
+	tests/system/load-advice.sh \
+	tests/system/load-interrupted.sh \
 	tests/system/origin-far.sh
 
 # All others; those that take longest, first. One that waits most of its time
@@ -86,8 +94,13 @@ quiet_tests = \
 long_tests = \
 	tests/system/mount-hung-ends.sh \
 	tests/system/mount-stopped.sh \
-	tests/system/analyze-odd.sh \
-	tests/system/analyze-truth.sh \
+	tests/system/analyze-truth-waits.sh \
+	tests/system/analyze-refused.sh \
+	tests/system/analyze-late-start.sh \
+	tests/system/analyze-truth-busy.sh \
+	tests/system/analyze-page.sh \
+	tests/system/analyze-shards.sh \
+	tests/system/analyze-output.sh \
 	tests/system/analyze-report.sh \
 	tests/system/build-library.sh \
 	tests/system/http-odd-bytes.sh \
@@ -101,7 +114,8 @@ long_tests = \
 	tests/system/log-store.sh \
 	tests/system/log-flood.sh \
 	tests/system/mount-kill.sh \
-	tests/system/origin-hung.sh \
+	tests/system/origin-hung-kept.sh \
+	tests/system/origin-silent-refresh.sh \
 	tests/system/load-progress.sh \
 	tests/system/load-memory.sh \
 	tests/system/option-ranges.sh \
@@ -125,28 +139,47 @@ other_tests = \
 	tests/system/access-unprivileged.sh \
 	tests/system/access-unreadable.sh \
 	tests/system/analyze-contents.sh \
+	tests/system/analyze-copy-brief.sh \
+	tests/system/analyze-copy-part.sh \
+	tests/system/analyze-covers.sh \
+	tests/system/analyze-interrupted.sh \
 	tests/system/analyze-kept.sh \
+	tests/system/analyze-killed.sh \
 	tests/system/analyze-mask.sh \
 	tests/system/analyze-mounts.sh \
+	tests/system/analyze-nohup.sh \
 	tests/system/analyze-ordinary.sh \
+	tests/system/analyze-others.sh \
 	tests/system/analyze-parts.sh \
+	tests/system/analyze-records.sh \
+	tests/system/analyze-refused-options.sh \
+	tests/system/analyze-sessions.sh \
+	tests/system/analyze-short-epoch.sh \
 	tests/system/analyze-stand-ins.sh \
+	tests/system/analyze-threads.sh \
+	tests/system/analyze-words.sh \
 	tests/system/bench-epoch-reader.sh \
 	tests/system/build-install.sh \
 	tests/system/build-probes.sh \
 	tests/system/command-completion.sh \
 	tests/system/command-output.sh \
+	tests/system/command-verify-bytes.sh \
 	tests/system/doc-operations.sh \
 	tests/system/example-fluid.sh \
 	tests/system/http-elsewhere.sh \
 	tests/system/http-suites.sh \
 	tests/system/http-tls.sh \
+	tests/system/load-auto-killed.sh \
+	tests/system/load-auto-short-log.sh \
 	tests/system/load-counts.sh \
 	tests/system/load-damage.sh \
+	tests/system/load-damage-shown.sh \
 	tests/system/load-hung-mount.sh \
 	tests/system/load-left-out.sh \
 	tests/system/load-options.sh \
+	tests/system/load-progress-images.sh \
 	tests/system/load-ranks.sh \
+	tests/system/load-refused.sh \
 	tests/system/load-resumed.sh \
 	tests/system/load-sources.sh \
 	tests/system/load-threads.sh \
@@ -171,6 +204,9 @@ other_tests = \
 	tests/system/mount-umount.sh \
 	tests/system/names-given.sh \
 	tests/system/names-index.sh \
+	tests/system/origin-hung-below.sh \
+	tests/system/origin-hung-mount.sh \
+	tests/system/origin-silent-mount.sh \
 	tests/system/plan-clients.sh \
 	tests/system/plan-lines.sh \
 	tests/system/plan-python.sh \
@@ -239,7 +275,12 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/s3-answers-lib.sh tests/system/s3-safety-lib.sh \
 	tests/system/s3-reads-lib.sh tests/system/cache-remount-lib.sh \
 	tests/system/access-user-lib.sh tests/system/share_jobs.py \
-	tests/system/analyze-mount-lib.sh tests/system/share-jobs-lib.sh \
+	tests/system/analyze-lib.sh tests/system/analyze-mount-lib.sh \
+	tests/system/analyze-truth-lib.sh tests/system/analyze_run.py \
+	tests/system/analyze_trainer.py tests/system/analyze_truth.py \
+	tests/system/load-auto-lib.sh tests/system/load-messages-lib.sh \
+	tests/system/origin-hung-lib.sh tests/system/share-jobs-lib.sh \
+	tests/system/survive-loaders-lib.sh \
 	tests/system/status-debug-lib.sh \
 	tests/system/log-lib.sh tests/system/log-incidents-lib.sh \
 	tests/system/origin-stalled-lib.sh \
@@ -322,8 +363,9 @@ check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
 	for t in survive-kills survive-changes survive-holder \
-		survive-loaders survive-foreign-ids survive-unserved \
-		survive-upgrade survive-long; do \
+		survive-direct survive-plan-command survive-plans \
+		survive-foreign-ids survive-unserved survive-upgrade \
+		survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

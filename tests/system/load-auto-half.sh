@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# `refrain load --echo auto` on a mount that has half of the dataset cached: the
+# factor follows R, which that halves; nothing is fetched in vain, and the bytes
+# are those that were missing.
+set -eu
+name=load-auto-half
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/load-auto-lib.sh
+. "$(dirname "$0")/load-auto-lib.sh"
+
+# Half of the dataset is cached, which halves R: 64 reads at a time make a
+# batch's 16 misses in 1.3 steps if the delay is this.
+half_cached() {
+	slow_mount "$1" "$((images * 2))K" --limit 64K --chunk 64K \
+		--pages 64K --staging 1M
+	"$refrain" fault "$mnt" delay=$((8 * $1))ms || fail 'cannot set a fault'
+	rm -f "$work/log"
+	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
+		--epochs 3
+	expect 'wasted' "$(status_field prefetch_wasted)" 0
+	# What was cached before anybody read it came, and was a hit as well.
+	# The kernel may drop pages of its own accord, and ask for them again.
+	came=$(($(status_field origin_bytes) - $(status_field reread_bytes) +
+		$(status_field prefetch_carried_bytes) +
+		$(status_field hit_bytes) + $(status_field direct_hit_bytes) -
+		$(status_field admitted_unread_bytes)))
+	[ $came -eq "$(value bytes_read)" ] || {
+		note "$came bytes came or were cached, $(value bytes_read) read"
+		return 1
+	}
+	follows_mount 2 "$1"
+}
+slower half_cached 5 10 20 40
+note "half is cached: e $e, stalled $(value stall_pct) %"
+
+stop_mount

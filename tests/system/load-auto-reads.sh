@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# `refrain load --echo auto` on a mount whose origin is slow, without a plan:
+# the factor follows R, nothing is fetched in vain, and the origin is read once
+# for each fresh example.
+set -eu
+name=load-auto-reads
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/load-auto-lib.sh
+. "$(dirname "$0")/load-auto-lib.sh"
+
+help=--no-mount-help
+slower follows 5 10 20 40
+note "by reads: r $r, e $e, stalled $(value stall_pct) %"
+stop_mount

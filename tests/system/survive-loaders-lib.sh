@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+#
+# For tests of loaders and plans that outlive the daemon of a mount that is held
+# (P1); sourced after lib.sh. Makes "$src/train", a dataset of $images images
+# and $bytes bytes.
+requires fuse python3 timeout
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+
+images=300
+"$refrain" make-dataset --classes 3 --images $images --size 96x72 \
+	"$work/data" >/dev/null
+mv "$work/data" "$src/train"
+bytes=$(tree_bytes "$src/train")
+
+# held_mount TIER OPTION ...: in the background, which has a holder.
+held_mount() {
+	tier=$1
+	shift
+	"$refrain" mount "$src" "$mnt" --cache "$work/$tier" \
+		--log-file "$work/log" "$@" || fail 'cannot mount'
+	scan_through
+	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
+}
+
+ends_with_mount() {
+	"$refrain" umount "$mnt" || fail 'cannot unmount'
+	wait_for 10 has_ended "$holder" || fail 'the holder outlives the mount'
+}
+
+# load OUT DATASET OPTION ...: the JSON of a run in OUT.
+load() {
+	out=$1
+	shift
+	timeout $((120 * patience)) "$refrain" load "$@" --batch 16 \
+		--size 32 --seed 5 --json >"$out" 2>"$out.err"
+}
+
+# value NAME FILE
+value() {
+	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2"
+}
+
+# same WHAT GOT WANT: the samples and their order.
+same() {
+	for hash in pixel_hash stream_hash; do
+		expect "$hash, $1" "$(value $hash "$2")" "$(value $hash "$3")"
+	done
+	expect "errors, $1" "$(value errors "$2")" 0
+}
+
+daemon_of() {
+	# shellcheck disable=SC2013 # one word
+	for p in $(cat "/proc/$holder/task/$holder/children"); do
+		echo "$p"
+	done
+}
+
+# The daemon has ended, and another one serves.
+killed() {
+	was=$(daemon_of)
+	kill -9 "$was"
+	wait_for 20 has_ended "$was" || fail 'the daemon does not end'
+}
+
+upgraded() {
+	"$refrain" upgrade "$mnt" --log-level "$1" || fail 'cannot upgrade'
+}
+
+has_plans() {
+	has_status plans "$1" && has_status plans_again "$1"
+}
+
+# plans_return HOW N: N plans are there again within a second.
+plans_return() {
+	wait_for 1 has_plans "$2" ||
+		fail "$1: $(status_field plans) plans, of $2"
+}
