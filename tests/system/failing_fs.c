@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * failing-fs: shows a directory below another name, as a disk that can fail
- * and be mended again. A stand-in for tests, nothing more.
+ * failing-fs: shows a directory below another name, as a disk that can fail and
+ * be mended again. Only for tests.
  *
  *   failing-fs DIR MOUNTPOINT SWITCH   in the foreground until unmounted
  *
- * While the file SWITCH holds "all", everything that needs the disk fails with
- * EIO; while it holds "data", reads and writes do, and names can still be
- * looked up, made and removed; "data NAME" means the files in whose paths that
- * is. While it holds "quota", writes fail with EDQUOT, with "room" with ENOSPC,
- * and with "frozen" with EROFS, as do new files; while there is no such file
- * all is well. Nothing is kept in the kernel, or it would hide the failure.
- * Unnamed files are not supported. libfuse's threads enter it; all that they
- * share is set once.
+ * The file SWITCH contains a word that says what fails. "all": everything that
+ * needs the disk fails with EIO. "data": reads and writes do, and names can
+ * still be looked up, made and removed. "data NAME": reads and writes of files
+ * with NAME in their path do. "quota": writes fail with EDQUOT; "room": with
+ * ENOSPC; "frozen": with EROFS, as do new files. Without the file, nothing
+ * fails. The kernel caches nothing, because that would hide failures. Unnamed
+ * files are not supported. All data that libfuse's threads share is set once.
  */
 #define FUSE_USE_VERSION 314
 #include <dirent.h>
@@ -54,7 +53,8 @@ static int result(int rc)
 	return rc < 0 ? -errno : 0;
 }
 
-/* The switch holds that word, and no other or one that is in the path. */
+/* Does the switch contain this word, alone or with a name that is in the path?
+ */
 static bool switched_to(const char *what, const char *path)
 {
 	char text[64] = "", word[32] = "", name[32] = "";
@@ -81,7 +81,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->entry_timeout = config->attr_timeout = 0;
 	config->negative_timeout = 0;
 	config->direct_io = 1;
-	config->use_ino = 1; /* an entry is known by it */
+	config->use_ino = 1; /* needed to identify an entry */
 	config->hard_remove = 1;
 	return the_fs();
 }
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "failing-fs: cannot open '%s'\n", argv[1]);
 		return EXIT_FAILURE;
 	}
-	(void)umask(0); /* that of who asks counts */
+	(void)umask(0); /* the umask of the calling process counts */
 	return fuse_main(4, ((char *[]){argv[0], argv[2], foreground, options}),
 		&operations, &fs);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * far [--port N] [name=value ...]: prints its port and serves until it is
- * killed or its standard input ends. See far.h. One thread; everything here
- * is its own.
+ * killed or its standard input ends. See far.h. One thread, which owns all data
+ * here.
  */
 #include "far.h"
 
@@ -27,9 +27,9 @@
 
 struct conn {
 	int fd;
-	struct conn *next, *prev; /* of those that wait or send */
+	struct conn *next, *prev; /* links the connections that wait or send */
 	bool listed, waits_out;
-	bool counted; /* in `going` */
+	bool counted; /* the connection counts in `going` */
 	char *in;
 	size_t len, used;
 	enum { READING, WAITING, SENDING, SILENT } state;
@@ -47,7 +47,7 @@ static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
 unsigned far_going;
-static uint64_t going_bytes; /* which these ask for */
+static uint64_t going_bytes; /* bytes that these requests ask for */
 
 double far_now_ms(void)
 {
@@ -111,7 +111,8 @@ static void conn_close(struct conn *c)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* True: *r points into c->in, whose first c->used bytes it takes. */
+/* Returns true if *r is a request. It points into c->in, and takes the first
+ * c->used bytes. */
 static bool parse_request(struct conn *c, struct far_request *r)
 {
 	char *end, *line, *save = NULL, *word = NULL;
@@ -122,7 +123,7 @@ static bool parse_request(struct conn *c, struct far_request *r)
 	end = strstr(c->in, "\r\n\r\n");
 	if (!end)
 		return false;
-	/* Look for the length before anything is cut up. */
+	/* Look for the length before the text is split. */
 	length = strcasestr(c->in, "\r\nContent-Length:");
 	if (length && length < end)
 		r->body_len = strtoull(length + 17, NULL, 10);
@@ -163,7 +164,7 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	query = strchr(path, '?');
 	if (query)
 		*query++ = '\0';
-	/* A proxy is asked for whole URLs. */
+	/* A client of a proxy sends whole URLs. */
 	r->path = strncmp(path, "http://", 7) == 0 && strchr(path + 7, '/')
 		? strchr(path + 7, '/')
 		: path;
@@ -240,7 +241,7 @@ static size_t body_slice(struct conn *c, const void **at)
 	return (size_t)left;
 }
 
-/* False: the connection is gone. */
+/* Returns false if the connection is gone. */
 static bool conn_finish(struct conn *c)
 {
 	free(c->answer.body);
@@ -257,7 +258,7 @@ static bool conn_finish(struct conn *c)
 	return true;
 }
 
-/* One slice; false: the connection is gone. */
+/* Send one slice. Returns false if the connection is gone. */
 static bool conn_send(struct conn *c)
 {
 	const void *at = NULL;
@@ -321,7 +322,7 @@ static void conn_read(struct conn *c)
 
 /* -- The loop -------------------------------------------------------------- */
 
-/* How long to sleep, in ms. */
+/* Work on all connections. Returns how long to sleep, in ms. */
 static int work(void)
 {
 	double now = far_now_ms(), next = 1000;
@@ -344,7 +345,7 @@ static int work(void)
 						       : 0;
 		}
 	}
-	/* Fair: who was first is last. */
+	/* Take turns: the first one goes to the end. */
 	if (busy.next != busy.prev) {
 		c = busy.next;
 		conn_unlist(c);
@@ -405,7 +406,7 @@ static void serve(int listener)
 
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listener, &listen_event);
-	/* Says alone that the writer has gone; a file never does. */
+	/* A pipe reports that its writer has ended; a file never does. */
 	(void)epoll_ctl(epoll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &input_event);
 	for (;;) {
 		int n = epoll_wait(epoll_fd, events, 128, work());

@@ -211,7 +211,8 @@ static void http_date(int64_t s, char out[40])
 	strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 }
 
-/* By the clock of here, which may be another than the client's. */
+/* Write the date by this process's clock, which may differ from the client's.
+ */
 static void put_date(struct far_answer *a)
 {
 	char date[40];
@@ -276,7 +277,7 @@ static bool has_value(
 	return value && strcmp(value, want) == 0;
 }
 
-/* True: it was one of them. */
+/* Answer a request to a service. Returns false if it is another request. */
 static bool service(const struct far_request *r, struct far_answer *a)
 {
 	static const char iam[] = "/latest/meta-data/iam/security-credentials/";
@@ -352,7 +353,7 @@ static void iso_date(int64_t s, char out[40])
 
 struct lister {
 	const char *bucket, *prefix, *after, *last_key;
-	size_t skip; /* of the stored keys: the bucket's name */
+	size_t skip; /* length of the bucket's name in stored keys */
 	bool many;
 	uint64_t i, end;
 	char key[64];
@@ -407,7 +408,8 @@ static void put_text(struct text *t, const char *text)
 	t->len += len;
 }
 
-/* Without formats: listings of a million keys spend their time here. */
+/* printf() is not used, because listings of a million keys spend their time
+ * here. */
 static void put_object(struct text *t, const char *key,
 	const struct far_object *o, const char *date)
 {
@@ -433,8 +435,8 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, "<StorageClass>STANDARD</StorageClass></Contents>");
 }
 
-/* How much of a key, which begins with the prefix, stands for all keys that
- * begin so; 0: it stands for itself. */
+/* The length of the part of a key that stands for all keys that begin with it;
+ * 0: the key stands for itself. The key begins with the prefix. */
 static size_t common_length(
 	const char *key, const char *prefix, const char *delimiter)
 {
@@ -453,8 +455,8 @@ static void put_common(struct text *t, const char *prefix)
 	put_text(t, "</Prefix></CommonPrefixes>");
 }
 
-/* At most so many keys and common prefixes; `last` is then the last key. True:
- * there are more. */
+/* Write at most a number of keys and common prefixes, and set `last` to the
+ * last key. Returns true if there are more. */
 static bool put_page(struct text *t, struct lister *l, const char *delimiter,
 	int most, char last[1100])
 {
@@ -485,8 +487,8 @@ static bool put_page(struct text *t, struct lister *l, const char *delimiter,
 	return false;
 }
 
-/* A token is opaque: a letter and the last key in hexadecimal digits. After
- * one with a 'b' comes a page without keys. */
+/* Write a token, which is opaque: a letter and the last key in hexadecimal
+ * digits. A page without keys follows on one with a 'b'. */
 static void put_token(struct text *t, const char *key, bool blank)
 {
 	put_text(t, blank ? "b" : "t");
@@ -505,7 +507,8 @@ static void read_token(const char *token, char *key)
 	*key = '\0';
 }
 
-/* Where a page begins: after this key. True: there may be none on it. */
+/* Find the key after which a page begins. Returns true if the page is to have
+ * no keys. */
 static bool find_start(const struct far_request *r, char after[1100])
 {
 	char token[2200];
@@ -629,7 +632,7 @@ static void give_object(const struct far_request *r, const char *key,
 	}
 }
 
-/* The code that a store sends with a status; by a proxy there is none. */
+/* The code that a store sends with a status; a proxy sends none. */
 static const char *code_of_status(unsigned status)
 {
 	switch (status) {
@@ -644,7 +647,7 @@ static const char *code_of_status(unsigned status)
 	}
 }
 
-/* True: a fault takes the place of the answer. */
+/* Returns true if a fault takes the place of the answer. */
 static bool fault(const struct far_request *r, struct far_answer *a)
 {
 	if (happens(far_set.never)) {
@@ -747,7 +750,7 @@ static void put_response(struct text *t, const char *path, const char *key,
 	put_text(t, "</D:prop></D:propstat></D:response>");
 }
 
-/* A web server's word for a directory: the same with a slash. */
+/* Does a web server have a directory of this name, without the slash? */
 static bool is_dir_of_web(const char *bucket, const char *key)
 {
 	uint64_t i, n = far_stored(bucket, &i);
@@ -766,7 +769,7 @@ static bool is_dir_of_web(const char *bucket, const char *key)
 	return false;
 }
 
-/* WebDAV: what was put below a path, one step deep. */
+/* WebDAV: list the objects below a path, one level deep. */
 static void give_dav(const char *bucket, char *below, struct far_answer *a)
 {
 	char path[1100], last[256] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stand-in's objects: computed ones, and those that were put. */
+/* The stand-in's objects: computed ones, and stored ones. */
 #include "far.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ uint64_t far_many(void)
 	return (uint64_t)far_set.files;
 }
 
-/* Written without printf(), because listings of a million keys spend their time
+/* printf() is not used, because listings of a million keys spend their time
  * here. */
 static char *put_number(char *out, char letter, uint64_t n)
 {
@@ -67,8 +67,8 @@ static char *put_number(char *out, char letter, uint64_t n)
 }
 
 /*
- * dirs 0: flat; else that many directories, filled one after the other. Ten
- * million keys have seven digits.
+ * Write key i of the bucket "many". dirs 0: flat; otherwise that many
+ * directories, filled one after the other. Ten million keys have seven digits.
  */
 void far_many_key(uint64_t i, char out[64])
 {
@@ -223,7 +223,7 @@ uint64_t far_stored(const char *bucket, uint64_t *first)
 	bool found;
 	uint64_t end;
 
-	high[strlen(high) - 1]++; /* '0' follows '/' */
+	high[strlen(high) - 1]++; /* '0' is the character after '/' */
 	*first = place_of(low, &found);
 	end = place_of(high, &found);
 	free(low);

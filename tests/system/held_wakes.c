@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library for LD_PRELOAD: it counts the mutexes that each thread holds, and
- * appends a line to the file HELD_WAKES for each write to an eventfd and, with
- * HELD_CLOSES, each shutdown() and close() by a thread that holds one: the
- * places of the call and of the lock.
+ * A library for LD_PRELOAD. It counts the mutexes that each thread holds. For
+ * each write to an eventfd by a thread that holds one, and with HELD_CLOSES for
+ * each such shutdown() and close(), it appends a line to the file HELD_WAKES:
+ * the places of the call and of the lock.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,7 +32,8 @@ static ssize_t (*real_write)(int, const void *, size_t);
 static int (*real_close)(int);
 static int (*real_shutdown)(int, int);
 
-/* Looked up late, as other libraries may start before this one. */
+/* The functions are looked up late, because other libraries may start before
+ * this one. */
 #define FIND(real, name)                                                       \
 	do {                                                                   \
 		if (!(real))                                                   \
@@ -96,7 +97,7 @@ static int is_eventfd(int fd)
 	return strstr(target, "[eventfd]") != NULL;
 }
 
-/* For addr2line -e FILE OFFSET. */
+/* Print a place in the form for addr2line -e FILE OFFSET. */
 static size_t print_place(char *to, size_t room, const char *what, void *at)
 {
 	Dl_info i;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `herd READERS MOUNTED ORIGINAL [direct]`: that many threads open the first
- * file at the same moment and read it from end to end. Prints "WRONG FIRST
- * LAST": readers that saw other bytes than the second file's, the milliseconds
- * until every one of them had its first bytes, and until the first of them had
- * all. The main thread owns everything; a reader writes its own element.
+ * `herd READERS MOUNTED ORIGINAL [direct]`: READERS threads open the first file
+ * at the same moment and read it from end to end. Prints "WRONG FIRST LAST":
+ * the number of readers that saw other bytes than the second file's; the
+ * milliseconds until every reader had its first bytes, and until the first of
+ * them had all bytes. A reader writes only its own element; the main thread
+ * owns the rest.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -66,7 +67,7 @@ static void *one_main(void *arg)
 	fd = open(o->herd->path, o->herd->flags);
 	o->wrong = fd < 0 || !buf || read_all(o, fd, buf);
 	if (fd >= 0)
-		(void)close(fd); /* read only */
+		(void)close(fd); /* it was only read */
 	free(buf);
 	return NULL;
 }
@@ -88,7 +89,8 @@ static int run(struct herd *h, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		const struct one *o = &ones[i];
 
-		(void)pthread_join(o->thread, NULL); /* joinable, ours */
+		/* cannot fail: the thread is joinable */
+		(void)pthread_join(o->thread, NULL);
 		wrong += o->wrong;
 		first_ns = o->first_ns > first_ns ? o->first_ns : first_ns;
 		last_ns = o->last_ns < last_ns ? o->last_ns : last_ns;
@@ -115,6 +117,6 @@ int main(int argc, char **argv)
 		return 2;
 	h.size = (size_t)st.st_size;
 	h.want = mmap(NULL, h.size, PROT_READ, MAP_SHARED, fd, 0);
-	(void)close(fd); /* the mapping stays */
+	(void)close(fd); /* the mapping stays valid */
 	return h.want == MAP_FAILED ? 2 : run(&h, n);
 }

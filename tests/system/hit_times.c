@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hit_times: how long single reads of a mount's files take when the kernel has
- * none of their bytes, so that the daemon answers each. One thread.
+ * hit_times: measures how long single reads of a mount's files take when the
+ * kernel has none of their bytes, so that the daemon answers each. One thread.
  *
- *	hit_times DIR COUNT <LIST
+ * \thit_times DIR COUNT <LIST
  *
  * LIST names files below DIR, one relative path a line. Opens and reads COUNT
  * of them (up to 64 KiB from their start), drawn at random; prints the median,
- * the 99th percentile and the longest in microseconds. Each read is followed
- * by an fadvise() that drops what the kernel kept of the file.
+ * the 99th percentile and the longest time in microseconds. After each read, an
+ * fadvise() drops the pages of the file.
  */
 #include <errno.h>
 #include <fcntl.h>

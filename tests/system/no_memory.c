@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library for LD_PRELOAD: the allocation with the number in FAIL_AT fails,
- * and only that one, counted over malloc, calloc, realloc and posix_memalign
- * of the process; a fork goes on counting.
+ * A library for LD_PRELOAD: makes only the allocation fail whose number is in
+ * FAIL_AT. Numbers count malloc, calloc, realloc and posix_memalign of the
+ * process; a child after a fork continues to count.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* glibc's own, so that nothing has to be looked up. */
+/* glibc's own function, so that no look-up is needed. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t size);

@@ -2,8 +2,8 @@
 /*
  * `read_ways MOUNTED ORIGINAL`: reads the first file in every way that a
  * program can, and compares each with the bytes of the second. Prints the ways
- * that were wrong; exit status 1 if there is one. One thread, no state but
- * what main() hands on.
+ * that gave wrong bytes; the exit status is 1 if there is one. One thread; all
+ * state is passed on by main().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +21,10 @@
 #include "ring_read.h"
 
 #define PAGE ((size_t)4096)
-#define STEP ((size_t)4093)	     /* a prime: every alignment comes up */
+#define STEP ((size_t)4093)	     /* a prime, so every alignment occurs */
 #define ONE_BYTE_MAX ((size_t)20000) /* bytes that are read one by one */
 
-/* The arguments of every way: a fresh descriptor, and memory to read into. */
+/* The arguments of every way: a new descriptor, and memory to read into. */
 struct way_args {
 	const char *path;
 	int fd;
@@ -59,7 +59,7 @@ static bool way_read_odd(const struct way_args *a)
 	return by_read(a, STEP);
 }
 
-/* The first and the last bytes, each by a call of its own. */
+/* Read the first and the last bytes, each with a call of its own. */
 static bool way_one_byte(const struct way_args *a)
 {
 	char byte;
@@ -88,7 +88,7 @@ static bool way_backward(const struct way_args *a)
 	return same(a);
 }
 
-/* At the end, across it, and behind it. */
+/* Read before the end, across it, and after it. */
 static bool way_end(const struct way_args *a)
 {
 	char buf[2 * STEP];
@@ -130,7 +130,7 @@ static bool by_mmap(const struct way_args *a, int flags, bool backward)
 		at -= at < PAGE ? at : PAGE)
 		good = good && map[at - 1] == a->want[at - 1];
 	good = good && memcmp(map, a->want, a->size) == 0;
-	(void)munmap(map, a->size); /* ours */
+	(void)munmap(map, a->size); /* our own mapping: cannot fail */
 	return good;
 }
 
@@ -144,7 +144,7 @@ static bool way_mmap_private(const struct way_args *a)
 	return by_mmap(a, MAP_PRIVATE, true);
 }
 
-/* A private mapping may be written to, and the file does not change. */
+/* Write to a private mapping, which must not change the file. */
 static bool way_mmap_written(const struct way_args *a)
 {
 	char *map, byte;
@@ -159,7 +159,7 @@ static bool way_mmap_written(const struct way_args *a)
 	map[0] = (char)~a->want[0];
 	good = pread(a->fd, &byte, 1, 0) == 1 && byte == a->want[0] &&
 		memcmp(map + 1, a->want + 1, a->size - 1) == 0;
-	(void)munmap(map, a->size); /* ours */
+	(void)munmap(map, a->size); /* our own mapping: cannot fail */
 	return good;
 }
 
@@ -181,7 +181,7 @@ static bool way_sendfile(const struct way_args *a)
 	good = at == a->size &&
 		pread(to, a->got, a->size + 1, 0) == (ssize_t)a->size &&
 		same(a);
-	(void)close(to); /* memory */
+	(void)close(to); /* it is in memory */
 	return good;
 }
 
@@ -196,7 +196,7 @@ static bool way_direct(const struct way_args *a)
 	direct.fd = fd;
 	memset(a->got, 0, a->size);
 	good = by_read(&direct, 16 * PAGE);
-	(void)close(fd); /* read only */
+	(void)close(fd); /* it was only read */
 	return good;
 }
 
@@ -215,7 +215,8 @@ static const struct {
 	const char *name;
 	bool (*right)(const struct way_args *a);
 } ways[] = {
-	{"backward reads", way_backward}, /* first: it finds nothing cached */
+	/* must be first, while no page is cached */
+	{"backward reads", way_backward},
 	{"read", way_read},
 	{"read of odd lengths", way_read_odd},
 	{"read of one byte", way_one_byte},
@@ -241,7 +242,7 @@ static int slurp(const char *path, char **bytes, size_t *size)
 	*bytes = malloc(*size + 1);
 	if (*bytes)
 		n = read(fd, *bytes, *size);
-	(void)close(fd); /* read only */
+	(void)close(fd); /* it was only read */
 	return n == (ssize_t)*size ? 0 : -EIO;
 }
 
@@ -266,7 +267,7 @@ int main(int argc, char **argv)
 			wrong = 1;
 		}
 		if (a.fd >= 0)
-			(void)close(a.fd); /* read only */
+			(void)close(a.fd); /* it was only read */
 	}
 	free(a.got);
 	free(want);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `refused DIR`: tries to change the mount at DIR, which holds a file `file`,
- * a directory `dir` and a link `link`, in every way there is. Each must end
- * with EROFS. Prints what did not; exit status 1 if there is one.
+ * `refused DIR`: tries to change the mount at DIR, which contains a file
+ * `file`, a directory `dir` and a link `link`, in every possible way. Each
+ * attempt must fail with EROFS. Prints the attempts that did not; the exit
+ * status is 1 if there is one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 static int wrong;
 
-/* rc as system calls have it. */
+/* Check a failed call. rc is the result of a system call. */
 static void refused(const char *what, int rc)
 {
 	if (rc < 0 && errno == EROFS)
@@ -30,12 +31,12 @@ static void try_open(const char *what, const char *path, int flags)
 
 	refused(what, fd);
 	if (fd >= 0)
-		(void)close(fd); /* it was wrong already */
+		(void)close(fd); /* the test has failed already */
 }
 
 /*
- * Where somebody remounted read-write the kernel opens without asking us; then
- * the write is what is refused.
+ * After a remount as read-write, the kernel opens without asking the daemon;
+ * then the write is refused.
  */
 static void try_write(int flags)
 {
@@ -58,7 +59,7 @@ static void try_names(void)
 {
 	int fd = open(".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
-	/* libfuse has no such handler, which comes out as this. */
+	/* libfuse has no handler for it, which gives this error. */
 	if (fd >= 0 || errno != EOPNOTSUPP)
 		refused("open with O_TMPFILE", fd);
 	refused("creat", creat("new", 0600));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring by its system calls only: this is a program of a stranger, so it
- * does not use our wrapper. A ring lives as long as the call.
+ * io_uring by its system calls only, without src/common/base/uring.h: this
+ * stands for a program of a user. A ring lives as long as the call.
  */
 #include "ring_read.h"
 
@@ -18,7 +18,7 @@
 
 struct ring {
 	int fd;
-	char *rings; /* both, since 5.4 in one mapping */
+	char *rings; /* both rings: one mapping, since Linux 5.4 */
 	size_t rings_bytes;
 	struct io_uring_sqe *sqes;
 	struct io_uring_params p;
@@ -42,15 +42,16 @@ static int ring_init(struct ring *r)
 		MAP_SHARED, r->fd, IORING_OFF_SQES);
 	if (r->rings != MAP_FAILED && r->sqes != MAP_FAILED)
 		return 0;
-	(void)close(r->fd); /* unused so far */
+	(void)close(r->fd); /* it was not used yet */
 	return -ENOMEM;
 }
 
 static void ring_release(struct ring *r)
 {
-	(void)munmap(r->sqes, DEPTH * sizeof(*r->sqes)); /* ours */
+	/* our own mapping: cannot fail */
+	(void)munmap(r->sqes, DEPTH * sizeof(*r->sqes));
 	(void)munmap(r->rings, r->rings_bytes);
-	(void)close(r->fd); /* idle */
+	(void)close(r->fd); /* no operation is in flight */
 }
 
 static _Atomic uint32_t *word(const struct ring *r, uint32_t offset)
@@ -58,7 +59,7 @@ static _Atomic uint32_t *word(const struct ring *r, uint32_t offset)
 	return (void *)(r->rings + offset);
 }
 
-/* Put a read into the ring. */
+/* Add a read to the ring. */
 static void prepare(struct ring *r, int fd, char *buf, size_t len, size_t off)
 {
 	uint32_t tail = atomic_load(word(r, r->p.sq_off.tail));
@@ -75,7 +76,7 @@ static void prepare(struct ring *r, int fd, char *buf, size_t len, size_t off)
 	atomic_store(word(r, r->p.sq_off.tail), tail + 1);
 }
 
-/* Submit n reads, wait for all, and see that each was complete. */
+/* Submit n reads, wait for all, and check that each was complete. */
 static int finish(struct ring *r, unsigned n)
 {
 	uint32_t head, mask = r->p.cq_entries - 1;

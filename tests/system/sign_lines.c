@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signs what sign_vectors.py prints: each line has a key in hexadecimal, a
- * token, a query and the signature that is expected, between tabs. Prints the
- * lines that differ; exit 1 if there is any, 2 for no line at all.
+ * Signs the output of sign_vectors.py: each line has a key in hexadecimal, a
+ * token, a query and the expected signature, between tabs. Prints the lines
+ * that differ; the exit status is 1 if there is one, 2 if there is no line at
+ * all.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount that holds nothing, and a control socket, for tests of the commands
- * that talk to one: `stand_in DIR` mounts an empty file system of refrain's
- * type whose root has the attribute, prints a line when it is ready and answers
- * until SIGTERM. `stand_in --socket DIR ATTRIBUTE` does without the server:
- * its root tells of that socket. Exit status 77 if it cannot mount.
- * Connection threads only read what main() set before it started the server.
+ * A mount without files, and a control socket, for tests of the commands that
+ * talk to one. `stand_in DIR` mounts an empty file system of refrain's type
+ * whose root has the attribute, prints a line when it is ready, and answers
+ * until SIGTERM. `stand_in --socket DIR ATTRIBUTE` does not answer: the
+ * attribute of its root names another socket. The exit status is 77 if it
+ * cannot mount. Connection threads only read data that main() set before it
+ * started the server.
  */
 #define FUSE_USE_VERSION 314
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "common/control/talk.h"
 
 static const char *directory;
-static const char *control; /* the attribute */
+static const char *control; /* the value of the attribute */
 
 static void set_unlisted_why(json_t *reply, const char *path)
 {
@@ -63,7 +64,8 @@ static void cmd_status(void *arg, struct ctl_conn *conn, const json_t *request)
 		conn, json_pack("{s:b,s:o}", "ok", 1, "status", make_status()));
 }
 
-/* Everything but "lost" can be fetched, and all but "closed" listed. */
+/* Answer `warm`: all files but "lost" can be fetched, and all directories but
+ * "closed" listed. */
 static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status_field: one member of the status of a mount, as a line of text. Tests
- * ask for thousands of them, and this starts in a tenth of the time that the
- * command needs, which brings its libraries for far sources. One thread.
+ * status_field: prints one member of the status of a mount as a line of text.
+ * Tests do this thousands of times, and it starts in a tenth of the time of the
+ * command, which loads libraries for remote sources. One thread.
  *
- *	status_field MOUNTPOINT NAME
+ * \tstatus_field MOUNTPOINT NAME
  *
- * Prints nothing if there is no such member. Exits with 1 if nobody answers.
+ * Prints nothing if there is no such member. Exits with 1 if no daemon answers.
  */
 #include <stdio.h>
 #include <stdlib.h>

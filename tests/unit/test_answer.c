@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of the answers of a mount: see
+/* The reader of the answers of a mount; see
  * loader/mount_help/help_answer_impl.h. */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ static const char status_line[] =
 static const char added_line[] =
 	"{\"ok\":true,\"positions\":12,\"added\":7,\"left_out\":[\"x: no\"]}";
 
-/* In memory of its own size, so that a step too far is seen. */
+/* Parse in memory of exactly the size, so that a sanitizer sees reads beyond
+ * it. */
 static int in_its_own(
 	const char *line, size_t n, int (*fn)(const char *line, size_t n))
 {

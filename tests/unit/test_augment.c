@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Crops as functions of a seed, and what becomes of a resized sample. */
+/* Crops as functions of a seed, and resized samples in all types and layouts.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,7 +12,8 @@
 
 START_TEST(test_halves_are_rounded_to_nearest_even)
 {
-	/* Every pair of neighbours, at, below and above what is half way. */
+	/* Every pair of neighbours: at, below and above the middle between
+	 * them. */
 	for (uint32_t h = 0; h < 0x7c00; h++) {
 		uint32_t e = h >> 10, f = h & 0x3ff;
 		double low = e ? ldexp(1024 + f, (int)e - 25) : ldexp(f, -24);
@@ -68,7 +70,7 @@ static void *sample_of(const struct augment_config *c, const struct image *in,
 	return out;
 }
 
-/* The same crop in another type and layout. */
+/* Check the same crop in another type and layout. */
 static void expect_converted(
 	const struct augment_config *c, const uint8_t *rgb, const void *sample)
 {
@@ -129,7 +131,7 @@ START_TEST(test_without_normalisation_floats_go_from_0_to_1)
 	emitter_init(&e, &c);
 	memcpy(&low, &e.table[0][0], 4);
 	memcpy(&high, &e.table[0][255], 4);
-	ck_assert(low == 0 && high == 1); /* exactly */
+	ck_assert(low == 0 && high == 1); /* exactly 0 and 1 */
 }
 END_TEST
 
@@ -191,7 +193,7 @@ START_TEST(test_jitter_is_as_a_naive_one_does_it)
 				value_at(&c, got, i / 99, i / 3 % 33, i % 3));
 
 			off += d > 0;
-			/* The grey of a half may be rounded the other way. */
+			/* A grey value of .5 may be rounded the other way. */
 			ck_assert_double_le(d, factors[t % 7][2] > 2 ? 9 : 1);
 		}
 		free(was);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo factor that is found, with a storage and a trainer that are only
+ * The factor of --echo auto, with a storage and a trainer that are only
  * simulated.
  */
 #include "auto_plant.h"
@@ -56,7 +56,7 @@ START_TEST(test_follows_storage_that_is_throttled_by_slices)
 }
 END_TEST
 
-/* All missing, then two thirds. */
+/* First all items are missing, then two thirds. */
 START_TEST(test_follows_a_mount_that_fetches_by_a_plan)
 {
 	for (unsigned cached_of = 0; cached_of <= 3; cached_of += 3) {
@@ -77,7 +77,8 @@ START_TEST(test_follows_throttled_storage_by_a_plan)
 }
 END_TEST
 
-/* Its memory is full when the source becomes faster, which nobody sees. */
+/* The memory of the mount is full when the source becomes faster, so nothing
+ * shows that. */
 START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 {
 	struct plant p;
@@ -93,8 +94,8 @@ START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 }
 END_TEST
 
-/* One more part of eight fresh examples a step, so much of each missing, and
- * fetched in so much time a byte; 0: the mount rests. */
+/* Simulate one more part of eight fresh examples a step, of which so many bytes
+ * are missing, fetched in so much time a byte; 0: the mount rests. */
 static void fetch_missing(struct auto_echo *a, struct auto_sums *s,
 	uint64_t missing, uint64_t byte_ns)
 {
@@ -125,7 +126,7 @@ static void fetch_part(
 }
 
 /* The last part before a rest may have begun or ended within a group of
- * answers: the rest goes by those before it, too. */
+ * answers, so the parts before it count during the rest, too. */
 START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 {
 	const uint64_t right = 1000, odd = 1250;
@@ -144,7 +145,7 @@ START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 	ck_assert(auto_measured(&a, &m));
 	ck_assert_double_eq_tol(
 		m.up_ns / (BATCH * 500. * (double)right), 1, .01);
-	/* Another speed is known when it is seen twice. */
+	/* Another speed is accepted when it is seen twice. */
 	fetch_part(&a, &s, odd);
 	fetch_part(&a, &s, odd);
 	for (unsigned i = 0; i < AUTO_PARTS; i++)
@@ -177,7 +178,8 @@ START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 }
 END_TEST
 
-/* What the last epoch has left in memory is missing less, for a moment. */
+/* For a moment, fewer bytes are missing: those that the last epoch has left in
+ * memory. */
 START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 {
 	struct auto_sums s = {0};
@@ -198,7 +200,7 @@ START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 }
 END_TEST
 
-/* A loader that begins with this factor, on a mount with a plan. */
+/* A loader that begins with a factor, on a mount with a plan. */
 struct planned_run {
 	struct schedule s;
 	struct auto_sums sums;
@@ -221,8 +223,8 @@ static void run_begin(struct planned_run *r, uint32_t p, uint32_t q)
 }
 
 /*
- * A small factor is as soon gone as a large one: 39/32 in the first epoch,
- * which misses everything, and a source at rest from the second one on.
+ * A small factor must end as soon as a large one: 39/32 in the first epoch,
+ * which misses everything, and a source at rest from the second epoch on.
  */
 START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 {
@@ -244,7 +246,7 @@ START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 }
 END_TEST
 
-/* One time of a byte, and then all is cached. */
+/* There is one time of a byte, and then everything is cached. */
 START_TEST(test_a_single_time_does_not_hold_the_factor)
 {
 	struct planned_run r;
@@ -290,7 +292,7 @@ END_TEST
 
 START_TEST(test_follows_wherever_in_a_window_the_speed_changes)
 {
-	/* The last change is then of any age below a window. */
+	/* The age of the last change takes every value below a window. */
 	for (uint64_t at = 0; at < 16; at++) {
 		struct plant p;
 
@@ -353,7 +355,7 @@ END_TEST
 START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
 {
 	static const double rs[] = {1.3, 2, 3.5};
-	/* In examples at R = 1: none of a burst to all of some. */
+	/* In examples at R = 1: sizes that cover no burst, and all of some. */
 	static const double buckets[] = {1, 20, 60, 200, 300};
 
 	for (unsigned i = 0; i < 15; i++) {
@@ -372,7 +374,7 @@ START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
 }
 END_TEST
 
-/* The mean of what is counted of a burst; 0: nothing is. */
+/* The mean of the counted part of a burst; 0: no part is counted. */
 static double burst_mean(const uint64_t *at_ns, unsigned n)
 {
 	struct auto_burst b = {0};
@@ -399,7 +401,7 @@ END_TEST
 
 START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
 {
-	/* 16 reads in all that long, each time. */
+	/* 16 reads in all in this time, repeatedly. */
 	static const uint64_t waits_ms[] = {20, 60, 99, 101, 150, 1000};
 
 	for (unsigned w = 0; w < 6; w++) {
@@ -408,7 +410,7 @@ START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
 		for (unsigned i = 0; i < 256; i++)
 			at_ns[i] = (1 + i / 16) * waits_ms[w] * NS_PER_MS +
 				i % 16 * 1000;
-		/* The first answer, however late it is. */
+		/* The first answer does not count, however late it comes. */
 		ck_assert_double_eq(burst_mean(at_ns, 16), 0);
 		ck_assert_double_eq_tol(burst_mean(at_ns, 256),
 			(double)(waits_ms[w] * NS_PER_MS) / 16, 1000);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo factor that is found where a mount fetches by a plan: a real
- * schedule, the mount's own measuring, and a simulated trainer, memory and
- * source. The source has a latency and a bound on requests in flight, or a
- * rate, or both; the memory holds so many items; when it is full the mount
- * rests, and then fetches in a burst.
+ * The factor of --echo auto on a mount that fetches by a plan: a real schedule,
+ * the mount's own measuring, and a simulated trainer, memory and source. The
+ * source has a latency and a limit of requests in flight, or a rate, or both.
+ * The memory has room for a number of items; when it is full the mount rests,
+ * and then fetches in a burst.
  */
 #include <math.h>
 
@@ -30,22 +30,24 @@ struct plant {
 	struct speed speed;
 	struct dice dice;
 	double now_ns;
-	/* Examples, in the order of the plan: when they are there. */
+	/* For examples, in the order of the plan: the times when they come. */
 	double there_ns[AHEAD];
-	uint64_t looked;	   /* by the mount */
-	uint64_t told, told_bytes; /* of these, to the loader */
+	uint64_t looked;	   /* examples that the mount has looked up */
+	uint64_t told, told_bytes; /* how many of these the loader was told */
 	uint64_t missing[AHEAD], asked, begun, came; /* items to fetch */
 	double due_ns[AHEAD];
 	bool is_missing[AHEAD];
-	uint64_t freed; /* items since the mount rests */
+	uint64_t freed; /* items freed since the mount rests */
 	bool rests;
 	/* Settings. */
-	unsigned window;	    /* items in memory */
-	double latency_ns, item_ns; /* of the source; between two answers */
+	unsigned window; /* items in memory */
+	/* latency of the source; time between two answers */
+	double latency_ns, item_ns;
 	double noise;	 /* share of a latency; five times that of an item */
-	double stall_ns; /* now and then, of everything */
-	uint64_t epoch;	 /* examples of the first epoch; all are missing */
-	double share;	 /* that is missing from the 2nd epoch on */
+	double stall_ns; /* a delay of everything now and then */
+	/* examples of the first epoch, all of which are missing */
+	uint64_t epoch;
+	double share; /* share that is missing from the second epoch on */
 	bool echoed;
 };
 
@@ -146,7 +148,7 @@ static void look_ahead(struct plant *p)
 	p->rests = bursts && (p->asked - p->came) * 4 <= DEPTH * 3;
 }
 
-/* Answer what is due by then. */
+/* Answer the requests that are due by then. */
 static void pass(struct plant *p, double until_ns)
 {
 	while (p->came < p->begun && p->due_ns[p->came % AHEAD] <= until_ns)
@@ -175,7 +177,7 @@ static void take(struct plant *p, uint64_t f)
 	look_ahead(p);
 }
 
-/* Missing bytes count up to the first item that is held for its reader. */
+/* Tell the missing bytes up to the first item that is held for its reader. */
 static void tell_missing(struct plant *p)
 {
 	while (p->told < p->looked &&
@@ -221,11 +223,12 @@ static void one_step(struct plant *p)
 	tell(p);
 }
 
-/* -- What is wanted -------------------------------------------------------- */
+/* -- The wanted factor --------------------------------------------------- */
 
 enum kind { DELAY, RATE, BOTH, KINDS };
 
-/* With what is missing later, a batch takes r steps. */
+/* Set the speed of the source so that, with the share that is missing later, a
+ * batch takes r steps. */
 static void set_speed(struct plant *p, enum kind kind, double r)
 {
 	double each_ns = r * STEP_NS / (BATCH * p->share);
@@ -264,7 +267,7 @@ static void first_epoch(struct plant *p)
 		one_step(p);
 }
 
-/* Memory for a few more items than are asked for at a time, and for many. */
+/* Memory for few more items than are requested at a time, and for many. */
 static const unsigned windows[] = {187, 298, 600, 2000};
 
 #define WINDOWS (sizeof(windows) / sizeof(*windows))
@@ -306,7 +309,7 @@ START_TEST(test_stays_at_r_through_noise_and_stalls)
 }
 END_TEST
 
-/* `at`: how many 16ths of a window after a multiple of one. */
+/* `at`: the number of 16ths of a window after a multiple of a window. */
 static void check_changes(
 	unsigned window, enum kind kind, uint64_t seed, uint64_t at)
 {
@@ -326,7 +329,8 @@ static void check_changes(
 
 START_TEST(test_follows_a_source_that_becomes_faster_or_slower)
 {
-	/* With memory for some windows of examples a change shows late. */
+	/* If the memory has room for several windows of examples, a change
+	 * shows late. */
 	for (unsigned w = 0; w + 1 < WINDOWS; w++)
 		for (enum kind k = DELAY; k < KINDS; k++)
 			for (uint64_t at = 0; at < 16; at += 5)
@@ -334,8 +338,8 @@ START_TEST(test_follows_a_source_that_becomes_faster_or_slower)
 }
 END_TEST
 
-/* Memory for less than a burst: nothing shows how fast the source is at rest.
- */
+/* The memory has less room than a burst needs, so the speed of a resting source
+ * does not show. */
 START_TEST(test_without_bursts_the_factor_falls_step_by_step)
 {
 	struct plant p;
@@ -355,7 +359,8 @@ START_TEST(test_without_bursts_the_factor_falls_step_by_step)
 }
 END_TEST
 
-/* Memory has the second epoch's items as soon as the first one's. */
+/* The memory gets items of the second epoch as soon as it has the first one's.
+ */
 START_TEST(test_what_the_next_epoch_finds_in_memory_is_not_this_one)
 {
 	for (enum kind k = DELAY; k < KINDS; k++) {

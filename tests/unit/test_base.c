@@ -380,7 +380,7 @@ START_TEST(test_array_has_zeroes_where_it_grew)
 {
 	uint16_t *at = NULL;
 	size_t room = 0, before;
-	char *used = malloc(65536); /* is given out again */
+	char *used = malloc(65536); /* its memory will be reused */
 
 	ck_assert_ptr_nonnull(used);
 	memset(used, 0xff, 65536);
@@ -413,7 +413,8 @@ START_TEST(test_array_grows_by_texts_and_elements_alike)
 	}
 	ck_assert_uint_eq(a.bytes, 7 + 1000 * sizeof(element));
 	ck_assert_uint_ge(a.room, a.bytes);
-	ck_assert_ptr_null(array_grow(&a, SIZE_MAX - 3)); /* more than all */
+	/* more than all memory */
+	ck_assert_ptr_null(array_grow(&a, SIZE_MAX - 3));
 	memcpy(&element, array_pop(&a, sizeof(element)), sizeof(element));
 	ck_assert_uint_eq(element, 999);
 	array_trim(&a);
@@ -425,7 +426,7 @@ END_TEST
 
 #define NUMBERS 500u
 
-/* Few hashes; some of them lead to the last slots of any table. */
+/* A hash with few values, some of which lead to the last slots of any table. */
 static uint32_t poor_hash(const void *kinds, uint32_t n)
 {
 	return n % *(const uint32_t *)kinds - *(const uint32_t *)kinds / 2;
@@ -461,12 +462,11 @@ START_TEST(test_table_adds_many_as_it_adds_each)
 		in[n] = true;
 	}
 	ck_assert_int_eq(table_add(&t, 1, poor_hash, &kinds), 0);
-	ck_assert_int_eq(table_add_all(&t, many + 1, NUMBERS - 1, poor_hash,
-				 &kinds),
-		0);
+	ck_assert_int_eq(
+		table_add_all(&t, many + 1, NUMBERS - 1, poor_hash, &kinds), 0);
 	table_is(&t, in, kinds);
 	ck_assert_uint_eq(t.used, NUMBERS);
-	/* It is as large as the other. */
+	/* Both tables have the same size. */
 	ck_assert_uint_eq(t.slots, each.slots);
 	ck_assert_int_eq(table_add_all(&t, many, UINT32_MAX - NUMBERS,
 				 poor_hash, &kinds),
@@ -684,7 +684,8 @@ static void take_both(enum lock_name first, enum lock_name second)
 START_TEST(test_locks_are_taken_in_the_order_of_their_ranks)
 {
 	take_both(RANK_CACHE, RANK_ENTRIES);
-	take_both(RANK_ENTRIES, RANK_TIER); /* the first two are left again */
+	/* the first two were released again */
+	take_both(RANK_ENTRIES, RANK_TIER);
 	take_both(RANK_CACHE, RANK_NONE);
 	take_both(RANK_NONE, RANK_CACHE);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/loader/engine and of what stands on it: slabs in memory that is
- * given, the engine as a source of batches, and the public calls on another
- * source.
+ * Tests of src/loader/engine and its users: slabs in given memory, the engine
+ * as a source of batches, and the public calls on another source.
  */
 #include "loader_fixture.h"
 
@@ -110,7 +109,8 @@ START_TEST(test_slab_is_free_again_when_its_batch_is_released)
 	slab_lend(slab);
 	ck_assert(lender_all_lent(lender));
 	refrain_release(&slab->lent_batch.batch);
-	refrain_release(&slab->lent_batch.batch); /* twice: once is enough */
+	/* releasing twice must count once */
+	refrain_release(&slab->lent_batch.batch);
 	ck_assert(lender_has_free(lender) && !lender_all_lent(lender));
 	ck_assert_int_eq(calls, 1);
 	slab_lend(slab_take(lender));

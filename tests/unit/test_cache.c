@@ -64,7 +64,7 @@ START_TEST(test_a_published_item_is_a_hit_without_the_origin)
 }
 END_TEST
 
-/* A directory in its place can be neither read nor deleted. */
+/* A directory in the place of an entry can be neither read nor deleted. */
 START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
 {
 	struct cache_item item;
@@ -87,7 +87,7 @@ START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
 	ck_assert(p.right);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(g.fix.counters.admitted, 1);
-	/* Nor fetched for each read of it. */
+	/* It is not fetched for each read, either. */
 	probe_read(&g, &p, item, 50000, 50000);
 	ck_assert(p.done && p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 200000);
@@ -108,7 +108,7 @@ START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 	ck_assert(p.right);
 	/* Pages 2 to 7 of the chunk. */
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 6 * 4096);
-	/* The rest completes it, and nothing is fetched twice. */
+	/* The rest completes the item, and no byte is fetched twice. */
 	probe_read(&g, &p, p.item, 0, CHUNK);
 	answer_all(&g.hand);
 	probe_wait(&p);
@@ -174,7 +174,7 @@ START_TEST(test_what_does_not_fit_passes_through_and_leaves_when_served)
 	ck_assert_uint_eq(g.fix.counters.passed_through, 1);
 	wait_staged(&g, 0);
 	ck_assert_uint_eq(g.fix.counters.staging_dropped, 0);
-	/* The next epoch finds nothing of it. */
+	/* The next epoch finds nothing of the item. */
 	probe_read(&g, &p, item, 0, 500000);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 1000000);
@@ -190,7 +190,8 @@ START_TEST(test_staging_never_passes_its_bound_and_the_oldest_goes_first)
 
 	rig_start(&g, "128K");
 	for (uint64_t i = 0; i < 16; i++) {
-		/* Half of each is read: none is drained. */
+		/* Half of each item is read, so none has been read to its end.
+		 */
 		probe_read(&g, &p[i], file_item(&g, i, LIMIT, 0), 0, LIMIT / 2);
 		answer_all(&g.hand);
 		ck_assert(p[i].right);
@@ -199,7 +200,7 @@ START_TEST(test_staging_never_passes_its_bound_and_the_oldest_goes_first)
 	}
 	ck_assert_uint_eq(s.staging_peak_bytes, STAGING);
 	ck_assert_uint_eq(g.fix.counters.staging_dropped, 12);
-	/* The youngest is there, the oldest is not. */
+	/* The youngest item is in memory, the oldest is not. */
 	probe_read(&g, &p[15], p[15].item, LIMIT / 2, LIMIT / 2);
 	ck_assert(p[15].done);
 	probe_read(&g, &p[0], p[0].item, LIMIT / 2, LIMIT / 2);
@@ -236,7 +237,7 @@ START_TEST(test_demand_goes_before_prefetch)
 	struct rig g;
 
 	rig_start(&g, "64M");
-	/* The number of bytes that prefetch begins with. */
+	/* The number of bytes with which a prefetch begins. */
 	for (uint64_t i = 0; i < 16; i++) {
 		item = file_item(&g, 100, 64 * LIMIT, i * CHUNK);
 		cache_prefetch(g.cache, &item, 0, CHUNK);
@@ -261,9 +262,10 @@ START_TEST(test_requests_that_hang_do_not_keep_others_from_the_origin)
 	rig_start(&g, "16M");
 	for (uint64_t i = 0; i < 9; i++)
 		probe_read(&g, &p[i], file_item(&g, i, 1000, 0), 0, 1000);
-	/* The depth of planned requests, and a third more. */
+	/* The depth for planned requests, and a third more. */
 	ck_assert_uint_eq(g.hand.n, 8);
-	answer(hand_take(&g.hand, 8), 0); /* waits until it is started */
+	/* this waits until the request was started */
+	answer(hand_take(&g.hand, 8), 0);
 	ck_assert(p[8].right);
 	ck_assert(!p[0].done);
 	rig_stop(&g);
@@ -273,7 +275,7 @@ END_TEST
 
 struct warm_probe {
 	struct cache_warm w;
-	_Atomic int status; /* 1: not yet */
+	_Atomic int status; /* 1: not answered yet */
 };
 
 static void warm_probe_done(struct cache_warm *w, int status)
@@ -375,19 +377,19 @@ START_TEST(test_a_page_of_what_has_gone_costs_a_page)
 	answer_all(&g.hand);
 	probe_wait(&p);
 	wait_staged(&g, 0);
-	/* The kernel drops a page, and somebody reads there. */
+	/* The kernel drops a page, and a program reads it again. */
 	probe_read(&g, &p, item, 40960, 4096);
 	answer_all(&g.hand);
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000 + 4096);
-	/* And of all of it what is not there. */
+	/* Then all missing bytes are requested. */
 	probe_read(&g, &p, item, 0, 500000);
 	answer_all(&g.hand);
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * 500000);
-	/* An item that was never here is fetched whole. */
+	/* An item that was never in memory is fetched whole. */
 	probe_read(&g, &p, file_item(&g, 2, 500000, 0), 40960, 4096);
 	answer_all(&g.hand);
 	probe_wait(&p);
@@ -405,7 +407,7 @@ START_TEST(test_what_has_gone_comes_whole_when_read_from_its_beginning)
 	rig_start(&g, "128K");
 	item = file_item(&g, 1, 500000, 0);
 	for (unsigned epoch = 1; epoch <= 2; epoch++) {
-		/* The kernel asks for this much when a program wants a page. */
+		/* The kernel requests this much when a program wants a page. */
 		probe_read(&g, &p, item, 0, 16384);
 		answer_all(&g.hand);
 		probe_wait(&p);

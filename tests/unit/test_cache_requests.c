@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The requests of the cache to an origin that answers on the test's command:
- * how neighbours share one, how many go out, how much of a chunk each asks for.
+ * how neighbours share a request, how many are in flight, and how much of a
+ * chunk each requests.
  */
 #include "cache_fixture.h"
 #include "mount/cache/cache_view.h"
@@ -35,7 +36,7 @@ START_TEST(test_a_reader_gets_its_bytes_before_its_request_has_ended)
 }
 END_TEST
 
-/* More fills than it shows, some of which the origin is asked for. */
+/* There are more fills than the view shows, and requests for some of them. */
 START_TEST(test_the_view_shows_the_oldest_fills_and_requests)
 {
 	enum { N = CACHE_VIEW_MAX + 4 };
@@ -75,7 +76,8 @@ START_TEST(test_the_view_shows_the_oldest_fills_and_requests)
 }
 END_TEST
 
-/* Eight requests of a chunk each are out, and eight more chunks are wanted. */
+/* Eight requests of a chunk each are in flight, and eight more chunks are
+ * wanted. */
 static void want_chunks(struct rig *g, struct probe *p)
 {
 	rig_request_bytes = 4 * CHUNK;
@@ -130,8 +132,8 @@ START_TEST(test_the_origin_says_with_how_many_requests_to_begin)
 END_TEST
 
 /*
- * Do the requests that are out ask for a part of staging at most? One that has
- * been out for a second does not count any more, as if it hung.
+ * Do the requests in flight cover at most a part of staging? A request that has
+ * been in flight for a second no longer counts, as if it hung.
  */
 static bool bytes_out_are_few(struct hand *h, uint64_t began_ns)
 {
@@ -163,7 +165,8 @@ START_TEST(test_requests_in_flight_ask_for_a_part_of_staging_at_most)
 	for (uint64_t i = 8; i < 12; i++)
 		probe_read(&g, &p[i], file_item(&g, i, size, 0), 0, size);
 	while (g.hand.started < 12) {
-		/* The next one may begin on a thread that admits a chunk. */
+		/* The next request may begin on a thread that admits a chunk.
+		 */
 		answer(hand_take(&g.hand, 0), 0);
 		ck_assert(bytes_out_are_few(&g.hand, began_ns));
 	}
@@ -229,7 +232,7 @@ START_TEST(test_a_request_of_neighbours_that_fails_spoils_none_that_came)
 	rig_stop(&g);
 }
 END_TEST
-/* A rig of an origin that wants to be asked for all of a chunk. */
+/* A rig with an origin that wants requests for whole chunks. */
 static void rig_whole(struct rig *g, const char *tier, size_t request_bytes)
 {
 	size_t usual = rig_request_bytes;
@@ -248,7 +251,7 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 	struct rig g;
 
 	rig_whole(&g, "64M", 4 * CHUNK);
-	/* Four requests hold all memory, so that the chunks have to wait. */
+	/* Four requests use all memory, so the chunks have to wait. */
 	for (uint64_t i = 0; i < 4; i++)
 		probe_read(&g, &whole[i], file_item(&g, 2 + i, LIMIT, 0), 0,
 			LIMIT);
@@ -256,7 +259,8 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
 			0, CHUNK);
 	ck_assert_uint_eq(g.hand.n, 4);
-	/* Memory for all of them at once, and five requests may go out. */
+	/* There is memory for all of them, and five requests may be in flight.
+	 */
 	answer(hand_take(&g.hand, 0), 0);
 	for (uint64_t i = 0; i < chunks; i++) {
 		struct origin_read *r = hand_take(&g.hand, 3);
@@ -272,7 +276,7 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 }
 END_TEST
 
-/* The only request that is out. */
+/* The only request in flight. */
 static struct origin_read *only_request(struct rig *g, uint64_t off, size_t len)
 {
 	struct origin_read *r;
@@ -301,7 +305,7 @@ START_TEST(test_a_chunk_that_a_tier_will_keep_comes_by_one_request)
 	r = only_request(&g, item.base, CHUNK);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = byte_at(r->off + i);
-	/* Its first bytes do not wait for the rest. */
+	/* The first bytes do not wait for the rest. */
 	r->data(r, r->off, data, sizeof(data));
 	ck_assert(p[1].done && p[1].right && !p[0].done);
 	for (size_t at = sizeof(data); at < CHUNK; at += sizeof(data)) {
@@ -360,10 +364,10 @@ START_TEST(test_what_passes_through_is_asked_for_as_it_is_read)
 	probe_read(&g, &p, item, 8192, 4096);
 	answer(only_request(&g, item.base + 8192, 4096), 0);
 	ck_assert(p.done && p.right);
-	/* Ahead of a reader it comes to its end. */
+	/* Ahead of a reader, the request reaches the end of the file. */
 	cache_prefetch(g.cache, &item, 65536, 4096);
 	answer(only_request(&g, item.base + 65536, CHUNK - 65536), 0);
-	/* A reader that begins a file is likely to go on. */
+	/* A reader that begins a file will probably continue. */
 	probe_read(&g, &p, file_item(&g, 2, 64 * LIMIT, 0), 0, 4096);
 	answer(only_request(&g, 0, CHUNK), 0);
 	ck_assert(p.done && p.right);
@@ -389,7 +393,7 @@ START_TEST(test_a_request_takes_all_of_a_neighbour_or_nothing)
 	}
 	for (int i = 0; i < 16; i++)
 		ck_assert(p[i].done && p[i].right);
-	/* Eight at once, then three, three and two chunks. */
+	/* Eight chunks in the first request, then three, three and two. */
 	ck_assert_uint_eq(g.fix.counters.origin_reads, 11);
 	rig_stop(&g);
 }

@@ -30,7 +30,7 @@ static void make_parents(char *path)
 	}
 }
 
-/* Write a file of the tree, its directories included. */
+/* Write a file of the tree, and create its directories. */
 static void put(const char *path, const char *text)
 {
 	char full[PATH_MAX];
@@ -69,7 +69,7 @@ START_TEST(test_cgroup_without_any_has_no_limit)
 	ck_assert(cgroup_memory_limit(root) == CGROUP_NO_LIMIT);
 	put_process("", "1 0 0:1 / / rw - ext4 /dev/sda rw\n");
 	ck_assert(cgroup_memory_limit(root) == CGROUP_NO_LIMIT);
-	/* Lines that are cut short. */
+	/* Lines that are cut short are ignored. */
 	put_process("0:", "1 0 0:1 / - cgroup2\n1 0 - cgroup2 cgroup2 rw\n");
 	ck_assert(cgroup_memory_limit(root) == CGROUP_NO_LIMIT);
 }
@@ -104,7 +104,8 @@ START_TEST(test_cgroup_v2_in_a_namespace_is_its_root)
 }
 END_TEST
 
-/* The container's group is bind-mounted; the process names it from above. */
+/* The container's group is bind-mounted, and the process names it from the
+ * host's root. */
 START_TEST(test_cgroup_v2_without_a_namespace_in_a_container)
 {
 	put_process("0::/docker/0123\n", V2_LINE("/docker/0123"));
@@ -113,7 +114,7 @@ START_TEST(test_cgroup_v2_without_a_namespace_in_a_container)
 	put_process("0::/docker/0123/inner\n", V2_LINE("/docker/0123"));
 	put(V2 "/inner/memory.max", "52428800\n");
 	ck_assert_uint_eq(cgroup_memory_limit(root), MIB(50));
-	/* A name that only begins alike is another group. */
+	/* A name with the same beginning is another group. */
 	put_process("0::/docker/01234\n", V2_LINE("/docker/0123"));
 	put(V2 "/4/memory.max", "1\n");
 	ck_assert_uint_eq(cgroup_memory_limit(root), MIB(100));
