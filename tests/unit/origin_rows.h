@@ -68,7 +68,7 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* So many attempts that no request is given up unless the test has failed. */
+/* Enough attempts that no request is given up unless the test has failed. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 

@@ -71,7 +71,7 @@ static inline uint8_t item_byte(unsigned number, uint64_t at)
 	return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 18) * 3 + number);
 }
 
-/* The result of a client's origin for units that it is to compare. */
+/* The answer of a client's origin when it compares a unit. */
 enum peers_origin {
 	PEERS_ORIGIN,	     /* it has the same items */
 	PEERS_ORIGIN_FAILS,  /* it does not answer */

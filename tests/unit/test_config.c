@@ -17,7 +17,7 @@
 
 /* -- The table ------------------------------------------------------------- */
 
-/* The natural alignment of a member: of its numbers. */
+/* The natural alignment of a member: that of its largest number. */
 static size_t alignment_of(const struct member *m)
 {
 	return m->bytes / member_count(m);
@@ -99,8 +99,8 @@ START_TEST(test_words_are_as_many_as_the_enum_has_values)
 }
 END_TEST
 
-/* States that were saved have their hashes in this order. Names are added at
- * the end; none ever moves. */
+/* The hashes of saved states are in this order. New names are added at the end,
+ * and no name ever moves. */
 START_TEST(test_a_state_has_the_same_hashes_as_ever)
 {
 	static const char *const names[] = {"height", "width", "type", "layout",
@@ -159,7 +159,7 @@ START_TEST(test_a_text_sets_its_member)
 }
 END_TEST
 
-/* Make a locale in `dir` whose point is a comma, and enter it. */
+/* Make a locale in `dir` whose decimal point is a comma, and enter it. */
 static bool enter_comma_locale(const char *dir)
 {
 	char path[300], command[400];
@@ -177,7 +177,7 @@ static bool enter_comma_locale(const char *dir)
 		"cd '%s' && localedef -c -i comma -f ANSI_X3.4-1968 ./xx_XX "
 		">said 2>&1",
 		dir);
-	(void)system(command); /* it warns of what was left out */
+	(void)system(command); /* localedef warns about omitted categories */
 	ck_assert_int_eq(setenv("LOCPATH", dir, 1), 0);
 	return setlocale(LC_ALL, "xx_XX") &&
 		strcmp(localeconv()->decimal_point, ",") == 0;
@@ -195,7 +195,7 @@ START_TEST(test_the_point_of_a_number_is_a_point_in_every_locale)
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(command), 0);
 	if (!entered)
-		return; /* the C library here can have no other locale */
+		return; /* no other locale can be used here */
 	ck_assert(config_set("aspect_max", "2.5").aspect_max == 2.5F);
 	ck_assert(config_set("std", "0.5,1/4,1").std[1] == .25F);
 	ck_assert_str_eq(schedule_echo_text(echo, text), "2.5");
@@ -218,7 +218,7 @@ START_TEST(test_several_numbers_are_one_member)
 }
 END_TEST
 
-/* Texts are what they are, and a mean of 0 is one. */
+/* The exceptions are texts, and means, for which 0 is a value. */
 START_TEST(test_zero_is_the_default_of_every_member)
 {
 	struct refrain_config c, zero;
@@ -250,7 +250,8 @@ START_TEST(test_a_flag_is_set_and_cleared_by_its_name)
 }
 END_TEST
 
-/* Is refused with the member's name, and changes nothing. */
+/* Check that a text is refused with the member's name, and that nothing
+ * changes. */
 static void refused(const char *name, const char *text, const char *why)
 {
 	struct refrain_config c, before;

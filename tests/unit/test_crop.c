@@ -6,7 +6,7 @@
 #include "suite.h"
 
 #define BINS 20
-/* 19 degrees of freedom: passed by chance once in 10,000 times. */
+/* For 19 degrees of freedom; chance exceeds it once in 10,000 times. */
 #define CHI_SQUARE_MOST 50.8
 
 static void expect_uniform(const size_t *bins, const char *what)
@@ -29,7 +29,7 @@ static void count(size_t *bins, double share)
 	bins[(unsigned)fmin(fmax(share * BINS, 0), BINS - 1)]++;
 }
 
-/* Where every draw fits, the distributions are the plain ones. */
+/* If every draw fits the image, the distributions are the plain ones. */
 START_TEST(test_area_aspect_and_place_of_a_crop_are_uniform)
 {
 	size_t area[BINS] = {0}, aspect[BINS] = {0}, x[BINS] = {0},
@@ -61,8 +61,8 @@ START_TEST(test_area_aspect_and_place_of_a_crop_are_uniform)
 }
 END_TEST
 
-/* Moments of torchvision's own code for 500 x 375, by simulation with another
- * generator in the test: same steps, other numbers. */
+/* Compute the moments of torchvision's algorithm for 500 x 375, by a simulation
+ * in the test: the same steps with another generator. */
 static void simulate(uint64_t *state, double *width, double *height)
 {
 	for (unsigned i = 0; i < 10; i++) {
@@ -140,7 +140,7 @@ START_TEST(test_boxes_lie_inside_images_of_any_shape)
 }
 END_TEST
 
-/* These numbers are in every stream that was ever saved. */
+/* Check a crop. All streams that were ever saved depend on these numbers. */
 static void expect_crop(
 	const struct crop *crop, const uint32_t *numbers, float factor)
 {

@@ -103,7 +103,8 @@ START_TEST(test_ctl_releases_what_a_connection_owns_when_it_ends)
 				  "{\"cmd\":\"own\",\"n\":0}\n{\"cmd\":\"ow";
 	int fd = raw();
 
-	/* Each takes the place of the one before; it dies in mid-line. */
+	/* Each one replaces the previous one; the client ends in the middle of
+	 * a line. */
 	put(fd, own, strlen(own));
 	wait_sem(&left);
 	wait_sem(&left);
@@ -224,7 +225,7 @@ END_TEST
 START_TEST(test_ctl_refuses_a_longer_request_and_hangs_up)
 {
 	size_t bytes =
-		CTL_REQUEST_MAX_BYTES + 2; /* the last is not looked at */
+		CTL_REQUEST_MAX_BYTES + 2; /* the last byte is not looked at */
 	CLEANUP_FREE char *big = malloc(bytes);
 	char line[256];
 	int fd = raw();
@@ -262,7 +263,7 @@ static uint64_t random_next(void)
 	return random_state;
 }
 
-/* Change, drop, double or insert bytes of a request that was good. */
+/* Change, drop, double or insert bytes of a valid request. */
 static size_t mutate(char *to, const char *from)
 {
 	size_t len = strlen(from), changes = 1 + random_next() % 4;
@@ -303,7 +304,7 @@ START_TEST(test_ctl_survives_ten_thousand_mutations)
 	for (int i = 0; i < 10000; i++) {
 		size_t len = mutate(line, good[random_next() % 4]);
 
-		/* A count of a billion would be answered, too. */
+		/* A count of a billion would be answered as well. */
 		if (memmem(line, len, "count", 5) &&
 			memmem(line, len, "\"n\":", 4) &&
 			!memmem(line, len, "\"n\":3}", 6))
@@ -331,7 +332,7 @@ START_TEST(test_ctl_refuses_the_65th_connection_until_one_closes)
 	expect_refusal(fd);
 	(void)close(fd);
 	(void)close(fds[0]);
-	while (!served) { /* its thread ends when it ends */
+	while (!served) { /* its thread ends with the connection */
 		struct ctl_client *c = client();
 		json_t *reply = NULL;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the control socket: where the socket lies, who may use it, who finds
- * it. */
+/* Tests of the control socket: its place, who may use it, and how it is found.
+ */
 #include "common/control/talk.h"
 #include "ctl_fixture.h"
 #include "suite.h"
@@ -28,8 +28,8 @@ START_TEST(test_ctl_socket_is_the_owners_only)
 END_TEST
 
 /*
- * In a child process of user 65534 with one supplementary group: what
- * connecting and asking gives.
+ * Connect and ask in a child process of user 65534 with one supplementary
+ * group. Returns the result.
  */
 static int ask_as_nobody(gid_t gid)
 {
@@ -61,7 +61,7 @@ START_TEST(test_ctl_keeps_other_users_out_by_mode_and_by_credentials)
 	char parent[64];
 
 	if (geteuid() != 0)
-		return; /* cannot become another user */
+		return; /* this user cannot become another one */
 	ck_assert_int_eq(ask_as_nobody(65534), -EACCES);
 	(void)snprintf(parent, sizeof(parent), "%s/refrain", dir);
 	ck_assert_int_eq(chmod(dir, 0755), 0);
@@ -78,7 +78,7 @@ START_TEST(test_ctl_lets_members_of_the_group_in_and_no_others)
 	char parent[64];
 
 	if (geteuid() != 0 || !group)
-		return; /* cannot become another user */
+		return; /* this user cannot become another one */
 	ctl_server_stop(server);
 	ck_assert_int_eq(chmod(dir, 0711), 0);
 	ck_assert_msg(ctl_server_start(&server, "/mnt/x", group->gr_name,
@@ -166,7 +166,7 @@ START_TEST(test_ctl_follows_no_link_that_somebody_planted_in_tmp)
 	pid_t pid;
 
 	if (geteuid() != 0)
-		return; /* /run/refrain cannot be kept from being used */
+		return; /* /run/refrain is always usable here */
 	(void)snprintf(path, sizeof(path), "/tmp/refrain-%u", (unsigned)uid);
 	(void)unlink(path);
 	ck_assert_int_eq(symlink(dir, path), 0);
@@ -200,12 +200,14 @@ START_TEST(test_ctl_connect_says_what_is_no_refrain_mount)
 }
 END_TEST
 
-/* Anybody may give a directory of his own the attribute; cp -a copies it. */
+/* Any user may set the attribute on a directory of his own, and cp -a copies
+ * it. */
 START_TEST(test_ctl_connect_believes_no_attribute_of_a_plain_directory)
 {
 	const char *path = ctl_server_path(server);
 	struct ctl_client *c = NULL;
-	char own[] = "./ctl-test-XXXXXX"; /* tmpfs may have no attributes */
+	/* in a tmpfs, attributes may be impossible */
+	char own[] = "./ctl-test-XXXXXX";
 
 	ck_assert_ptr_nonnull(mkdtemp(own));
 	if (setxattr(own, TALK_XATTR, path, strlen(path), 0) == 0) {
@@ -219,8 +221,8 @@ START_TEST(test_ctl_connect_believes_no_attribute_of_a_plain_directory)
 END_TEST
 
 /*
- * Runs without the fixture: TSan does not let a child start threads if its
- * parent had some.
+ * This runs without the fixture, because TSan does not let a child start
+ * threads if its parent had any.
  */
 START_TEST(test_ctl_wait_gone_waits_for_the_process_to_end)
 {

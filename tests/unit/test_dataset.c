@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of `refrain make-dataset`: what it makes, and how it fails. */
+/* Tests of `refrain make-dataset`: its files, and its failures. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static void setup(void)
 	(void)snprintf(top, sizeof(top), "test_dataset.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(chdir(top), 0);
-	/* The output of the command is checked in a file. */
+	/* The output of the command goes to a file, which is checked. */
 	ck_assert_ptr_nonnull(freopen("stderr", "w", stderr));
 	ck_assert_ptr_nonnull(freopen("stdout", "w", stdout));
 }
@@ -93,7 +93,7 @@ static void expect_message(const char *part)
 	ck_assert_msg(strstr((char *)text, part), "no '%s' in '%s'", part,
 		(char *)text);
 	ck_assert_int_eq(strncmp((char *)text, "refrain: ", 9), 0);
-	/* One line. */
+	/* The message is one line. */
 	ck_assert_ptr_eq(strchr((char *)text, '\n'), (char *)text + bytes - 1);
 }
 
@@ -211,7 +211,7 @@ END_TEST
 #define BLOCKS 4
 #define SEEN_MAX (BLOCKS * BLOCKS * 3)
 
-/* Means of blocks, less the mean of all: 48 numbers. */
+/* The means of blocks without the total mean: 48 numbers. */
 static int see_blocks(const uint8_t *rgb, int w, int h, double *seen)
 {
 	double count[SEEN_MAX] = {0}, mean[3] = {0};
@@ -235,7 +235,7 @@ static int see_blocks(const uint8_t *rgb, int w, int h, double *seen)
 	return SEEN_MAX;
 }
 
-/* The mean colour alone: 3 numbers. */
+/* The mean colour: 3 numbers. */
 static int see_colour(const uint8_t *rgb, int w, int h, double *seen)
 {
 	memset(seen, 0, 3 * sizeof(*seen));
@@ -277,7 +277,7 @@ static unsigned nearest(
 	return at;
 }
 
-/* Share of test images whose nearest centre is their class's. */
+/* The share of test images whose nearest centre is that of their class. */
 static double accuracy(see_fn *see)
 {
 	double centre[CLASSES][SEEN_MAX] = {{0}}, seen[SEEN_MAX];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of JPEG decoding by region: whatever the kind of file, the scale, the
- * orientation and the region, pixels are those of decoding all of it and
- * looking at a part.
+ * Tests of JPEG decoding by region: for every kind of file, scale, orientation
+ * and region, the pixels are those of a full decode.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 #include "jpeg_fixture.h"
 #include "suite.h"
 
-#define CROPS 10 /* of a file, at each scale */
+#define CROPS 10 /* regions of each file, at each scale */
 #define GUARD 0xa5
 #define GUARD_BYTES ((size_t)64)
 
@@ -73,7 +72,7 @@ static void rgb_of(
 	}
 }
 
-/* The whole image upright, as RGB. */
+/* The whole image, upright, as RGB. */
 static uint8_t *upright(const struct jpeg_pixels *p, unsigned orientation)
 {
 	uint32_t width = orientation >= 5 ? p->height : p->width, x, y;
@@ -107,7 +106,7 @@ static void check_guard(const uint8_t *data, size_t bytes)
 		ck_assert_int_eq(data[i], GUARD);
 }
 
-/* All scaled pixels that the region touches are there, and right. */
+/* Check that all scaled pixels that the region touches are there and right. */
 static void check_pixels(const char *name, const struct image *out,
 	const uint8_t *all, const struct rect *r)
 {
@@ -139,7 +138,7 @@ static struct rect draw_rect(uint64_t *state, uint32_t width, uint32_t height)
 
 	r.width = 1 + jpeg_below(state, width);
 	r.height = 1 + jpeg_below(state, height);
-	/* Small ones, often. */
+	/* Small regions are frequent. */
 	if (jpeg_below(state, 3) == 0)
 		r.width = 1 + r.width / 16;
 	if (jpeg_below(state, 3) == 0)
@@ -261,7 +260,7 @@ START_TEST(test_wide_and_tall_images_are_decoded)
 }
 END_TEST
 
-/* Every narrow crop, where upsampling differs. */
+/* Narrow crops are where upsampling differs. */
 START_TEST(test_every_small_region_of_a_small_image_is_right)
 {
 	static const uint8_t kinds[] = {1, 2, 3, 4, 12, 21};
@@ -331,7 +330,7 @@ static void write_file(const char *path, const struct jpeg_file *f)
 	ck_assert_int_eq(write(fd, f->data, f->bytes), (ssize_t)f->bytes);
 }
 
-/* The output of `djpeg` for it; NULL if there is none. */
+/* The output of `djpeg` for a file; NULL if there is none. */
 static uint8_t *ask_djpeg(
 	const char *path, unsigned denom, uint32_t *width, uint32_t *height)
 {
@@ -388,7 +387,7 @@ START_TEST(test_pixels_are_those_of_djpeg)
 		return;
 	}
 	if (kind->space == JCS_CMYK || kind->space == JCS_YCCK)
-		return; /* which it does not turn into RGB */
+		return; /* djpeg does not convert these to RGB */
 	fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	(void)close(fd);
@@ -407,7 +406,7 @@ static size_t number_at(const char *octal)
 	return strtoul(octal, NULL, 8);
 }
 
-/* Files of a tar, one after the other; *at moves on. */
+/* Get the next file of a tar; *at is its offset, and moves on. */
 static bool next_member(
 	const uint8_t *tar, size_t bytes, size_t *at, struct jpeg_file *f)
 {
@@ -462,7 +461,7 @@ static uint8_t *read_test_data(size_t *bytes)
 	return read_all(path, bytes);
 }
 
-/* One in nine: all of them would take a minute. */
+/* One image in nine, because all of them would take a minute. */
 START_TEST(test_real_images_are_decoded_by_region)
 {
 	CLEANUP_FREE uint8_t *tar = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of JPEG decoding when the file is not what it should be: cut off,
- * corrupt, something else, or claiming to be enormous. There is an error with
- * a message, and it does not depend on what was asked for before.
+ * Tests of JPEG decoding of bad files: cut off, corrupt, of another format, or
+ * with enormous dimensions. Each gives an error with a message, which does not
+ * depend on earlier calls.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ static void teardown(void)
 	decoder_free(decoder);
 }
 
-/* Decode the lower right quarter at a scale; 0 or what went wrong. */
+/* Decode the lower right quarter at a scale. Returns 0 or the error. */
 static int decode_part(const void *data, size_t bytes, unsigned denom)
 {
 	CLEANUP_FREE uint8_t *memory = NULL;
@@ -84,7 +84,8 @@ static void expect_failure(int rc)
 	ck_assert_int_ne(err.msg[0], '\0');
 }
 
-/* A copy that ends where it ends, for whoever watches memory. */
+/* A copy in memory of exactly its size, so that a sanitizer sees reads beyond
+ * it. */
 static uint8_t *copy_of(const void *data, size_t bytes)
 {
 	uint8_t *p = malloc(bytes ? bytes : 1);
@@ -112,7 +113,7 @@ START_TEST(test_what_is_no_jpeg_is_told_apart_from_damage)
 }
 END_TEST
 
-/* The byte behind the marker of the frame header; the first one counts. */
+/* The byte after the marker of the frame header. The first header counts. */
 static uint8_t *frame_of(struct jpeg_file *f)
 {
 	for (size_t i = 2; i + 1 < f->bytes; i++)
@@ -127,7 +128,7 @@ START_TEST(test_kinds_that_are_not_decoded_are_named)
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[0], 40, 40, 0, 1, true);
 	uint8_t *frame = frame_of(&f);
 
-	frame[2] = 12; /* bits */
+	frame[2] = 12; /* bits a sample */
 	expect(decode_part(f.data, f.bytes, 1), -EMEDIUMTYPE, "precision 12");
 	frame[2] = 8;
 	frame[-1] = 0xc3; /* lossless */
@@ -155,7 +156,7 @@ START_TEST(test_file_that_is_cut_anywhere_is_refused)
 }
 END_TEST
 
-/* Whatever part of it is wanted. */
+/* The result is the same for every part of the image. */
 START_TEST(test_cut_file_is_refused_for_a_region_above_the_cut)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[2], 90, 70, 0, 8, true);
@@ -199,7 +200,7 @@ END_TEST
 
 /* -- Corrupt --------------------------------------------------------------- */
 
-/* Put bytes in at a place. */
+/* Insert bytes at a place. */
 static uint8_t *insert(
 	const struct jpeg_file *f, size_t at, const void *bytes, size_t count)
 {
@@ -212,7 +213,7 @@ static uint8_t *insert(
 	return p;
 }
 
-/* Padding between markers, and a revision and a transform of the future. */
+/* Padding between markers; an unknown revision and transform. */
 START_TEST(test_harmless_oddities_are_decoded)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[2], 90, 70, 0, 8, true);
@@ -223,13 +224,13 @@ START_TEST(test_harmless_oddities_are_decoded)
 
 	ck_assert_int_eq(decode_part(padded, f.bytes + 5, 1), 0);
 	ck_assert_int_eq(decode_part(adobe, f.bytes + 16, 1), 0);
-	f.data[11] = 9; /* of JFIF */
+	f.data[11] = 9; /* revision of JFIF */
 	ck_assert_int_eq(decode_part(f.data, f.bytes, 1), 0);
 	free(f.data);
 }
 END_TEST
 
-/* A file whose missing rows libjpeg would show grey. */
+/* libjpeg would show the missing rows in grey. */
 START_TEST(test_corrupt_rows_are_refused_with_libjpegs_words)
 {
 	struct jpeg_file f = jpeg_make(kind_named("4:4:4"), 90, 70, 0, 8, true);
@@ -272,7 +273,7 @@ START_TEST(test_file_that_changed_after_its_header_was_read_is_refused)
 }
 END_TEST
 
-/* Which libjpeg keeps from image to image. */
+/* libjpeg keeps tables from image to image. */
 START_TEST(test_file_without_tables_is_not_decoded_with_those_of_another)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[2], 90, 70, 0, 8, true);
@@ -290,7 +291,7 @@ END_TEST
 static void mutate(uint8_t *data, size_t bytes, uint64_t *state)
 {
 	for (uint32_t n = 1 + jpeg_below(state, 8); n > 0; n--) {
-		/* Headers are the smaller part, and the more fragile one. */
+		/* Headers are the smaller but the more fragile part. */
 		size_t below = jpeg_below(state, 2) ? bytes : bytes / 8;
 		size_t at = jpeg_below(state, (uint32_t)below);
 
@@ -300,7 +301,7 @@ static void mutate(uint8_t *data, size_t bytes, uint64_t *state)
 	}
 }
 
-/* 0 or an error, always the same one, and the next file is not affected. */
+/* Each gives 0 or always the same error, and the next file is not affected. */
 START_TEST(test_flipped_bytes_do_no_harm)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 60, 50, 5, 9, true);
@@ -350,15 +351,15 @@ static uint8_t *exif_in(const struct jpeg_file *f)
 
 START_TEST(test_damaged_exif_data_say_nothing)
 {
-	/* Place and value of a byte of the big-endian form. */
+	/* Index and value of a byte of the big-endian form. */
 	static const uint8_t damage[][2] = {
 		{0, 'X'},   /* byte order */
 		{3, 0},	    /* magic number */
-		{4, 0xff},  /* directory far away */
-		{7, 27},    /* half behind the end */
+		{4, 0xff},  /* a directory far beyond the end */
+		{7, 27},    /* a directory that ends beyond the end */
 		{9, 0},	    /* without entries */
 		{11, 0x13}, /* another tag */
-		{13, 2},    /* of text */
+		{13, 2},    /* type: text */
 		{17, 2},    /* two values */
 		{19, 0},    /* out of range */
 		{19, 9},
@@ -378,7 +379,7 @@ START_TEST(test_exif_with_too_many_entries_is_read_to_its_end)
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[2], 20, 10, 3, 9, true);
 	uint8_t *exif = exif_in(&f);
 
-	exif[8] = 0xff; /* 65281 entries, the first of which is there */
+	exif[8] = 0xff; /* 65281 entries, only the first of which exists */
 	ck_assert_uint_eq(orientation_of(&f), 3);
 	exif[11] = 0x13;
 	ck_assert_uint_eq(orientation_of(&f), 1);
@@ -416,7 +417,7 @@ START_TEST(test_header_that_claims_more_than_the_file_can_hold_is_refused)
 }
 END_TEST
 
-/* All pixels the same: a bit or two a block more than the bound. */
+/* All pixels are the same: one or two bits a block more than the limit. */
 START_TEST(test_file_that_compresses_best_is_no_bomb)
 {
 	static const char *const names[] = {
@@ -439,7 +440,7 @@ START_TEST(test_limits_are_kept_to_the_pixel_the_byte_and_the_scan)
 		decode_probe(decoder, f.data, f.bytes, &info, &err), 0);
 	limits.max_pixels = 8000;
 	limits.max_memory_bytes = info.memory_bytes;
-	limits.max_scans = 10; /* as libjpeg writes */
+	limits.max_scans = 10; /* as many as libjpeg writes */
 	renew();
 	ck_assert_msg(decode_part(f.data, f.bytes, 1) == 0, "%s", err.msg);
 	limits.max_pixels--;

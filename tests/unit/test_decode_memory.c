@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of what decoding takes: never more than the header's check has said,
- * nothing that stays, nothing of ours for each image. This program counts its
- * own heap, libjpeg's part included. One thread.
+ * Tests of the memory for decoding: never more than the check of the header has
+ * announced, nothing that stays, and no allocation of the decoder for each
+ * image. This program counts its own heap, with libjpeg's part. One thread.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -23,7 +23,7 @@ int main(void)
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Those of the C library, below ours. */
+/* The functions of the C library, which this program's malloc() calls. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *p, size_t bytes);
@@ -34,7 +34,7 @@ EXPORT void *calloc(size_t count, size_t bytes);
 EXPORT void *realloc(void *p, size_t bytes);
 EXPORT void free(void *p);
 
-/* The compiler knows of malloc() that it changes no variable. */
+/* Volatile, because the compiler assumes that malloc() changes no variable. */
 static volatile size_t held, peak, calls;
 
 static void *count(void *p)
@@ -81,7 +81,7 @@ struct taken {
 	size_t peak, calls;
 };
 
-/* Decode a part; what it took over what was there without the decoder. */
+/* Decode a part. Returns the memory used in addition to `before`. */
 static struct taken decode_part(struct decoder *d, size_t before,
 	const struct jpeg_file *f, struct rect r, unsigned denom)
 {
@@ -111,7 +111,7 @@ static struct taken decode_part(struct decoder *d, size_t before,
 
 static const struct rect whole = {0, 0, 0, 0};
 
-/* All that a decoder is, what it says it keeps included. */
+/* Check the memory of a decoder, with what it says it keeps. */
 static void check_kind(
 	const struct jpeg_kind *kind, uint32_t width, uint32_t height)
 {
@@ -143,8 +143,7 @@ START_TEST(test_decoding_takes_no_more_than_the_probe_said)
 }
 END_TEST
 
-/* libjpeg frees the memory that it takes for an image, and the decoder keeps
- * none of its own. */
+/* libjpeg frees its memory for each image, and the decoder keeps none. */
 START_TEST(test_images_after_the_first_take_no_memory_that_stays)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 200, 150, 6, 1, true);
@@ -168,7 +167,7 @@ START_TEST(test_images_after_the_first_take_no_memory_that_stays)
 }
 END_TEST
 
-/* The file is a megabyte, its pixels would be 300. */
+/* The file is a megabyte, and its pixels would be 300 MB. */
 START_TEST(test_hundred_megapixels_are_decoded_in_little_memory)
 {
 	static const struct rect middle = {4000, 5000, 2000, 1000};
@@ -256,7 +255,7 @@ static Suite *memory_suite(void)
 	return s;
 }
 
-/* Valgrind puts its own functions in the place of ours. */
+/* Valgrind replaces this program's functions by its own. */
 static bool counts(void)
 {
 	size_t before = calls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The depth at an origin, against origins that are a formula or a model. */
+/* The depth at an origin, against origins that are formulas or models. */
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -9,7 +9,7 @@
 #define REQUEST_BYTES 262144
 #define MOST 64
 
-/* Each request takes latency_ns; all together at most bytes_per_s. */
+/* Each request takes latency_ns, and all together get at most bytes_per_s. */
 struct formula {
 	double latency_ns, bytes_per_s;
 };
@@ -22,7 +22,7 @@ static void run(struct depth *d, struct formula o, uint64_t *now_ns, unsigned n)
 
 		*now_ns +=
 			(uint64_t)(by_latency > by_rate ? by_latency : by_rate);
-		/* Those that wait for one another take longer. */
+		/* Requests that wait for each other take longer. */
 		depth_note(d,
 			&(struct depth_answer){.bytes = REQUEST_BYTES,
 				.took_ns = (uint64_t)(depth_limit(d) *
@@ -34,7 +34,7 @@ static void run(struct depth *d, struct formula o, uint64_t *now_ns, unsigned n)
 	}
 }
 
-/* The share of answers at each depth, at the end of a long run. */
+/* The most frequent depth of answers at the end of a long run. */
 static unsigned usual_depth(struct formula o)
 {
 	unsigned seen[MOST + 1] = {0};
@@ -63,11 +63,11 @@ END_TEST
 
 START_TEST(test_a_distant_origin_is_asked_for_as_much_as_it_takes)
 {
-	/* 100 ms and 50 MB/s: 20 requests fill it. */
+	/* 100 ms and 50 MB/s: 20 requests use it fully. */
 	ck_assert_uint_eq(usual_depth((struct formula){100e6, 50e6}), 32);
-	/* 20 ms and 50 MB/s: 4 nearly do. */
+	/* 20 ms and 50 MB/s: 4 requests almost use it fully. */
 	ck_assert_uint_eq(usual_depth((struct formula){20e6, 50e6}), 4);
-	/* No limit but latency: as deep as is of use. */
+	/* Only latency is a limit: the depth is the largest useful one. */
 	ck_assert_uint_eq(usual_depth((struct formula){5e6, 1e12}), MOST);
 }
 END_TEST
@@ -122,7 +122,8 @@ START_TEST(test_an_origin_that_only_fails_has_some_depth)
 }
 END_TEST
 
-/* How long the depth has less than nearly the best rate, of a long time. */
+/* The part of a long time in which the depth gives clearly less than the best
+ * rate. */
 static uint64_t search_ns(struct formula o)
 {
 	uint64_t now_ns = 1, bad_ns = 0;
@@ -170,15 +171,16 @@ struct sent {
 };
 
 /*
- * An origin takes latency_ns for each request and answers one in serve_ns. A
- * trainer has `reads` reads going, in the order of its plan: those that come
- * before the plan's requests are demand. `foreign` readers have one request
- * going each.
+ * An origin that takes latency_ns for each request, and answers one in
+ * serve_ns. A trainer has `reads` reads in flight, in the order of its plan;
+ * reads that come before the plan's requests are demand. `foreign` readers have
+ * one request each in flight.
  */
 struct model {
 	double latency_ns, serve_ns;
 	unsigned reads, foreign;
-	uint64_t late_ns; /* readers come when no answer has for so long */
+	/* readers come if there was no answer for this time */
+	uint64_t late_ns;
 	struct depth d;
 	uint64_t now_ns, free_ns;
 	struct sent sent[GOING_MAX];
@@ -260,8 +262,8 @@ static void model_init(struct model *m)
 	send_planned(m);
 }
 
-/* The mean number of requests going during `ns`, and how many positions came a
- * second. */
+/* Run the model for `ns`. Returns the mean number of requests in flight, and
+ * sets *rate to the positions a second. */
 static double play(struct model *m, uint64_t ns, double *rate)
 {
 	uint64_t begin_ns = m->now_ns, came = m->came;
@@ -293,7 +295,8 @@ static double best_of(const struct model *m)
 	return 1e9 * (by_latency < by_rate ? by_latency : by_rate);
 }
 
-/* The fewest going at a time that reach nearly the best rate. */
+/* The smallest number of requests in flight that reaches almost the best rate.
+ */
 static double fewest(const struct model *m)
 {
 	double n = 0.95e-9 * best_of(m) * (m->latency_ns + m->serve_ns);
@@ -323,7 +326,8 @@ START_TEST(test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth)
 			(void)play(&m, search_time_ns(&m), &rate);
 			going = play(&m, 10 * NS_PER_S, &rate);
 			ck_assert_double_ge(rate, .95 * best_of(&m));
-			/* Levels are powers of two, and tried in between. */
+			/* Levels are powers of two, with trials between them.
+			 */
 			most = 2.2 * fewest(&m);
 			if (most < reads * 1.15)
 				most = reads * 1.15;
@@ -332,7 +336,8 @@ START_TEST(test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth)
 }
 END_TEST
 
-/* On a busy machine answers come in a row, and then those who read on. */
+/* On a busy machine, several answers come in a row, followed by the next reads.
+ */
 START_TEST(test_readers_that_are_late_do_not_hide_a_gain)
 {
 	for (unsigned reads = 1; reads <= 48; reads++)
@@ -429,9 +434,7 @@ START_TEST(test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan)
 }
 END_TEST
 
-/*
- * The part of the first two seconds that was lost, compared with the full rate.
- */
+/* The time lost in the first two seconds, compared with the full rate. */
 static double lost_s(struct formula o, unsigned first)
 {
 	uint64_t now_ns = 1;
@@ -448,7 +451,7 @@ static double lost_s(struct formula o, unsigned first)
 
 START_TEST(test_a_search_that_begins_near_its_end_loses_little)
 {
-	/* 20 ms, and a link that brings an item in 0.55 ms. */
+	/* 20 ms, and a link that takes 0.55 ms for an item. */
 	struct formula o = {20e6, REQUEST_BYTES / .00055};
 
 	ck_assert_double_lt(lost_s(o, 32), .1);

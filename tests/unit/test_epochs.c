@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs from misses alone: a simulated mount whose readers shuffle, and
- * trainers whose larger caches are simulated, too. No clocks, no threads.
+ * Epochs found from misses alone: a simulated mount whose readers shuffle, and
+ * simulated trainers with larger caches. No clocks, no threads.
  */
 #include <stdlib.h>
 
@@ -21,9 +21,9 @@ struct scene {
 	uint64_t random;
 	/* Shares of the misses and of the hits that the kernel answers. */
 	double hidden, hidden_hits;
-	double read;   /* of each item */
-	double waited; /* share of the time */
-	bool filling;  /* what misses is admitted, until half is */
+	double read;   /* share of each item that is read */
+	double waited; /* share of the time in which readers wait */
+	bool filling;  /* misses are admitted, until half is resident */
 };
 
 static double dice(struct scene *s)
@@ -98,7 +98,7 @@ static void scene_miss(struct scene *s, unsigned i)
 	s->now.origin_bytes += ITEM_BYTES;
 }
 
-/* Items [from, to) of the epoch that was shuffled last, 1 ms each. */
+/* Read items [from, to) of the order that was shuffled last, 1 ms each. */
 static void scene_read(struct scene *s, unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++) {
@@ -128,7 +128,7 @@ static void scene_epochs(struct scene *s, unsigned n)
 	}
 }
 
-/* A part of one more epoch, and what is told then. */
+/* Read a part of one more epoch, and get the report then. */
 static bool scene_tell(
 	struct scene *s, unsigned from, unsigned to, struct epochs_news *n)
 {
@@ -200,7 +200,8 @@ START_TEST(test_says_nothing_where_the_kernel_answers_misses)
 	scene_epochs(&s, 1);
 	for (unsigned i = 0; i < 5; i++)
 		ck_assert(!scene_tell(&s, 0, 1000, &n));
-	/* It does not any more: all is known again, but for the number. */
+	/* The kernel answers no longer: everything but the number is known
+	 * again. */
 	s.hidden = 0;
 	scene_epochs(&s, 2);
 	ck_assert(scene_tell(&s, 0, 500, &n));
@@ -257,7 +258,7 @@ END_TEST
 
 /* -- What the source delivered --------------------------------------------- */
 
-/* Items delivered in this epoch. */
+/* The number of items delivered in this epoch. */
 static int delivered(const struct scene *s)
 {
 	uint64_t bytes;
@@ -276,7 +277,7 @@ START_TEST(test_says_what_the_source_delivered_in_each_epoch)
 	for (unsigned k = 0; k < 3; k++) {
 		int missing = (int)items[k] / 2;
 
-		/* The kernel has no bound, and may answer all hits. */
+		/* The kernel has no limit, and may answer all hits. */
 		scene_begin(&s, items[k], items[k] / 2, 0);
 		s.hidden_hits = 1;
 		ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
@@ -284,7 +285,7 @@ START_TEST(test_says_what_the_source_delivered_in_each_epoch)
 			(void)scene_tell(&s, 0, items[k] * 3 / 4, &n);
 			within(delivered(&s), missing / 2, missing);
 			(void)scene_tell(&s, items[k] * 3 / 4, items[k], &n);
-			/* The sample of items is an estimate. */
+			/* The sample of items gives an estimate. */
 			within(delivered(&s), missing - missing / 1000,
 				missing + missing / 1000);
 		}
@@ -301,7 +302,7 @@ START_TEST(test_items_fetched_before_the_first_miss_belong_to_epoch_1)
 	struct scene s;
 
 	scene_begin(&s, 1000, 0, 0);
-	s.now.origin_bytes = 1000 * ITEM_BYTES; /* by a plan */
+	s.now.origin_bytes = 1000 * ITEM_BYTES; /* fetched by a plan */
 	shuffle(&s);
 	for (unsigned i = 0; i < 10; i++) {
 		scene_miss(&s, s.order[i]);
@@ -355,7 +356,7 @@ START_TEST(test_does_not_divide_what_plans_fetch_over_the_end_of_an_epoch)
 	within(delivered(&s), 499, 501);
 	s.now.planned_bytes = 100 * ITEM_BYTES;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
-	/* It was so when an epoch began. */
+	/* The same was true when an epoch began. */
 	scene_epochs(&s, 1);
 	s.now.planned_bytes = 0;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
@@ -367,7 +368,7 @@ START_TEST(test_two_items_that_miss_again_tell_no_epochs_apart)
 {
 	struct scene s;
 
-	/* All others went into the cache. */
+	/* All other items went into the cache. */
 	scene_begin(&s, 2, 0, 0);
 	s.now.dataset_bytes = 1000 * ITEM_BYTES;
 	scene_epochs(&s, 1);
@@ -483,8 +484,8 @@ START_TEST(test_tells_no_gain_while_the_cache_fills)
 }
 END_TEST
 
-/* Workers fetch and prepare, the trainer takes what they made in order. Times
- * in ms. */
+/* A trainer. Workers fetch and prepare, and the trainer consumes their results
+ * in order. Times in ms. */
 struct trainer_of {
 	unsigned workers, ahead; /* samples that may wait for the trainer */
 	double latency, link, prep, step;
@@ -512,7 +513,7 @@ static double later_of(double a, double b)
 	return a > b ? a : b;
 }
 
-/* An epoch in which this share of the samples misses. */
+/* Simulate an epoch in which this share of the samples misses. */
 static struct outcome_of simulate(const struct trainer_of *t, double miss)
 {
 	double at[WORKERS_MAX] = {0}, link = 0, covered = 0, end = 0;
@@ -542,14 +543,14 @@ static struct outcome_of simulate(const struct trainer_of *t, double miss)
 	return o;
 }
 
-/* To a trainer's epoch, as that of the scene takes a second. */
+/* Scale times to a trainer's epoch; that of the scene takes a second. */
 static void scale(struct epochs_gain *g, double by)
 {
 	g->least_ms = (uint64_t)((double)g->least_ms * by);
 	g->most_ms = (uint64_t)((double)g->most_ms * by);
 }
 
-/* The report on a trainer in an epoch with this share of misses. */
+/* Get the report on a trainer in an epoch with this share of misses. */
 static void tell_trainer(
 	const struct trainer_of *t, double miss, struct epochs_news *n)
 {

@@ -57,7 +57,7 @@ START_TEST(test_escape_shows_bytes_that_are_not_utf8)
 	expect("\xe0\x82\x9b", "\\xe0\\x82\\x9b");
 	expect("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* a surrogate */
 	expect("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
-	expect("\xe7\x8c", "\\xe7\\x8c"); /* cut */
+	expect("\xe7\x8c", "\\xe7\\x8c"); /* cut off */
 	expect("\xc3\n", "\\xc3\\n");
 }
 END_TEST

@@ -144,7 +144,7 @@ START_TEST(test_a_path_that_no_call_could_open_is_refused)
 	struct dataset_options o = options_of(tree, REFRAIN_SOURCE_FOLDER);
 
 	put("a/1.jpg");
-	/* Each step is short; the whole is over 4096 bytes. */
+	/* Each step is short, but the whole path is over 4096 bytes. */
 	sh("d=$(printf '%%0200d' 7); i=0; while [ $i -lt 21 ]; do mkdir $d && "
 	   "cd -P $d || exit 1; i=$((i + 1)); done");
 	refused(&o, -ENAMETOOLONG, "cannot list");
@@ -157,7 +157,7 @@ START_TEST(test_a_directory_that_cannot_be_read_is_a_failure)
 	struct dataset_options o = options_of(tree, REFRAIN_SOURCE_FOLDER);
 
 	if (geteuid() == 0)
-		return; /* reads everything */
+		return; /* root can read everything */
 	put("a/1.jpg");
 	put("b/2.jpg");
 	sh("chmod 0 b");
@@ -237,7 +237,8 @@ START_TEST(test_a_list_is_sorted_and_keeps_its_labels)
 	class_is(ds, 1, "dog");
 	class_is(ds, 2, "dog\tand cat");
 	class_is(ds, 3, "\377");
-	example_is(ds, 0, "a/1.png", 0); /* equal paths: by line */
+	/* equal paths are in the order of lines */
+	example_is(ds, 0, "a/1.png", 0);
 	example_is(ds, 1, "a/1.png", 2);
 	example_is(ds, 2, "a\\n", 3);
 	example_is(ds, 3, "b/2.jpg", 1);
@@ -285,7 +286,7 @@ START_TEST(test_a_list_that_leaves_its_directory_is_refused_with_the_line)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int n = snprintf(text, sizeof(text), "ok\n%s\nok\n", bad[i]);
 
-		if (bad[i][0] == '\0') /* a blank line is none */
+		if (bad[i][0] == '\0') /* a blank line is ignored */
 			continue;
 		put_bytes("l", text, (size_t)n);
 		refused(&o, -EBADMSG, "line 2");
@@ -351,7 +352,7 @@ START_TEST(test_a_list_has_a_root_of_its_own)
 }
 END_TEST
 
-/* The second has tags, which no folder has. */
+/* The second list has tags, which no folder has. */
 #define TABLE "# refrain index 1: path, size, mtime, label\n"
 #define TABLE_TAGS "# refrain index 2: path, size, mtime, tag, label\n"
 

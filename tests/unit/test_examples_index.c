@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kept index: when it is used, when it is not, and when it is damaged. */
+/* The kept index: when it is used, when it is ignored, and when it is damaged.
+ */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +13,8 @@
 #include "examples_fixture.h"
 #include "suite.h"
 
-/* Looked at once, so that the next may be mapped; its fingerprint. */
+/* Scan the dataset once, so that the next open may map the index. Returns the
+ * fingerprint. */
 static uint64_t look_once(const struct dataset_options *o)
 {
 	struct dataset *ds = open_with(o);
@@ -42,7 +44,7 @@ static void make_folder(void)
 	age();
 }
 
-/* The only index there is. */
+/* The path of the only index. */
 static const char *index_path(void)
 {
 	static char path[400];
@@ -111,7 +113,7 @@ START_TEST(test_a_change_of_names_is_seen)
 	sh("%s", changes[_i]);
 	ck_assert(!mapped(&o));
 	age();
-	(void)look_once(&o); /* as the times are others */
+	(void)look_once(&o); /* scan once more, because times have changed */
 	ck_assert(mapped(&o));
 }
 END_TEST
@@ -124,7 +126,7 @@ START_TEST(test_other_directories_with_the_same_times_are_seen)
 	sh("cp -a d e; touch e/a/3.jpg; touch -r d/a e/a");
 	(void)look_once(&o);
 	ck_assert(mapped(&o));
-	sh("mv d old && mv e d"); /* as from another archive */
+	sh("mv d old && mv e d"); /* as if extracted from another archive */
 	ck_assert(!mapped(&o));
 	ck_assert(mapped(&o));
 	sh("mv d/a e && mv old/a d/ && touch -r e d");
@@ -151,7 +153,8 @@ START_TEST(test_what_has_just_changed_is_not_kept)
 	sh("touch d/b/deep");
 	(void)look_once(&o);
 	(void)look_once(&o);
-	sh("touch -d '1 hour' d/b/deep"); /* a server whose clock is ahead */
+	/* as if the server's clock were ahead */
+	sh("touch -d '1 hour' d/b/deep");
 	(void)look_once(&o);
 	(void)look_once(&o);
 	age();
@@ -172,7 +175,7 @@ START_TEST(test_other_options_have_another_index)
 	(void)look_once(&o);
 	ck_assert(mapped(&o));
 	o = options_of(in_tree("d/../d"), 0);
-	ck_assert(mapped(&o)); /* the same place */
+	ck_assert(mapped(&o)); /* the same place again */
 	o = options_of(in_tree("d/a"), 0);
 	(void)look_once(&o);
 }
@@ -280,7 +283,7 @@ START_TEST(test_a_write_that_was_cut_off_is_in_nobodys_way)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	(void)look_once(&o);
-	(void)look_once(&o); /* somebody may be at it */
+	(void)look_once(&o); /* another process may be writing it */
 	ck_assert_int_eq(futimens(fd, then), 0);
 	(void)close(fd);
 	(void)look_once(&o);
@@ -320,7 +323,7 @@ START_TEST(test_every_damaged_byte_is_noticed)
 	for (off_t i = 0; i < st.st_size; i++) {
 		ck_assert(mapped(&o));
 		flip(index_path(), i, i % 2 ? 0x01 : 0x80);
-		/* Looked at, right, and mended. */
+		/* The index was rejected, scanned again, and repaired. */
 		ck_assert_uint_eq(look_once(&o), print);
 	}
 	for (off_t n = st.st_size - 1; n >= 0; n -= 1 + n / 8) {
@@ -333,7 +336,8 @@ END_TEST
 
 /* -- Calls that hang ------------------------------------------------------- */
 
-/* A fifo in the list's place hangs nobody, as only regular files are read. */
+/* Opening a fifo in place of the list does not hang, because only regular files
+ * are read. */
 START_TEST(test_a_fifo_is_refused_and_not_waited_for)
 {
 	struct dataset_options o = options_of(in_tree("f"), 0);
@@ -346,7 +350,7 @@ START_TEST(test_a_fifo_is_refused_and_not_waited_for)
 }
 END_TEST
 
-/* A file system that answers nothing, ever; its descriptor, or -1. */
+/* Mount a file system that never answers. Returns its descriptor, or -1. */
 static int mount_silent(const char *path)
 {
 	char data[128];
@@ -357,7 +361,7 @@ static int mount_silent(const char *path)
 	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	/* Nobody else sees it, and it goes with us, however we end. */
+	/* Only this process sees the mount, which ends with the process. */
 	if (unshare(CLONE_NEWNS) != 0 ||
 		mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0) {
 		(void)close(fd);
@@ -392,7 +396,7 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 	make_folder();
 	fd = mount_silent(in_tree(at));
 	if (fd < 0)
-		return; /* mounting is root's, where it is allowed at all */
+		return; /* only root may mount, if that is possible at all */
 	o.cancel = &cancel;
 	if (_i < 2)
 		ck_assert_int_eq(
@@ -406,11 +410,13 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 		refused(&o, -ETIMEDOUT,
 			_i % 2 ? "/d': no answer for 0.1 s while listing"
 			       : "/d': no answer for 0.1 s while resolving");
-	/* It would have hung until the end; machines are busy at times. */
+	/* Without a limit the call would hang until the end. Machines may be
+	 * busy. */
 	ck_assert_uint_lt(clock_now_ns() - start_ns, 5 * NS_PER_S);
 	if (_i < 2)
 		(void)pthread_join(thread, NULL);
-	/* Now those that were left behind wake up, and find all they need. */
+	/* The threads that were left behind continue now, and must find all
+	 * their data. */
 	ck_assert_int_eq(umount2(in_tree(at), MNT_DETACH), 0);
 	(void)close(fd);
 	o.cancel = NULL;

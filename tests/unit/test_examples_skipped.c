@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a dataset has that is no example: counted, named, and its classes keep
+/* Files of a dataset that are not examples are counted and named; classes keep
  * their numbers. */
 #include "examples_fixture.h"
 #include "suite.h"
@@ -16,7 +16,7 @@ static void skipped_is(const struct dataset *ds, uint64_t files,
 	ck_assert_pstr_eq(s.first_class, first_class);
 }
 
-/* Also of its kept index. */
+/* Close the dataset and open it again, from its kept index. */
 static struct dataset *open_again(struct dataset *ds)
 {
 	uint64_t print = dataset_fingerprint(ds);

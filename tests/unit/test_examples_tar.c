@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Datasets from tars: all that tar(1) writes, WebDataset's names, damage. */
+/* Datasets from tars: every format that tar(1) writes, WebDataset's names,
+ * damage. */
 #include "examples_fixture.h"
 #include "suite.h"
 
@@ -159,7 +160,8 @@ START_TEST(test_sizes_of_over_eight_gigabytes_are_understood)
 
 	ck_assert_int_eq(ftruncate(fd, (off_t)9 << 30), 0);
 	(void)close(fd);
-	/* The headers that tar writes, and a hole for data and end mark. */
+	/* The headers that tar writes, and a hole in place of data and end
+	 * mark. */
 	sh("tar --format=%s -cf - big.jpg 2>/dev/null | head -c %d >t.tar && "
 	   "truncate -s %lld t.tar",
 		formats[_i], headers, headers + ((long long)9 << 30) + 1024);
@@ -254,7 +256,7 @@ START_TEST(test_a_tar_and_its_folder_have_the_same_examples)
 	char *real;
 
 	if (!tar)
-		return; /* the data are not part of the tree */
+		return; /* the data are not part of this tree */
 	real = realpath(tar, NULL);
 	sh("mkdir d && tar -xf %s -C d", real);
 	packed = open_as(real, 0);

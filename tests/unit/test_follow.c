@@ -111,7 +111,7 @@ END_TEST
 
 static atomic_int served[READERS];
 
-/* Reads the version and serves it, as a READ does; notes what was served. */
+/* Read the version and serve it, as a READ does, and record what was served. */
 static void *read_versions(void *arg)
 {
 	atomic_int *mine = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A read that is asked for twice, as its answer is late: the test is the
- * server, which answers when and what it likes.
+ * A read that is requested twice because its answer is late. The test is the
+ * server, and decides what it answers and when.
  */
 #include "origin_fixture.h"
 
@@ -50,7 +50,7 @@ static void open_server(void)
 	ck_assert_msg(object_new(&o, url, &config, &err) == 0, "%s", err.msg);
 }
 
-/* All of a request. */
+/* Read all of a request. */
 static void read_request(int fd)
 {
 	char head[4096];
@@ -66,7 +66,8 @@ static void read_request(int fd)
 	ck_assert_ptr_nonnull(strstr(head, "Range: bytes=100-1099\r\n"));
 }
 
-/* The connection of the next request, a new one, once all of it is here. */
+/* Wait until the next request has come whole. Returns its connection, which is
+ * new. */
 static int take_request(void)
 {
 	int fd = accept(listener, NULL, NULL);
@@ -87,7 +88,7 @@ static void send_head(int fd)
 	ck_assert_int_gt(send(fd, head, strlen(head), MSG_NOSIGNAL), 0);
 }
 
-/* Bytes from `at` on of the range that is asked for. */
+/* Send bytes from `at` on of the requested range. */
 static void send_bytes(int fd, size_t at, size_t len)
 {
 	unsigned char bytes[LENGTH];
@@ -107,7 +108,7 @@ static size_t got_so_far(struct read_wait *w)
 	return got;
 }
 
-/* The first is answered in the middle of the second's answer. */
+/* The first request is answered in the middle of the second one's answer. */
 START_TEST(test_of_two_answers_each_byte_comes_from_one)
 {
 	struct origin_file *f;
@@ -127,7 +128,7 @@ START_TEST(test_of_two_answers_each_byte_comes_from_one)
 		(void)usleep(100); /* a condition, not a time */
 	send_head(late);
 	send_bytes(late, 0, LENGTH);
-	/* It is not wanted any more: its connection ends. */
+	/* The slower request is no longer wanted, and its connection ends. */
 	ck_assert_int_le(recv(late, &c, 1, 0), 0);
 	ck_assert_uint_eq(got_so_far(&w), HALF);
 	send_bytes(hedge, HALF, LENGTH - HALF);
@@ -145,7 +146,7 @@ START_TEST(test_of_two_answers_each_byte_comes_from_one)
 }
 END_TEST
 
-/* Which of them has something to read, or a connection to accept. */
+/* Which of these has something to read, or a connection to accept? */
 static int first_ready(int a, int b, int c)
 {
 	struct pollfd p[3] = {{.fd = a, .events = POLLIN},
@@ -158,8 +159,8 @@ static int first_ready(int a, int b, int c)
 	return -1;
 }
 
-/* Two reads at a time leave two connections, which are kept. False: the test
- * was so slow that one was asked for twice. */
+/* Make two reads at a time, which leave two connections that are kept. Returns
+ * false if the test was so slow that a read was requested twice. */
 static bool keep_two(struct origin_file *f, int fd[2])
 {
 	struct read_wait w[2];
@@ -196,7 +197,7 @@ static struct origin_file *open_with_two(int fd[2])
 	}
 }
 
-/* What makes one connection slow may do so to all that are kept. */
+/* The cause that makes one connection slow may affect all kept connections. */
 START_TEST(test_the_second_request_goes_over_a_new_connection)
 {
 	struct origin_file *f;

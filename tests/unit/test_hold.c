@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of refrain-hold: for how long it starts daemons, the messages that
- * it hears, and the socket at a path. The system tests have the whole of it.
+ * The parts of refrain-hold: when it stops starting daemons, the messages that
+ * it receives, and the socket at a path. System tests cover the whole program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,8 @@ START_TEST(test_hold_pauses_for_longer_after_each_failure)
 }
 END_TEST
 
-/* A reader's request may kill each of them, by the memory that it needs. */
+/* A request of a reader may kill each daemon, because it needs too much memory.
+ */
 START_TEST(test_hold_gives_up_if_all_daemons_are_killed_while_they_serve)
 {
 	struct hold_ends e = {.failures = 0};
@@ -76,7 +77,7 @@ START_TEST(test_hold_goes_on_for_ever_if_daemons_serve_for_an_hour)
 	for (long i = 1; i < 5L * HOLD_SHORT_MAX; i++)
 		ck_assert_ptr_null(
 			hold_ends_note(&e, false, HOUR_MS, i * HOUR_MS));
-	/* Nor do a few that are killed soon count for ever. */
+	/* A few daemons that are killed early do not count for ever, either. */
 	for (long i = 0; i < 5L * HOLD_SHORT_MAX; i++)
 		ck_assert_ptr_null(hold_ends_note(
 			&e, false, i % 100 ? 0 : HOLD_SHORT_MS, i));
@@ -176,7 +177,7 @@ START_TEST(test_hold_takes_the_place_of_a_socket_that_was_left)
 	ck_assert_int_eq(hold_socket_open(&left, path), 0);
 	(void)close(left.fd);
 	ck_assert_int_eq(hold_socket_open(&s, path), 0);
-	/* The path may be another's at the end. */
+	/* Another process may have the path at the end. */
 	ck_assert_int_eq(unlink(path), 0);
 	put_file();
 	hold_socket_remove(&s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files whose pages the kernel keeps, in an ordinary directory: the kernel
- * tells of reads there, too. Reads are looked at together, so that no time
- * passes between them.
+ * reports reads there, too. The reads are looked at together, so no time passes
+ * between them.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static char top[sizeof(TOP)];
 static struct manifest *m;
 static struct kept *k;
 static bool may_stay;
-static char seen[64]; /* first letters of the names */
+static char seen[64]; /* first letters of the names seen */
 
 static bool stays(void *arg, const struct cache_item *item)
 {
@@ -107,7 +107,8 @@ static void tear_down(void)
 	ck_assert_int_eq(rmdir(top), 0);
 }
 
-/* One drop in time, of a few tries: a machine that is busy may be late. */
+/* Does a drop come in time, in one of a few tries? A busy machine may be late.
+ */
 static bool drops_before_its_time(struct cache_item *item)
 {
 	static struct counters counters;
@@ -123,7 +124,7 @@ static bool drops_before_its_time(struct cache_item *item)
 
 	atomic_store(&counters.pages_dropped, 0);
 	ck_assert_int_eq(pages_new(&p, &config, &err), 0);
-	/* The file has no pages there. A reader that goes on. */
+	/* The file has no pages at these offsets. The reader continues. */
 	for (uint64_t off = 1u << 30; atomic_load(&counters.pages_dropped) == 0;
 		off += 1u << 20) {
 		pages_part(p, item, off, 1u << 20);
@@ -132,7 +133,7 @@ static bool drops_before_its_time(struct cache_item *item)
 	}
 	pages_stop(p);
 	pages_free(p);
-	return took_ns < NS_PER_S; /* as long as parts stay */
+	return took_ns < NS_PER_S; /* the time for which parts stay */
 }
 
 START_TEST(test_parts_far_over_the_bound_do_not_stay)
@@ -241,7 +242,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("kept");
 	TCase *tc = case_of(s, "kept");
 
-	/* Without it nothing stays, which the tests of a mount show. */
+	/* Without inotify no pages stay, which tests of a mount check. */
 	if (!feature_enabled("inotify"))
 		return s;
 	tcase_add_checked_fixture(tc, set_up, tear_down);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of what a loader returns: the batches of the simple loader, whatever
- * the number of threads, the memory and the way of reading.
+ * Tests of the batches of a loader: they are those of the simple loader, for
+ * any number of threads, any memory and any way of reading.
  */
 #include "loader_fixture.h"
 #include "suite.h"
 
-/* Every batch of a run is that of the simple loader. */
+/* Check that every batch of a run is that of the simple loader. */
 static struct refrain_stats run_against_simple(const struct refrain_config *c)
 {
 	struct refrain_loader *l = open_loader(c);
@@ -53,7 +53,7 @@ START_TEST(test_loader_returns_what_a_simple_one_does)
 }
 END_TEST
 
-/* The stream and the pixels do not know about threads. */
+/* The number of threads changes neither the stream nor the pixels. */
 START_TEST(test_loader_is_the_same_at_any_number_of_threads)
 {
 	struct refrain_config c = config_of();
@@ -71,7 +71,7 @@ START_TEST(test_loader_is_the_same_at_any_number_of_threads)
 }
 END_TEST
 
-/* The least that refrain_open() asks for. */
+/* The minimum of memory that refrain_open() requires. */
 static uint64_t least_memory(struct refrain_config c)
 {
 	struct refrain_loader *l;
@@ -126,7 +126,7 @@ START_TEST(test_loader_with_the_least_memory_hardly_reads_again)
 	c.batch = _i < 4 ? 16 : 64;
 	c.memory_bytes = least_memory(c);
 	st = run_against_simple(&c);
-	/* An image that needs most of the memory may displace a few files. */
+	/* An image that needs most of the memory may push out a few files. */
 	ck_assert_uint_le(st.rereads, 2 * IMAGES / 100);
 	ck_assert_uint_eq(st.files_read, 2 * IMAGES + st.rereads);
 }
@@ -261,7 +261,7 @@ START_TEST(test_loader_copies_raw_records)
 }
 END_TEST
 
-/* An image of one colour, that of the record's second byte. */
+/* Make an image of one colour, that of the record's second byte. */
 static int decode_colour(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -337,7 +337,7 @@ START_TEST(test_loader_refuses_values_that_are_not_bytes)
 }
 END_TEST
 
-/* The seed and the first byte. */
+/* Write the seed and the first byte. */
 static int take_seed(void *ctx, const struct refrain_decoded *in, uint64_t seed,
 	void *out, size_t sample_bytes)
 {
@@ -374,8 +374,9 @@ START_TEST(test_loader_lets_a_callback_augment)
 END_TEST
 
 /*
- * For what is planned, or a change would begin after the next one is due; and
- * for some bursts, if that many are not read at a time anyway.
+ * Check that the memory has room for planned examples, because otherwise a
+ * change would begin only after the next one is due; and for some bursts, if so
+ * many are not read at a time anyway.
  */
 static void has_room(const struct refrain_config *c)
 {
@@ -414,7 +415,7 @@ START_TEST(test_a_window_that_follows_has_room_for_what_is_planned)
 }
 END_TEST
 
-/* Some seeds leave such pairs; all are where they may be. */
+/* Some seeds leave such pairs; all of them are where they may be. */
 START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
 {
 	struct refrain_config c = config_of();
@@ -423,7 +424,7 @@ START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
 	c.height = 8;
 	c.echo = 2.5;
 	c.batch = 24;
-	c.window = 120; /* the least */
+	c.window = 120; /* the smallest window */
 	for (c.seed = 0; c.seed < 6; c.seed++) {
 		struct refrain_loader *l = open_loader(&c);
 		const struct refrain_batch *b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of a loader that gets no memory: one allocation after the other fails,
- * while it is opened and while it runs. The program's own malloc() stands in
- * for that of the C library; sanitizers have theirs, so that they skip it.
+ * Tests of a loader without memory: one allocation after the other fails, while
+ * it is opened and while it runs. The program's own malloc() replaces that of
+ * the C library. Sanitizers have their own, so this is skipped there.
  */
 #include "shared_fixture.h"
 #include "suite.h"
@@ -17,12 +17,12 @@ int main(void)
 }
 #else
 
-/* glibc's names for its own. */
+/* glibc's names of its functions. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
-/* How many are left until one fails; below 0: none does. */
+/* Number of allocations until one fails; below 0: none fails. */
 static _Atomic long countdown = -1;
 
 static bool fails(void)
@@ -54,7 +54,7 @@ START_TEST(test_open_without_memory_is_a_clean_error)
 	struct refrain_loader *l;
 	long n = 0;
 
-	l = open_loader(&c); /* the dataset's index is there from now on */
+	l = open_loader(&c); /* the dataset has its index from now on */
 	ck_assert_int_eq(refrain_close(l), 0);
 	for (;; n++) {
 		int rc;
@@ -62,8 +62,8 @@ START_TEST(test_open_without_memory_is_a_clean_error)
 		atomic_store(&countdown, n);
 		rc = refrain_open(&l, &c);
 		if (atomic_exchange(&countdown, -1) >= 0)
-			break; /* it needs no more than that */
-		if (rc == 0) { /* one that it can do without */
+			break; /* no more allocations are needed */
+		if (rc == 0) { /* the failed allocation was not essential */
 			ck_assert_int_eq(refrain_close(l), 0);
 			continue;
 		}
@@ -77,7 +77,7 @@ START_TEST(test_open_without_memory_is_a_clean_error)
 }
 END_TEST
 
-/* Every batch comes, or the loader says that there is no memory. */
+/* Either every batch comes, or the loader reports a lack of memory. */
 START_TEST(test_run_without_memory_is_a_clean_error)
 {
 	struct refrain_config c = config_of();
@@ -110,7 +110,8 @@ START_TEST(test_run_without_memory_is_a_clean_error)
 }
 END_TEST
 
-/* In a share the host, its engine and the job have one each. */
+/* In a share, the host, its engine and the job each have memory of their own.
+ */
 START_TEST(test_share_without_memory_is_a_clean_error)
 {
 	struct refrain_config c = shared_config(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of what a loader does about files that cannot be read or decoded, and
- * about reads that hang.
+ * Tests of a loader with files that cannot be read or decoded, and with reads
+ * that hang.
  */
 #include "loader_fixture.h"
 #include "loader_lease.h"
@@ -33,7 +33,7 @@ static void damage_text(unsigned i, const char *text)
 }
 
 /*
- * Ten damaged files: 4 truncated, 3 that are not images, 2 empty, 1 too large.
+ * Damage ten files: 4 truncated, 3 that are not images, 2 empty, 1 too large.
  */
 static void damage_some(void)
 {
@@ -85,7 +85,7 @@ START_TEST(test_substitutes_are_chosen_by_the_seed_alone)
 
 		simple_open(&r, &c);
 		while (refrain_next(l, &b, WAIT_MS) == 1) {
-			/* Also: label and pixels are the substitute's. */
+			/* Label and pixels are the substitute's, too. */
 			ck_assert_uint_gt(simple_next(&r, b), 0);
 			for (uint32_t i = 0; i < b->count; i++) {
 				bool bad = is_damaged(
@@ -128,7 +128,7 @@ START_TEST(test_damage_is_counted_by_cause_and_described)
 	c.reads_ahead = 4;
 	l = open_loader(&c);
 	image_path(gone, 299);
-	ck_assert_int_eq(unlink(gone), 0); /* far behind what is read */
+	ck_assert_int_eq(unlink(gone), 0); /* far beyond what has been read */
 	while (refrain_next(l, &b, WAIT_MS) == 1) {
 		for (uint32_t i = 0; i < b->count; i++) {
 			const uint8_t *at =
@@ -161,7 +161,8 @@ START_TEST(test_damage_is_counted_by_cause_and_described)
 }
 END_TEST
 
-/* In the batch that has it, however many threads were ahead; and for ever. */
+/* It fails in the batch with the example, however many threads were ahead, and
+ * in every later call. */
 START_TEST(test_failing_loader_fails_at_the_same_batch)
 {
 	struct refrain_config c = config_damaged(REFRAIN_FAIL);
@@ -187,7 +188,7 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 			strstr(refrain_message(l), "step 4"),
 		"%s", refrain_message(l));
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), -EBADMSG);
-	/* For programs: the example itself. */
+	/* A program can get the number of the example. */
 	ck_assert_int_eq(refrain_failure_get(l, &failure), 1);
 	ck_assert_int_eq(failure.error, -EBADMSG);
 	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_DECODE);
@@ -198,7 +199,8 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 }
 END_TEST
 
-/* Nobody is to train on zeros with true labels unless he asked for them. */
+/* A trainer must not train on zeros with true labels unless its user wants
+ * that. */
 START_TEST(test_dataset_without_a_whole_image_fails)
 {
 	struct refrain_config c = config_of();
@@ -250,7 +252,7 @@ START_TEST(test_dataset_without_a_whole_image_is_zero_filled_if_asked)
 }
 END_TEST
 
-/* A fifth is damaged: known when an epoch, or 1000 examples, were served. */
+/* A fifth is damaged, which is known after an epoch or 1000 examples. */
 START_TEST(test_damage_above_its_share_fails)
 {
 	struct refrain_config c = config_of();
@@ -280,7 +282,7 @@ START_TEST(test_damage_above_its_share_fails)
 }
 END_TEST
 
-/* Descriptors that the process lacks say nothing about the examples. */
+/* A lack of descriptors must not count as damage. */
 START_TEST(test_without_descriptors_the_loader_fails)
 {
 	struct refrain_config c = config_of();
@@ -304,7 +306,7 @@ START_TEST(test_without_descriptors_the_loader_fails)
 		for (uint32_t i = 0; i < b->count; i++)
 			ck_assert_int_eq(b->status[i], 0);
 		refrain_release(b);
-		/* A file that was being closed leaves room for one more. */
+		/* A file that was being closed makes room for one more. */
 		while (dup(top_fd) >= 0)
 			;
 	}
@@ -426,7 +428,7 @@ START_TEST(test_decode_that_fails_is_damage)
 	c.source = REFRAIN_SOURCE_RAW;
 	c.record_bytes = 4;
 	c.augment_fn = NULL;
-	c.sample_bytes = 5; /* no record has as many */
+	c.sample_bytes = 5; /* every record is shorter */
 	c.policy = REFRAIN_ZERO_FILL;
 	c.max_damage = 1;
 	l = open_loader(&c);
@@ -442,7 +444,8 @@ END_TEST
 
 /* -- Reads that hang ------------------------------------------------------- */
 
-/* On a busy machine it waits for others, too. */
+/* Wait until only the hanging read is left. A busy machine delays others, too.
+ */
 static void until_it_hangs(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -457,7 +460,8 @@ static void until_it_hangs(struct refrain_loader *l)
 		!strstr(refrain_message(l), "reading"));
 }
 
-/* The last image has a lease that nobody gives up: opening it hangs. */
+/* The last image has a write lease that is never given up, so opening it hangs.
+ */
 START_TEST(test_read_that_hangs_is_named_and_left_behind)
 {
 	struct refrain_config c = config_of();
@@ -481,7 +485,7 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_READ);
 	ck_assert_str_eq(refrain_path(l, failure.index), "c9/0299.jpg");
 	ck_assert_int_eq(refrain_next(l, &b, 0), -ETIMEDOUT);
-	/* 0.9 s; more on a busy machine, but not for ever. */
+	/* 0.9 s; longer on a busy machine, but bounded. */
 	then_ns = clock_now_ns();
 	left_behind = l;
 	ck_assert_int_le(refrain_close(l), 1);

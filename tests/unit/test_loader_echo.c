@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loader with REFRAIN_ECHO_AUTO between an upstream and a trainer that take
- * their time: decode() sleeps as long as the test says, and so does the test
- * between batches. What both really took is measured here, so that a machine
- * that is busy with other things changes what is expected, too. That also
- * delays who is to wake up, now more and now less, which nobody could follow: a
- * run that fails is done again with all times twice as long, and one whose
- * sleeps were late by more than a part of it proves nothing.
+ * A loader with REFRAIN_ECHO_AUTO between an upstream and a trainer of known
+ * speed: decode() sleeps for the time that the test sets, and so does the test
+ * between batches. The test measures how long both really took, so the expected
+ * result takes a busy machine into account. A busy machine also delays wake-ups
+ * by times that change, which no loader could follow. So a run that fails is
+ * repeated with all times doubled, and a run whose sleeps ended too late proves
+ * nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,26 +30,26 @@
 #define RECORD 8
 #define BATCH 16
 #define WINDOW 256
-#define FRESH (WINDOW - BATCH) /* examples of a window in time */
-/* For the first try; longer where a sanitizer slows down each example. */
+#define FRESH (WINDOW - BATCH) /* examples that are fresh in a window */
+/* The first try; longer if a sanitizer slows down each example. */
 #define STEP_NS ((TIME_LIMIT_FACTOR > 1 ? 8 : 2) * NS_PER_MS)
 #define MAX_ECHO 4.
 #define TRIES 4
-#define FAILED_MAX 2		/* tries with nothing to blame but the loader */
-#define WAKE_NS (NS_PER_MS / 4) /* what waking up may take */
-#define LATE_PCT 3		/* more of a run than that, later: busy */
+#define FAILED_MAX 2 /* failed tries that only the loader can explain */
+#define WAKE_NS (NS_PER_MS / 4) /* the time that a wake-up may take */
+#define LATE_PCT 3 /* a run with more late time than this was disturbed */
 
 static char path[64];
 
 /* -- The upstream and the trainer ------------------------------------------ */
 
 struct upstream {
-	atomic_ullong sleep_ns;	      /* of one example */
-	atomic_ullong took_ns, count; /* in all */
-	atomic_ullong late_ns;	      /* what sleeps took too long */
+	atomic_ullong sleep_ns;	      /* time of one example */
+	atomic_ullong took_ns, count; /* total time, and number of examples */
+	atomic_ullong late_ns;	      /* total time by which sleeps were late */
 };
 
-/* Until then; without the kernel's 50 us to spare. */
+/* Sleep until a time, without the 50 us that the kernel may add. */
 static void sleep_until(struct upstream *u, uint64_t ns)
 {
 	struct timespec until = {
@@ -84,7 +84,7 @@ struct run {
 	struct upstream upstream;
 	struct refrain_loader *l;
 	struct hash_stream *pixels;
-	uint64_t trainer_ns; /* of a step */
+	uint64_t trainer_ns; /* duration of a step */
 	uint64_t fresh, steps, step_ns, wait_ns, begun_ns, last_ns;
 	char log[4096];
 };
@@ -134,7 +134,7 @@ static void run_close(struct run *r)
 	hash_stream_free(r->pixels);
 }
 
-/* False at the end. `step_ns`: of the trainer. */
+/* Returns false at the end. `step_ns`: duration of the trainer's step. */
 static bool one_step(struct run *r, uint64_t step_ns)
 {
 	uint64_t asked_ns = clock_now_ns(), now_ns;
@@ -168,7 +168,7 @@ static bool run_windows(struct run *r, double windows)
 	return true;
 }
 
-/* Let the upstream take `ratio` steps for a batch. */
+/* Set the upstream's speed: `ratio` steps for a batch. */
 static void set_ratio(struct run *r, double ratio)
 {
 	atomic_store(&r->upstream.sleep_ns,
@@ -181,7 +181,7 @@ struct seen {
 	double up_ns, down_ns, r, echo, rate, stalled;
 };
 
-/* Run some more windows, and note what they show. */
+/* Run some more windows, and record the results. */
 static void look(struct run *r, double windows, struct seen *s)
 {
 	uint64_t steps = r->steps, step_ns = r->step_ns, wait_ns = r->wait_ns;
@@ -206,7 +206,7 @@ static double clamped(double r)
 	return fmin(fmax(r, 1), MAX_ECHO);
 }
 
-/* E8: e and the rate of steps. */
+/* Does the result follow E8, in the factor and in the rate of steps? */
 static bool followed(const struct seen *s)
 {
 	double least = fmin(1 / s->down_ns, MAX_ECHO / s->up_ns);
@@ -219,13 +219,14 @@ static bool followed(const struct seen *s)
 	return ok;
 }
 
-/* The share of time that no factor hides, with what the times really were. */
+/* The share of time that no factor can hide, computed from the measured times.
+ */
 static double least_stalled(const struct seen *s, double most)
 {
 	return fmax(0, 1 - most / s->r);
 }
 
-/* Nothing else kept the processors from the run. */
+/* Did no other program keep the processors from the run? */
 static bool undisturbed(struct run *r)
 {
 	uint64_t late_ns = atomic_load(&r->upstream.late_ns);
@@ -235,7 +236,7 @@ static bool undisturbed(struct run *r)
 	return late_ns * 100 < LATE_PCT * all_ns;
 }
 
-/* Upstreams of several speeds, one after the other. */
+/* Follow upstreams of several speeds, one after the other. */
 static bool follows_all(struct run *r)
 {
 	static const double ratios[] = {3.8, 0.5, 2.1, 3.2, 0.8, 1.5};
@@ -300,7 +301,7 @@ START_TEST(test_follows_the_upstream_and_the_log_makes_the_same_stream)
 		ok = follows_all(&r);
 		failed += !ok && undisturbed(&r);
 		finish(&r, &st, &pixels);
-		/* Upstreams that were all too late have the same factor. */
+		/* Upstreams that were all too slow have the same factor. */
 		ok = ok && st.echo_changes >= 5;
 		ck_assert_uint_eq(st.fresh, RECORDS);
 		if (ok || i + 1 == TRIES)
@@ -346,7 +347,7 @@ END_TEST
 
 /* -- Going on, and what is refused ----------------------------------------- */
 
-/* A change may have been made between saving and asking for the log. */
+/* Cut a log: a change may have been made after the save. */
 static void cut(char *log, uint64_t lines)
 {
 	for (; lines > 0; lines--) {
@@ -390,7 +391,8 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	finish(&b, &st, &pixels);
 	ck_assert(st.echo_changes > before || disturbed);
 	(void)strcat(log, b.log);
-	/* The whole run, from its two logs, ends as the restored one. */
+	/* The whole run, repeated from its two logs, ends like the restored
+	 * one. */
 	c = config_of(&all);
 	c.echo_log = log;
 	run_open(&all, &c);
@@ -401,7 +403,7 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	finish(&all, &st_all, &pixels);
 	ck_assert_uint_eq(st_all.steps, a.steps + st.steps);
 	ck_assert_uint_eq(st_all.fresh, RECORDS);
-	/* And so does one that goes on with the log alone. */
+	/* A run that continues with the log alone ends in the same way. */
 	c = config_of(&last);
 	c.echo_log = log;
 	c.state = state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of a loader on datasets in which strange files are: kinds of JPEG that
- * are rare but right, sizes at either end, and damage of every sort; from a
- * folder and from a tar, with each policy, alone and shared among ranks.
+ * Tests of a loader on datasets with unusual files: rare but valid kinds of
+ * JPEG, extreme sizes, and damage of every kind; from a folder and from a tar,
+ * with each policy, alone and shared among ranks.
  */
 #include "jpeg_fixture.h"
 #include "loader_fixture.h"
@@ -13,7 +13,7 @@
 #define BAD 6
 #define ECHO 2
 
-/* Numbers of images: no two in one place of the order of two ranks. */
+/* Numbers of images; two ranks have none of them in the same place. */
 static const unsigned rare[] = {3, 44, 85, 126, 167, 208, 249};
 static const unsigned bad[BAD] = {20, 61, 102, 143, 184, 225};
 
@@ -44,7 +44,7 @@ static void put_rare(void)
 	put_kind(rare[6], "CMYK", 1, 1);
 }
 
-/* The size that a header tells. */
+/* Write dimensions into the header. */
 static void make_bomb(unsigned i)
 {
 	static const uint8_t size[] = {0xff, 0xdc, 0xff, 0xdc}; /* 65500 */
@@ -83,7 +83,7 @@ static void put_bad(void)
 	make_bomb(bad[5]);
 }
 
-/* The same examples in the same order. */
+/* Make a tar of the same examples in the same order. */
 static void make_tar(void)
 {
 	char command[512];
@@ -121,8 +121,8 @@ static bool is_bad(struct refrain_loader *l, uint64_t index)
 }
 
 struct run {
-	uint64_t pixels, steps, first_bad; /* step */
-	unsigned bad;			   /* servings */
+	uint64_t pixels, steps, first_bad; /* first_bad: a step */
+	unsigned bad;			   /* number of servings */
 	struct refrain_stats stats;
 };
 
@@ -202,7 +202,7 @@ START_TEST(test_counts_are_exact_whatever_is_damaged)
 		ck_assert_uint_eq(r.stats.zero_filled,
 			c.policy == REFRAIN_ZERO_FILL ? BAD * ECHO : 0);
 		if (c.policy == REFRAIN_SUBSTITUTE)
-			continue; /* which may be damaged as well */
+			continue; /* this one may be damaged as well */
 		ck_assert_uint_eq(r.stats.errors, BAD);
 		ck_assert_uint_eq(r.stats.errors_format, 4);
 		ck_assert_uint_eq(r.stats.errors_damaged, 1);
@@ -270,8 +270,8 @@ END_TEST
 
 /* -- Large ones ------------------------------------------------------------ */
 
-/* Its coefficients are 18 MB: the whole budget, but not what is left of it
- * beside the batches. */
+/* The coefficients of the image take 18 MB: all of the budget, but more than
+ * the rest beside the batches. */
 #define LARGE_BYTES 18400000
 
 static void put_large(void)
@@ -310,7 +310,7 @@ START_TEST(test_nothing_is_dropped_for_what_would_not_fit_alone)
 }
 END_TEST
 
-/* A hundred million pixels, of which a row is in memory at a time. */
+/* A hundred million pixels, of which only one row is in memory at a time. */
 START_TEST(test_image_of_100_megapixels_is_decoded_within_the_budget)
 {
 	struct refrain_config c = config_of();

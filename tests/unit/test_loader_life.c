@@ -132,7 +132,7 @@ START_TEST(test_open_says_which_dataset_it_cannot_open)
 }
 END_TEST
 
-/* A program that was built with a later header, or an earlier one. */
+/* The program was built with a later header, or with an earlier one. */
 START_TEST(test_open_takes_a_longer_struct_only_if_its_tail_is_zero)
 {
 	struct {
@@ -192,7 +192,8 @@ START_TEST(test_descriptor_is_readable_while_next_would_not_wait)
 			break;
 		refrain_release(b);
 	}
-	ck_assert_int_eq(poll(&p, 1, 0), 1); /* the end does not wait */
+	/* the end does not wait, so it polls readable */
+	ck_assert_int_eq(poll(&p, 1, 0), 1);
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 END_TEST
@@ -207,7 +208,7 @@ static void *wait_for_ever(void *arg)
 	return (void *)(intptr_t)rc;
 }
 
-/* decode() that waits until it is told. */
+/* decode() waits until the test opens the gate. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint arrived; /* calls that began */
 
@@ -236,7 +237,7 @@ START_TEST(test_timeout_names_stage_and_file)
 	l = open_loader(&c);
 	while (!stats_of(l).files_read)
 		(void)sched_yield();
-	do /* until what is missed longest is no read */
+	do /* until the read that was missing longest has come */
 		ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
 	while (strstr(refrain_message(l), " read"));
 	ck_assert_msg(strstr(refrain_message(l), "decod") &&
@@ -249,7 +250,7 @@ START_TEST(test_timeout_names_stage_and_file)
 }
 END_TEST
 
-/* Whoever looks for signals now and then waits in many calls. */
+/* A caller that looks for signals now and then waits in many short calls. */
 START_TEST(test_waiting_in_many_calls_is_waiting)
 {
 	struct refrain_config c = config_of();
@@ -265,7 +266,7 @@ START_TEST(test_waiting_in_many_calls_is_waiting)
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
 	pthread_mutex_lock(&gate);
 	refrain_release(b);
-	while (refrain_next(l, &b, 20) == 1) /* what was made before */
+	while (refrain_next(l, &b, 20) == 1) /* the batches made before */
 		refrain_release(b);
 	from_ns = clock_now_ns();
 	while (clock_now_ns() < from_ns + 200 * NS_PER_MS)
@@ -295,8 +296,8 @@ START_TEST(test_close_ends_a_call_that_waits)
 	while (!atomic_load(&arrived))
 		(void)sched_yield();
 	/*
-	 * One that decodes for ever: the loader is left behind after 0.9 s,
-	 * later on a busy machine.
+	 * One example decodes for ever: the loader is left behind after 0.9 s,
+	 * or later on a busy machine.
 	 */
 	uint64_t then_ns = clock_now_ns();
 	left_behind = l;
@@ -316,11 +317,11 @@ START_TEST(test_idle_loader_uses_no_processor_time)
 	struct timespec a, b, pause = {.tv_nsec = 200000000};
 	struct refrain_stats st;
 
-	do /* until all batches are made */
+	do /* until all batches have been made */
 		st = stats_of(l);
 	while (st.stages[REFRAIN_STAGE_AUGMENT].items < 4 * 16 ||
 		st.files_read < 4 * 16 + 64);
-	(void)nanosleep(&pause, NULL); /* what is measured */
+	(void)nanosleep(&pause, NULL); /* this is the measured time */
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
 	(void)nanosleep(&pause, NULL);
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
@@ -333,7 +334,7 @@ END_TEST
 
 /* -- Processes and neighbours ---------------------------------------------- */
 
-/* In the child, calls for things that can change return -ECHILD, or 0 for a
+/* In the child, calls that need a changing state return -ECHILD, or 0 for a
  * number. */
 static bool refuses_a_child(struct refrain_loader *l)
 {
@@ -355,7 +356,7 @@ static bool refuses_a_child(struct refrain_loader *l)
 		strstr(refrain_message(l), "fork");
 }
 
-/* Calls for things that never change work in the child. */
+/* In the child, calls for constant properties work. */
 static bool tells_a_child(struct refrain_loader *l)
 {
 	return refrain_examples(l) > 0 && refrain_classes(l) > 0 &&

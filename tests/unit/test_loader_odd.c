@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of examples that are no regular file or are too large: none of them
- * hangs the loader or takes its memory. Each test has a list of its own, as a
- * folder would not take such files.
+ * Tests of examples that are not regular files or are too large: none of them
+ * hangs the loader or takes its memory. Each test has a list of its own,
+ * because a folder would not accept such files.
  */
 #include "loader_fixture.h"
 #include "loader_lease.h"
@@ -40,7 +40,7 @@ static struct refrain_config config_odd(void)
 	return c;
 }
 
-/* A run to its end. */
+/* Run to the end. */
 static void run_through(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -81,7 +81,7 @@ static void make_odd_ones(const char *tty)
 
 #define ODD_ONES 6
 
-/* Everything that can hang is under the test's time limit. */
+/* A call that hangs is ended by the test's time limit. */
 static void open_terminal(char *tty, size_t size)
 {
 	int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -142,7 +142,7 @@ START_TEST(test_the_message_names_what_is_no_regular_file)
 }
 END_TEST
 
-/* A session leader without a terminal gets one by opening it. */
+/* A session leader without a terminal would get one by opening it. */
 START_TEST(test_a_terminal_does_not_become_that_of_the_process)
 {
 	struct refrain_config c = config_odd();
@@ -171,7 +171,7 @@ START_TEST(test_a_terminal_does_not_become_that_of_the_process)
 }
 END_TEST
 
-/* Records are in a file that is opened when they are read. */
+/* Records are in a file, which is opened when they are read. */
 START_TEST(test_records_in_a_fifo_are_damage)
 {
 	static const char zeros[64];
@@ -231,12 +231,12 @@ static void expect_one_too_large(const struct refrain_config *c, bool sized)
 	ck_assert_uint_eq(st.errors_too_large, c->epochs);
 	ck_assert_msg(strstr(refrain_message(l), "limit for an encoded image"),
 		"%s", refrain_message(l));
-	if (sized) /* no memory was taken for it */
+	if (sized) /* no memory was allocated for it */
 		ck_assert_uint_lt(st.memory_bytes_peak, LIMIT_BYTES / 2);
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 
-/* It begins as an image, and would be decoded. */
+/* The file begins like an image, and would be decoded. */
 START_TEST(test_an_encoded_image_has_a_limit)
 {
 	struct refrain_config c = config_large();
@@ -256,7 +256,7 @@ START_TEST(test_an_encoded_image_has_a_limit)
 }
 END_TEST
 
-/* An index has sizes, which are only hints. */
+/* The sizes in an index are only hints. */
 START_TEST(test_the_limit_holds_whatever_an_index_says)
 {
 	static const char *const sizes[] = {"0", "10", "99999999999"};
@@ -304,7 +304,8 @@ static void *give_up_later(void *lease)
 	return NULL;
 }
 
-/* A file server that has a lease is asked for it, which is no damage. */
+/* A file server with a lease is asked to give it up, which does not count as
+ * damage. */
 START_TEST(test_a_file_with_a_lease_is_waited_for)
 {
 	struct refrain_config c = config_odd();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of what a batch says about its samples, of the scale that images are
- * decoded at, of a decode() that declines, and of ranks that get equally many
+ * Tests of the properties of samples in a batch, of the scale at which images
+ * are decoded, of a decode() that declines, and of ranks that get equally many
  * batches.
  */
 #include "loader_fixture.h"
@@ -21,7 +21,7 @@ static void make_large(void)
 
 /* -- The scale ------------------------------------------------------------- */
 
-/* Evaluation, the whole image and REFRAIN_FLAG_EXACT: of a full decode. */
+/* Evaluation, the whole image and REFRAIN_FLAG_EXACT use a full decode. */
 START_TEST(test_exact_samples_are_those_of_a_full_decode)
 {
 	struct refrain_config c = config_of();
@@ -43,7 +43,7 @@ START_TEST(test_exact_samples_are_those_of_a_full_decode)
 }
 END_TEST
 
-/* A hash of each sample of the first two servings, by index. */
+/* Hash each sample of the first two servings, by index. */
 static void hash_servings(double echo, uint64_t out[2][IMAGES])
 {
 	struct refrain_config c = config_of();
@@ -80,7 +80,8 @@ START_TEST(test_pixels_do_not_depend_on_the_crops_of_other_echoes)
 }
 END_TEST
 
-/* Every draw has as many pixels as the sample at the scale of its image. */
+/* Every crop has at least as many pixels as the sample, at the scale of its
+ * image. */
 START_TEST(test_scale_of_an_image_does_for_all_of_its_crops)
 {
 	struct augment_config c = {.height = 224,
@@ -129,7 +130,7 @@ static void check_crop(const struct refrain_loader *l, const struct settings *s,
 	ck_assert(said->x + said->width <= said->image_width);
 }
 
-/* Of kept, decoded, and copied samples alike. */
+/* This holds for kept, decoded and copied samples. */
 START_TEST(test_batch_says_which_part_of_the_image_a_sample_shows)
 {
 	struct refrain_config c = config_of();
@@ -182,7 +183,8 @@ END_TEST
 
 #define OTHER_SIDE 8
 
-/* "OTHER" and a value: a square of that value. All else is declined. */
+/* Decode "OTHER" and a value: a square of that value. All other examples are
+ * declined. */
 static int decode_other_kind(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -226,7 +228,7 @@ static bool is_filled(const uint8_t *at, size_t bytes, uint8_t value)
 	return true;
 }
 
-/* JPEGs that decode() declines are what they are without it. */
+/* JPEGs that decode() declines give the same samples as without decode(). */
 START_TEST(test_declined_examples_are_decoded_as_jpegs)
 {
 	struct refrain_config c = config_of();
@@ -315,7 +317,7 @@ static uint64_t the_seed(const void *ctx, uint32_t k)
 	return *(const uint64_t *)ctx;
 }
 
-/* The sample of one serving, from a decode into memory of its own. */
+/* Make the sample of one serving by a decode of its own. */
 static int make_sample(struct sampler *p, const struct settings *s,
 	const struct encoded *in, uint64_t seed, uint8_t *out,
 	struct refrain_crop *crop, struct error *err)
@@ -341,7 +343,7 @@ static int make_sample(struct sampler *p, const struct settings *s,
 	return rc;
 }
 
-/* Bytes, a seed and a configuration: no more is needed for a sample. */
+/* Bytes, a seed and a configuration determine a sample. */
 static void check_alone(struct sampler *p, const struct settings *s,
 	const struct refrain_batch *b, uint32_t i, const char *path)
 {

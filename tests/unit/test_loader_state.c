@@ -11,7 +11,7 @@
 
 #define STEPS_MAX 1024
 
-/* One hash a step, of all that a batch says and holds. */
+/* Hash each step: all properties and the content of its batch. */
 static uint64_t hash_batch(const struct refrain_batch *b)
 {
 	uint64_t h = hash64(b->data, b->data_bytes, b->count);
@@ -25,7 +25,7 @@ static uint64_t hash_batch(const struct refrain_batch *b)
 	return h + b->step * 31 + b->epoch * 7 + b->ends_epoch + b->fresh * 3;
 }
 
-/* Take up to `n` steps; how many there were. */
+/* Take up to `n` steps. Returns their number. */
 static uint64_t take_steps(struct refrain_loader *l, uint64_t n, uint64_t *out)
 {
 	const struct refrain_batch *b;
@@ -64,7 +64,7 @@ static struct refrain_config config_with_echo(int i)
 	return c;
 }
 
-/* Interrupted again and again, also at the very beginning and end. */
+/* The run is interrupted repeatedly, also at the very beginning and end. */
 START_TEST(test_restored_run_goes_on_with_the_same_batches)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -89,7 +89,7 @@ START_TEST(test_restored_run_goes_on_with_the_same_batches)
 	for (uint64_t i = 0; i < steps; i++)
 		ck_assert_msg(whole[i] == parts[i], "step %lu differs",
 			(unsigned long)i);
-	l = open_loader(&c); /* nothing is left */
+	l = open_loader(&c); /* no step is left */
 	ck_assert_uint_eq(take_steps(l, 1, NULL), 0);
 	ck_assert_int_eq(refrain_close(l), 0);
 }
@@ -112,8 +112,8 @@ START_TEST(test_restore_decodes_again_what_was_partly_used)
 }
 END_TEST
 
-/* The examples that each rank of the first world saw, and each of the second
- * after it. */
+/* The examples that each rank of the first world saw, and then each of the
+ * second. */
 START_TEST(test_another_world_sees_the_rest_fresh_once)
 {
 	static const uint32_t worlds[] = {1, 2, 3, 7};
@@ -205,8 +205,8 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 END_TEST
 
 /*
- * For every member that a state depends on: a text of another value, which
- * makes it refuse the state. NULL: it may differ, or it says nothing for this
+ * For every member that a state depends on: a text of another value, with which
+ * the state is refused. NULL: the member may differ, or has no meaning for this
  * configuration.
  */
 static const struct {
@@ -222,7 +222,7 @@ static const struct {
 	{"window", "256"},
 	{"min_lag", "2"},
 	{"shuffle_window", "64"},
-	{"rank", NULL}, /* another world goes on */
+	{"rank", NULL}, /* another world may continue */
 	{"world", NULL},
 	{"last", "drop"},
 	{"height", "16"},
@@ -271,7 +271,7 @@ START_TEST(test_every_member_that_a_state_depends_on_is_compared)
 	const struct member *m;
 	size_t rows = 0;
 
-	/* It takes any of them. */
+	/* Every type is accepted. */
 	c.type = REFRAIN_F32;
 	for (int i = 0; i < 3; i++)
 		c.mean[i] = c.std[i] = .5F;
@@ -344,7 +344,8 @@ START_TEST(test_state_goes_on_with_another_policy_or_bound)
 }
 END_TEST
 
-/* Saved in the first of two epochs, or a run of one: the same batches. */
+/* Saved in the first of two epochs, or in a run of one: the batches are the
+ * same. */
 START_TEST(test_state_goes_on_with_more_epochs)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -368,7 +369,7 @@ START_TEST(test_state_goes_on_with_more_epochs)
 	(void)take_steps(l, STEPS_MAX, more + done);
 	ck_assert_int_eq(refrain_close(l), 0);
 	ck_assert(memcmp(whole, more, steps * sizeof(*whole)) == 0);
-	/* And with fewer, as long as they are not over. */
+	/* Fewer epochs work, too, as long as they are not over. */
 	c.epochs = 1;
 	l = open_loader(&c);
 	ck_assert_uint_gt(take_steps(l, STEPS_MAX, NULL), 0);
@@ -376,7 +377,7 @@ START_TEST(test_state_goes_on_with_more_epochs)
 }
 END_TEST
 
-/* A run that is over goes on: each example fresh once in each epoch. */
+/* A run that is over continues: each example is fresh once in each epoch. */
 START_TEST(test_state_of_a_finished_run_goes_on_with_more_epochs)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -454,7 +455,7 @@ START_TEST(test_save_says_how_much_room_it_needs)
 }
 END_TEST
 
-/* A state of any step, made at any time. */
+/* The state of any step, saved at any time. */
 START_TEST(test_state_of_any_step_is_what_was_saved_there)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -488,8 +489,8 @@ START_TEST(test_state_of_any_step_is_what_was_saved_there)
 }
 END_TEST
 
-/* 300 examples for 7 ranks: 43 for the first ones, 42 for the others, so that
- * with batches of 42 their own parts end at different steps. */
+/* 300 examples for 7 ranks: 43 for the first ones, 42 for the others. With
+ * batches of 42, their own parts end at different steps. */
 START_TEST(test_an_epoch_ends_at_the_same_step_on_all_ranks)
 {
 	struct refrain_config c = config_of();

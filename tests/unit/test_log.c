@@ -34,7 +34,7 @@ static void teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* The contents of a file; the caller frees them. */
+/* The content of a file; the caller frees it. */
 static char *contents(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -204,7 +204,7 @@ START_TEST(test_limit_lets_a_burst_pass_then_sums_up)
 	for (unsigned i = 0; i < 1000; i++)
 		ck_assert(!log_limit_take(&l, LOG_REFILL_NS, t + i, t + i));
 	ck_assert(log_limit_due_ns(&l, LOG_REFILL_NS) == t + LOG_REFILL_NS);
-	/* Events before the summary belong to it. */
+	/* Events before the summary are part of it. */
 	ck_assert(!log_limit_take(&l, LOG_REFILL_NS, t + 2 * LOG_REFILL_NS, t));
 	ck_assert_uint_eq(
 		log_limit_sum(&l, LOG_REFILL_NS, t + 2 * LOG_REFILL_NS), 1001);
@@ -214,7 +214,8 @@ END_TEST
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-/* Bytes that one kind writes in a day in which it happens every second. */
+/* The number of bytes that one kind writes in a day if it happens every second.
+ */
 static uint64_t bytes_of_a_day(enum event_kind kind, bool json)
 {
 	static const char name[] =
@@ -247,8 +248,8 @@ START_TEST(test_a_day_of_every_fault_at_once_is_less_than_a_megabyte)
 {
 	uint64_t bytes = 0;
 
-	/* What is no fault comes once in the life of a mount, or when somebody
-	 * asks for it. */
+	/* Events that are not faults come once in the life of a mount, or when
+	 * a user requests them. */
 	for (size_t kind = 0; kind < EVENT_KINDS; kind++)
 		if (event_table[kind].level <= EVENT_WARNING)
 			bytes += bytes_of_a_day((enum event_kind)kind, _i);
@@ -270,7 +271,7 @@ START_TEST(test_log_writes_a_line_an_event_and_sums_up_the_rest)
 		event_report(log_sink(log), &e);
 	e.kind = EVENT_ORIGIN_BACK;
 	event_report(log_sink(log), &e);
-	e.kind = EVENT_SCANNED; /* of a lower level */
+	e.kind = EVENT_SCANNED; /* an event of a lower level */
 	event_report(log_sink(log), &e);
 	log_free(log);
 	text = contents(file);
@@ -281,7 +282,7 @@ START_TEST(test_log_writes_a_line_an_event_and_sums_up_the_rest)
 }
 END_TEST
 
-/* Report `n` events of this cause. */
+/* Report `n` events with this cause. */
 static void report(struct log *log, struct event e, unsigned n)
 {
 	e.path = "f";
@@ -348,7 +349,7 @@ START_TEST(test_log_writes_a_change_of_state_after_many_repetitions)
 }
 END_TEST
 
-/* A day in which every second brings another cause. */
+/* A day in which every second brings a new cause. */
 START_TEST(test_log_of_any_number_of_causes_is_bounded)
 {
 	struct log_causes *all = calloc(1, sizeof(*all));
@@ -490,7 +491,7 @@ START_TEST(test_log_file_that_hangs_holds_up_nobody)
 }
 END_TEST
 
-/* Mounting and unmounting catch what libfuse says there. */
+/* Mounting and unmounting capture the messages of libfuse there. */
 START_TEST(test_log_has_a_standard_error_of_its_own)
 {
 	struct log_config config = {NULL, "/m", EVENT_INFO, false};
@@ -518,9 +519,10 @@ START_TEST(test_log_has_a_standard_error_of_its_own)
 }
 END_TEST
 
-static struct log *detaching; /* gets an event when a file is closed */
+/* the log that gets an event when a file is closed */
+static struct log *detaching;
 
-/* The library calls this one. */
+/* The library calls this function. */
 int close(int fd)
 {
 	struct event e = {.kind = EVENT_ORIGIN_BACK};
@@ -532,7 +534,7 @@ int close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
-/* Closing it can take long on a network file system. */
+/* Closing can take long on a network file system. */
 START_TEST(test_log_takes_events_while_it_leaves_standard_error)
 {
 	struct log_config config = {NULL, "/m", EVENT_INFO, false};

@@ -66,7 +66,7 @@ START_TEST(test_a_kept_manifest_is_the_same_after_loading)
 }
 END_TEST
 
-/* Append a record as version 1 has it; doc/formats.md. */
+/* Append a record of version 1; see doc/formats.md. */
 static size_t put_record(unsigned char *at, uint64_t size, int64_t mtime,
 	uint32_t parent, uint16_t mode, uint16_t kind_flags, const char *name,
 	const char *target)
@@ -86,7 +86,7 @@ static size_t put_record(unsigned char *at, uint64_t size, int64_t mtime,
 	return (size_t)40 + bytes[0] + bytes[1];
 }
 
-/* What fill_some() makes, as the first version wrote it. */
+/* Write what fill_some() makes in the format of the first version. */
 static size_t old_manifest(unsigned char *file)
 {
 	const uint32_t words[2] = {1, 64};
@@ -119,7 +119,7 @@ START_TEST(test_a_manifest_of_the_first_version_can_be_loaded)
 	int file, fd = keep_dir(path);
 
 	ck_assert_uint_eq(n, 240);
-	/* The bytes that it wrote. */
+	/* These are the bytes that version 1 wrote. */
 	ck_assert_uint_eq(hash64(bytes, n, 0), UINT64_C(11889723970423916288));
 	file = openat(fd, MANIFEST_FILE, O_WRONLY | O_CREAT, 0600);
 	ck_assert_int_eq(write(file, bytes, n), (ssize_t)n);

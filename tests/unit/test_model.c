@@ -16,7 +16,7 @@
 #define WORKERS_MAX 64
 
 /* Times in ms. Workers fetch and prepare one sample at a time; the link sends
- * one at a time; the trainer takes them in order. */
+ * one at a time; the trainer consumes samples in order. */
 struct trainer {
 	unsigned workers, cpus, ahead;
 	double latency, link, prep, step;
@@ -45,7 +45,7 @@ static double later(double a, double b)
 
 enum state { TAKE, LINK, PREP, DONE };
 
-/* One run; events happen in the order of time, so queues are fair. */
+/* One run. Events happen in the order of time, so queues are fair. */
 struct run {
 	const struct trainer *t;
 	double miss, link, cpu[WORKERS_MAX];
@@ -103,7 +103,7 @@ static void event(struct run *r, unsigned w)
 	}
 }
 
-/* Samples a second in the second half. */
+/* The rate in samples a second in the second half. */
 static double simulate(const struct trainer *t, double miss)
 {
 	static struct run r;
@@ -152,8 +152,8 @@ static struct model model_of(const struct trainer *t)
 	return m;
 }
 
-/* How many cache sizes are predicted within 4 %, the worst error, and those of
- * the two formulas alone. */
+/* The number of cache sizes that are predicted within 4 %, the worst error, and
+ * the errors of the two formulas alone. */
 struct errors {
 	unsigned n, good;
 	double worst, serial, overlapped;
@@ -186,7 +186,7 @@ START_TEST(test_simulated_trainers_are_predicted_within_4_percent)
 		add_errors(&e, &trainers[i]);
 	ck_assert_msg(e.good + 2 >= e.n && e.worst <= 0.08,
 		"%u of %u within 4 %%, worst %.3f", e.good, e.n, e.worst);
-	/* Or the blend would be of no use. */
+	/* Otherwise the blend would be useless. */
 	ck_assert_msg(e.serial > 0.2 && e.overlapped > 0.2,
 		"serial %.2f, overlapped %.2f", e.serial, e.overlapped);
 }
@@ -208,11 +208,12 @@ static void shuffle(unsigned *order, uint64_t *seed)
 	}
 }
 
-/* The share of hits after three epochs; the oldest or any item is replaced. */
+/* The share of hits after three epochs; the oldest item or a random one is
+ * replaced. */
 static double cache_hits(double cached, bool lru)
 {
 	static unsigned order[ITEMS], slot[ITEMS];
-	static uint64_t used[ITEMS]; /* when; 0: it is not there */
+	static uint64_t used[ITEMS]; /* when it was used; 0: not cached */
 	unsigned room = (unsigned)(cached * ITEMS), held = 0, hits = 0;
 	uint64_t seed = 7, now = 0;
 
@@ -321,7 +322,7 @@ START_TEST(test_enough_is_the_smallest_cache_at_full_rate)
 
 	ck_assert_double_eq_tol(model_time(&plain, 1 - enough),
 		1.01 * model_time(&plain, 0), 1e-9);
-	over.l[0] = 0; /* the source alone keeps up with m = r0 / r1 */
+	over.l[0] = 0; /* with m = r0 / r1, the source alone is fast enough */
 	ck_assert_double_eq_tol(model_enough(&over), 1 - 0.2 * 1.01, 1e-9);
 	never.r0 = never.r1;
 	ck_assert_double_eq(model_enough(&never), 0);
@@ -360,7 +361,8 @@ START_TEST(test_more_misses_do_not_make_a_sample_take_less_time)
 	struct model m = {.g = 900, .r1 = 800, .r0 = 300, .source = 300};
 	double before = 0;
 
-	/* The second and third go together, then with the first. */
+	/* The second and third point become their mean, and then with the
+	 * first. */
 	model_add(&m, 0.4, 500);
 	model_add(&m, 0.45, 520);
 	model_add(&m, 0.5, 560);
@@ -383,7 +385,7 @@ END_TEST
 
 START_TEST(test_a_larger_cache_is_never_slower_between_points)
 {
-	/* Measured where other programs ran: the points go together. */
+	/* Measured while other programs ran: all points become their mean. */
 	struct model m = {.g = 94.1, .r1 = 94.1, .r0 = 52.9, .source = 900};
 	double before = 0;
 

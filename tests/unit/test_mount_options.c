@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of tools/mount.c and tools/mount_helper.c: what a command line or a
- * line of fstab asks of the daemon, which is a stand-in here.
+ * Tests of tools/mount.c and tools/mount_helper.c: the options that a command
+ * line or a line of fstab passes to the daemon, which is a stand-in here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "suite.h"
 
 static struct mount_options asked;
-/* The strings are the caller's, who frees them. */
+/* Copies, because the caller frees its strings. */
 static char sizes[STORE_TIERS_MAX][16], fault[64];
 static char first_dir[256], source[256], mountpoint[256], group[256];
 static int calls, answer;
@@ -62,7 +62,7 @@ int subject_run(const struct mount_options *options, struct error *err)
 	return daemon_run(options, err);
 }
 
-static char changed[256]; /* options, of a mount */
+static char changed[256]; /* changed options of a mount */
 
 int upgrade_run(const char *at, const char *program, json_t *options)
 {
@@ -74,7 +74,7 @@ int upgrade_run(const char *at, const char *program, json_t *options)
 	return EXIT_OK;
 }
 
-static int holders; /* asked for */
+static int holders; /* number of holders requested */
 static char held_words[1024];
 static unsigned recover;
 
@@ -87,11 +87,11 @@ int holder_start(char **words, int n, unsigned recover_s, struct error *err)
 	for (int i = 0; i < n; i++)
 		at += (size_t)snprintf(held_words + at, sizeof(held_words) - at,
 			"%s ", words[i]);
-	/* As where it is not installed: then the daemon starts alone. */
+	/* This stands for a missing refrain-hold: the daemon starts alone. */
 	return error_set(err, -ENOENT, "none here");
 }
 
-/* Run a command with words that are ours to keep until the next. */
+/* Run a command. Its words stay valid until the next call. */
 static int run(command_fn *command, const char *const *words)
 {
 	static char copies[64][256];
@@ -122,7 +122,7 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_uint_eq(asked.ntiers, 1);
 	ck_assert_str_eq(first_dir, "/c");
 	ck_assert_uint_eq(asked.limit_bytes, 16 << 20);
-	ck_assert_uint_eq(asked.chunk_bytes, 0); /* the origin's */
+	ck_assert_uint_eq(asked.chunk_bytes, 0); /* 0 stands for the origin's */
 	ck_assert_uint_eq(asked.staging_bytes, 0);
 	ck_assert_uint_eq(asked.revalidate_s, 0);
 	ck_assert_uint_eq(asked.source.timeout_s, 120);
@@ -138,7 +138,7 @@ START_TEST(test_a_mount_in_the_background_has_a_holder)
 	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G");
 	ck_assert_int_eq(holders, 1);
 	ck_assert_uint_eq(recover, 30);
-	/* In the order in which they came. */
+	/* The words are in the order in which they were given. */
 	ck_assert_str_eq(held_words, "mount src mnt --cache /c:1G ");
 	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G",
 		"--recover-timeout", "7");
@@ -189,7 +189,7 @@ START_TEST(test_mount_splits_a_cache_at_its_last_colon)
 }
 END_TEST
 
-/* A file of the test's with this text; returns its name. */
+/* Write a file with this text. Returns its name. */
 static const char *peer_file(const char *name, const char *text, mode_t mode)
 {
 	static char path[256];

@@ -60,7 +60,8 @@ static const struct option_usage sample_usage = {
 
 static struct error err;
 
-/* Parse the words of `line` (split at spaces); words live until the next. */
+/* Parse the words of `line` (split at spaces). They are valid until the next
+ * call. */
 static int parse(const char *line, struct sample *out, char **argv)
 {
 	static char words[512];
@@ -125,7 +126,7 @@ START_TEST(test_option_follows_operands_until_two_dashes)
 }
 END_TEST
 
-/* Wrong usage, and what its one line must name. */
+/* Wrong usage, and the words that its one line of error must contain. */
 static const struct {
 	const char *line, *says;
 } wrong_lines[] = {
@@ -261,7 +262,7 @@ END_TEST
 
 static struct option_def built[80];
 
-/* More than fit the bits of a word; one of them is required. */
+/* A table with more options than a word has bits; one of them is required. */
 static const struct option_def *build_table(void)
 {
 	static char names[79][8];
@@ -299,7 +300,7 @@ static const struct option_usage built_usage = {
 /* Parse a copy of up to four words. */
 static int parse_built(const char *const *words, int argc, const char **seen)
 {
-	static char copies[5][12]; /* `seen` points into it */
+	static char copies[5][12]; /* `seen` points into these */
 	char *argv[6] = {copies[0]};
 
 	for (int i = 0; i < argc; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the files of a plan come, as far as anybody asks: the order alone. */
+/* The positions of files in a plan, as far as they are looked up. */
 #include <errno.h>
 
 #include "mount/plan/plan_order_impl.h"
@@ -43,7 +43,7 @@ START_TEST(test_an_order_that_is_extended_for_ever_stays_small)
 			right &= order_add(&o, e, i, done) == 0;
 		if (e == 0)
 			continue;
-		/* One epoch behind. */
+		/* This reader is one epoch behind. */
 		for (uint32_t i = 0; i < n; i++) {
 			right &= order_find(&o, i, 0, &pos) && pos == done;
 			order_set(&o, done++, ORDER_SERVED);

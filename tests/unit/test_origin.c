@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The behaviour common to all origins: each test runs on every row of the
+/* The behaviour that all origins share: each test runs on every row of the
  * table. */
 #ifdef HAVE_REMOTE
 #define ROWS_REMOTE
@@ -66,7 +66,7 @@ START_TEST(test_origin_states_its_traits)
 }
 END_TEST
 
-/* A tag decides, where there are tags. */
+/* If there are tags, they decide. */
 static struct file_version newer_version(void)
 {
 	struct file_version newer = version;
@@ -76,8 +76,7 @@ static struct file_version newer_version(void)
 	return newer;
 }
 
-/* The fixture looks at each piece: in order, without gaps, none after the end.
- */
+/* The fixture checks each piece: in order, without gaps, none after the end. */
 START_TEST(test_origin_delivers_each_byte_once_and_then_ends)
 {
 	struct file_version newer;
@@ -111,7 +110,8 @@ static void abandon_data(
 		origin_read_abandon(o, r);
 }
 
-/* It may be too late: one piece can be all, or all can be on their way. */
+/* The abandon may be too late: one piece can be all of the bytes, or all can be
+ * on their way. */
 START_TEST(test_origin_takes_an_abandon_from_inside_data)
 {
 	struct origin_file *f;
@@ -187,7 +187,7 @@ START_TEST(test_origin_tells_missing_names)
 	ck_assert_int_eq(list_once(o, "nothing", &l), -ENOENT);
 	list_forget(&l);
 	status = list_once(o, file_path(0), &l);
-	/* A store has no directories: nothing is below a file's key. */
+	/* A store has no directories, so nothing is below a file's key. */
 	ck_assert(status == -ENOTDIR ||
 		(status == -ENOENT && setups[_i].flags & REMOTE));
 	list_forget(&l);
@@ -259,7 +259,8 @@ START_TEST(test_origin_names_nothing_outside_its_source)
 }
 END_TEST
 
-/* A read that still runs after a second is left behind; that is not a leak. */
+/* A read that still runs after a second is left behind on purpose; that is not
+ * a leak. */
 static struct origin *volatile left_behind __attribute__((unused));
 
 START_TEST(test_origin_answers_abandoned_reads_once)
@@ -365,7 +366,7 @@ static int load_text(void *arg, char **text, size_t *bytes, struct error *err)
 	return 0;
 }
 
-static struct origin *files; /* below the index */
+static struct origin *files; /* the origin below the index */
 
 static int row_fits(void *arg, const char *path, uint64_t size_bytes,
 	uint64_t until_ns, struct error *err)
@@ -422,7 +423,7 @@ END_TEST
 #ifdef HAVE_REMOTE
 START_TEST(test_s3_requests_at_once_all_follow_to_another_region)
 {
-	/* Both are signed before the first answer names the region. */
+	/* Both requests are signed before the first answer names the region. */
 	struct error err = {""};
 	struct origin_file *f;
 	struct read_wait w[2];

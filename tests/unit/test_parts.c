@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks of which ranges are read: where what was fetched goes when its memory
- * is wanted, and that it is not fetched again.
+ * Chunks of which only ranges are read: where the fetched pages go when their
+ * memory is needed, and that they are not fetched again.
  */
 #include "cache_fixture.h"
 #include "suite.h"
 
 #define SHARD (64 * LIMIT)
 #define PART ((size_t)65536)
-#define CHUNKS 40u /* more than fit into memory */
+#define CHUNKS 40u /* more than the memory has room for */
 
 static struct cache_item chunk(struct rig *g, uint64_t i)
 {
 	return file_item(g, 1, SHARD, i * CHUNK);
 }
 
-/* A read that is right, and what it asked of the origin. */
+/* Read and compare. Returns the bytes requested from the origin. */
 static uint64_t asked(
 	struct rig *g, struct cache_item item, size_t off, size_t len)
 {
@@ -33,7 +33,7 @@ static uint64_t asked(
 	return g->fix.counters.origin_bytes - before;
 }
 
-/* A part of each chunk. */
+/* Read a part of each chunk. */
 static void read_parts(struct rig *g, size_t off)
 {
 	for (uint64_t i = 0; i < CHUNKS; i++) {
@@ -51,7 +51,7 @@ static struct tier_status tier(struct rig *g)
 	return st;
 }
 
-/* With a part of each chunk; how many of them are in the tier. */
+/* Start with a part of each chunk. Returns how many of them are in the tier. */
 static uint64_t start_with_parts(struct rig *g)
 {
 	rig_start(g, "32M");
@@ -89,7 +89,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 	rig_start(&g, "32M");
 	read_parts(&g, PART);
 	item = chunk(&g, 0);
-	/* One page more at either end. */
+	/* One more page is read at either end. */
 	ck_assert_uint_eq(
 		asked(&g, item, PART - 4096, PART + 2 * 4096), 2 * 4096);
 	ck_assert_uint_eq(g.fix.counters.part_bytes, PART);
@@ -101,7 +101,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 }
 END_TEST
 
-/* With room for much more, and for exactly as many chunks. */
+/* The tier has room for much more, and for exactly as many chunks. */
 START_TEST(test_parts_grow_until_their_chunks_are_whole)
 {
 	const uint64_t most = CHUNKS * (CHUNK + 4096);
@@ -117,7 +117,7 @@ START_TEST(test_parts_grow_until_their_chunks_are_whole)
 		ck_assert(cache_resident(g.cache, &item));
 		ck_assert_uint_eq(asked(&g, item, 0, CHUNK), 0);
 	}
-	/* The parts are gone. */
+	/* The parts are deleted. */
 	ck_assert_uint_eq(tier(&g).entries, CHUNKS);
 	ck_assert_uint_le(tier(&g).used_bytes, most);
 	ck_assert_uint_eq(tier(&g).reserved_bytes, 0);
@@ -172,7 +172,8 @@ START_TEST(test_small_parts_are_not_worth_the_room_of_their_chunks)
 END_TEST
 
 /*
- * A part left by a kill between the writing of its chunk and its own deletion.
+ * A kill between the writing of a chunk and the deletion of its part left the
+ * part.
  */
 START_TEST(test_a_part_beside_its_whole_chunk_is_swept)
 {
@@ -204,7 +205,7 @@ START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 		ck_assert_uint_eq(g.fix.counters.partial_dropped, 0);
 		ck_assert_uint_eq(asked(&g, chunk(&g, i), 0, PART), PART);
 	}
-	/* The one too many has pushed the first out. */
+	/* The part that was too many has pushed the first one out. */
 	ck_assert_uint_eq(g.fix.counters.partial_dropped, PART);
 	ck_assert_uint_eq(asked(&g, chunk(&g, room), 0, PART), 0);
 	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), PART);
@@ -212,7 +213,8 @@ START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 }
 END_TEST
 
-/* Fewer than are loaded at a time are under way; the others wait. */
+/* Fewer parts than may be loaded at a time are being loaded; the others wait.
+ */
 START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 {
 	static struct probe p[STAGING / CHUNK];
@@ -232,7 +234,7 @@ START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 }
 END_TEST
 
-/* The tier has become too small to admit the chunk in its place. */
+/* The tier has become too small to admit the chunk in place of the part. */
 START_TEST(test_a_part_stays_if_its_chunk_cannot_have_its_room)
 {
 	struct rig g;
@@ -255,7 +257,8 @@ END_TEST
 
 #define FEW 6u /* they stay in memory */
 
-/* A mount ends after reads of FEW chunks; how many entries the next one has. */
+/* End a mount after reads of FEW chunks. Returns the number of entries of the
+ * next one. */
 static uint64_t ended_with(struct rig *g, const char *size, size_t len)
 {
 	rig_start(g, size);
@@ -283,7 +286,8 @@ START_TEST(test_parts_in_memory_are_kept_at_the_end)
 }
 END_TEST
 
-/* Room for one and a half of the chunks in the half that they may have. */
+/* Parts may use half of the tier, which has room for one and a half of the
+ * chunks. */
 START_TEST(test_small_parts_are_kept_at_the_end_in_half_of_a_tier)
 {
 	const uint64_t charge = CHUNK + 4096;

@@ -94,7 +94,8 @@ START_TEST(test_the_order_of_the_list_does_not_matter)
 }
 END_TEST
 
-/* Hosts of different releases share items: the owners never change. */
+/* Hosts with different releases share items, so the owners must never change.
+ */
 START_TEST(test_owners_are_those_of_every_release)
 {
 	uint64_t hash[8], sum = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/origin/peer/peer.h with a real memcached: who fetches an item,
- * who gets it from memory, and what happens when somebody is gone or memory is
- * full.
+ * Tests of src/origin/peer/peer.h with a real memcached: which host fetches an
+ * item, which hosts get it from memory, and what happens when a host is gone or
+ * memory is full.
  */
 #include <errno.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ static void engine_kill(void)
 	ck_assert_int_eq(waitpid(engine, NULL, 0), engine);
 }
 
-/* One command, and the first line of its answer. */
+/* Send one command, and get the first line of its answer. */
 static void engine_says(const char *command, char *line, size_t size)
 {
 	int fd = engine_connect();
@@ -123,7 +123,8 @@ END_TEST
 
 static const struct {
 	const char *dataset, *secret;
-	unsigned bad; /* it finds values, and knows that they are not its own */
+	/* b finds values, and recognises that they are not its own */
+	unsigned bad;
 } strangers[] = {{PEERS_DATASET, "other", 1}, {"another", "", 0}};
 
 START_TEST(test_another_secret_or_dataset_never_gives_a_byte)
@@ -162,7 +163,7 @@ START_TEST(test_a_few_units_of_another_mount_are_compared)
 	for (unsigned i = 0; i < SHARED_ITEMS; i++)
 		ck_assert_int_eq(ask_again(b, &r, 400 + i, UNIT_BYTES, 0), 0);
 	ck_assert_uint_eq(atomic_load(&peers_compared), TRUST_UNITS);
-	/* Its own are not. */
+	/* The units of its own dataset are used. */
 	ck_assert_int_eq(ask_again(a, &r, 400, UNIT_BYTES, 0), 0);
 	ck_assert_uint_eq(atomic_load(&peers_compared), TRUST_UNITS);
 	peers_stop(a);
@@ -187,7 +188,7 @@ START_TEST(test_units_of_another_dataset_are_neither_used_nor_replaced)
 	ck_assert(peers_differ(b));
 	ck_assert_uint_ge(peers_now(b).foreign, 1);
 	ck_assert_uint_eq(peers_now(b).bad, 0);
-	/* Its tiers are to keep what the peers do not. */
+	/* Its tiers keep what the peers refuse. */
 	ck_assert_int_eq(push_unit(b, 421, UNIT_BYTES, 0), -ENOSPC);
 	ck_assert_int_eq(push_unit(b, 440, UNIT_BYTES, 0), -ENOSPC);
 	c = peers_client_up(PEERS_DATASET, "");
@@ -246,8 +247,8 @@ static unsigned how_many_are_done(struct asked *r, unsigned n)
 }
 
 /*
- * All ask for an item that nobody has, and the first whose read ends without it
- * pushes it. How many read the origin.
+ * All clients ask for an item that is not there. The first one whose read ends
+ * without it pushes it. Returns how many would read the origin.
  */
 static unsigned contend(struct peers **p, unsigned n, unsigned number)
 {
@@ -302,7 +303,7 @@ START_TEST(test_a_dead_holder_is_waited_for_no_longer_than_its_beats)
 	ask(b, &second, 40, ITEM_BYTES);
 	peers_stop(a);
 	ck_assert_int_eq(answer_of(&second), -ENOENT);
-	/* It cannot know before, unless the server was slow, too. */
+	/* It cannot end earlier, unless the server was slow, too. */
 	ck_assert_uint_ge(asked_ns(&second), PEERS_LIMIT_NS);
 	printf("the holder was waited for %.0f ms\n",
 		(double)asked_ns(&second) / 1e6);
@@ -313,11 +314,13 @@ END_TEST
 
 /* -- Memory that is full --------------------------------------------------- */
 
-/* It takes other ways to find no memory: at once, and amid a value. */
+/* memcached has two ways to run out of memory: at once, and in the middle of a
+ * value. */
 static const char *const full_options[] = {
 	"no_slab_reassign", "no_slab_reassign,slab_chunk_max=16384"};
 
-/* An item whose push is refused, at most `most` items from there. */
+/* Push items from `from` on, at most `most`. Returns the item that is refused.
+ */
 static unsigned fill_up(struct peers *p, unsigned from, unsigned most)
 {
 	for (unsigned number = from; number < from + most; number++)
@@ -342,11 +345,11 @@ START_TEST(test_a_refused_unit_leaves_nothing_that_others_wait_for)
 	ck_assert_uint_eq(peers_now(b).refused, 1);
 	item = item_of(number, UNIT_BYTES);
 	(void)unit_key(key, item_key(&item), 0);
-	/* It is deleted behind the answer. */
+	/* The key is deleted after the answer. */
 	(void)snprintf(command, sizeof(command), "mg %s t\r\n", key);
 	PEERS_UNTIL((engine_says(command, line, sizeof(line)),
 		strcmp(line, "EN\r\n") == 0));
-	/* Whoever fetches it and is refused leaves word. */
+	/* A host that fetches it and is refused leaves a note. */
 	number += 100;
 	ck_assert_int_eq(
 		ask_again(a, &r, number, UNIT_BYTES, -ENOENT), -ENOENT);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of src/origin/peer/peer.h with a stand-in for memcached that has every
- * value, and answers wrongly: no wrong byte, one done() in time, and it is
- * counted. One thread of the stand-in for each connection.
+ * value, and gives wrong answers: no wrong byte is used, done() is called once
+ * in time, and the error is counted. The stand-in has a thread for each
+ * connection.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,24 +15,24 @@
 
 #define ITEM_BYTES (2 * UNIT_BYTES + 70001)
 #define LARGE_BYTES ((uint64_t)8 << 20)
-/* A read is given up before; the rest is for a busy machine. */
+/* A read is given up earlier; the rest is for a busy machine. */
 #define READ_MAX_NS (5 * NS_PER_S)
 #define CONNECTIONS_MAX 64
 
 enum fault {
 	HONEST,
 	SHORT,	 /* the value lacks its end */
-	LONG,	 /* its length says more than there is */
-	HUGE,	 /* its length is more than any */
+	LONG,	 /* its length is larger than the value */
+	HUGE,	 /* its length exceeds every limit */
 	SWAPPED, /* the value is that of the next unit */
-	OPAQUE,	 /* the answer is that to another request */
-	CUT,	 /* and no more, amid a value */
-	DRIP,	 /* a byte each 50 ms */
+	OPAQUE,	 /* the answer belongs to another request */
+	CUT,	 /* nothing more comes, in the middle of a value */
+	DRIP,	 /* a byte every 50 ms */
 	GARBAGE,
-	ENDLESS, /* a line without an end */
-	RESET,	 /* amid a value */
-	FLOOD,	 /* statistics without an end */
-	SLOW,	 /* 5 MB/s in all */
+	ENDLESS, /* a line without end */
+	RESET,	 /* in the middle of a value */
+	FLOOD,	 /* statistics without end */
+	SLOW,	 /* 5 MB/s for all connections */
 };
 
 struct stand_in {
@@ -42,8 +43,8 @@ struct stand_in {
 	pthread_t thread, served[CONNECTIONS_MAX];
 	int fd[CONNECTIONS_MAX];
 	unsigned n;
-	_Atomic unsigned closed; /* by the client */
-	_Atomic unsigned stats;	 /* asked for */
+	_Atomic unsigned closed; /* connections that the client closed */
+	_Atomic unsigned stats;	 /* number of requests for statistics */
 	_Atomic bool stopping;
 };
 
@@ -93,7 +94,7 @@ static bool say_text(int fd, const char *text)
 		(ssize_t)strlen(text);
 }
 
-/* The value of a unit of item 0; its length. */
+/* Write the value of a unit of item 0. Returns its length. */
 static size_t unit_value(uint8_t *value, uint32_t n)
 {
 	uint64_t begin = (uint64_t)n * UNIT_BYTES;
@@ -157,7 +158,7 @@ static bool say_value(int fd, uint32_t n, unsigned opaque)
 	return going;
 }
 
-/* A get of a unit, or of a lease, which whoever asks gets. */
+/* Answer a get of a unit or of a lease; whoever asks gets the lease. */
 static bool say_get(int fd, const char *line)
 {
 	const char *opaque = strstr(line, " O"), *n = strrchr(line, ':');
@@ -235,7 +236,8 @@ static void *serve(void *arg)
 	while (fgets(line, sizeof(line), s.in))
 		if (!say_answer(&s, line))
 			break;
-	/* It may have given up sending; the client has closed it at its end. */
+	/* The stand-in may have stopped sending; the client closes the
+	 * connection. */
 	while (it.fault != RESET && fgets(line, sizeof(line), s.in))
 		continue;
 	if (!atomic_load(&it.stopping))
@@ -310,7 +312,7 @@ END_TEST
 
 static const struct {
 	enum fault fault;
-	bool bad; /* a value is; the connection is not */
+	bool bad; /* a value is bad, but not the connection */
 } faults[] = {
 	{SHORT, true},
 	{LONG, false},
@@ -332,7 +334,7 @@ START_TEST(test_a_wrong_answer_costs_a_bounded_time_and_no_wrong_byte)
 
 	stand_in_start(faults[_i].fault, ITEM_BYTES);
 	p = peers_client_up(PEERS_DATASET, "");
-	/* -ENOENT: it was told that the values are bad, and nothing else. */
+	/* -ENOENT: the client knows only that the values are bad. */
 	(void)ask_again(
 		p, &r, 0, ITEM_BYTES, faults[_i].bad ? -ENOENT : INT_MIN);
 	ck_assert_int_lt(answer_of(&r), 0);

@@ -5,7 +5,7 @@
 #include "common/schedule/permute.h"
 #include "suite.h"
 
-/* A sequence of test inputs that has nothing to do with the permutation. */
+/* A sequence of test inputs, independent of the permutation. */
 static uint64_t next(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -60,7 +60,7 @@ START_TEST(test_huge_sizes_stay_inside_and_come_back)
 }
 END_TEST
 
-/* Chi-square of counts against an even spread. */
+/* The chi-square of counts against an even distribution. */
 static double chi2(const unsigned *count, unsigned cells, double expected)
 {
 	double sum = 0;
@@ -73,7 +73,7 @@ static double chi2(const unsigned *count, unsigned cells, double expected)
 	return sum;
 }
 
-/* 5 standard deviations: chi-square has mean df and variance 2 df. */
+/* 5 standard deviations: the mean of chi-square is df, its variance 2 df. */
 static void expect_even(const unsigned *count, unsigned cells, double expected)
 {
 	double df = cells - 1, d = chi2(count, cells, expected) - df;
@@ -127,7 +127,7 @@ START_TEST(test_all_orders_of_a_tiny_set_are_equally_frequent)
 }
 END_TEST
 
-/* Neighbours part: their distance after is that of a random pair. */
+/* Neighbours separate: their new distance is that of a random pair. */
 START_TEST(test_neighbours_go_to_unrelated_places)
 {
 	enum { N = 100003, CELLS = 64, STEPS = 3 };
@@ -147,13 +147,14 @@ START_TEST(test_neighbours_go_to_unrelated_places)
 			adjacent += d == 1;
 		}
 		expect_even(count, CELLS, (double)(N - apart[s]) / CELLS);
-		/* Poisson of mean 1: more than 8 is one in a million. */
+		/* A Poisson distribution with mean 1 exceeds 8 once in a
+		 * million times. */
 		ck_assert_uint_le(adjacent, 8);
 	}
 }
 END_TEST
 
-/* Saved streams depend on these. */
+/* Saved streams depend on these values. */
 START_TEST(test_values_are_those_of_every_release)
 {
 	static const uint64_t sizes[] = {10, 1281167, PERMUTE_MAX};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over a real cache and an origin by hand: what is fetched in which
- * order, what is given up, what is held.
+ * Plans over a real cache and an origin by hand: the order of fetches, which
+ * items are given up, and which are held.
  */
 #include "plan_fixture.h"
 
@@ -53,7 +53,7 @@ START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
 	struct plan *plan;
 
 	plan = begin(&k, "128K", 8, 96);
-	/* Four readers, each two files at a time. */
+	/* There are four readers, each with two files at a time. */
 	for (uint64_t i = 1; i < 97; i += 8)
 		for (uint64_t j = 0; j < 8; j++)
 			read_file(&k, i + (j * 3 + 5) % 8);
@@ -62,7 +62,7 @@ START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
 }
 END_TEST
 
-/* Items of a large file, by this process. */
+/* Read items of a large file in this process. */
 static void read_items(
 	struct course *k, uint64_t cookie, unsigned from, unsigned to)
 {
@@ -93,7 +93,8 @@ START_TEST(test_what_a_reader_read_before_the_plan_is_not_fetched_again)
 	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
 	add(plan, 1, LARGE, LARGE + 4);
 	WAIT_FOR(&k, plan, fetched_items, window);
-	/* Two items in another order, as from a kernel that reads ahead. */
+	/* Two items come in another order, as from a kernel that reads ahead.
+	 */
 	read_items(&k, LARGE + 2, 0, 1);
 	read_items(&k, LARGE + 2, 2, 3);
 	read_items(&k, LARGE + 2, 1, 2);
@@ -126,7 +127,7 @@ START_TEST(test_a_read_by_an_unknown_reader_is_shared_by_all_plans)
 	item = file_item(&k.g, 1, SIZE, 0);
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
 	ck_assert_uint_eq(more.plan_readers, 2);
-	/* The one that follows. */
+	/* This is the next one. */
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
 	ck_assert_uint_eq(more.plan_readers, 0);
 	plan_close(plan[0]);
@@ -144,7 +145,7 @@ START_TEST(test_what_readers_have_passed_by_is_given_up)
 
 	plan = begin(&k, "128K", 2, 40);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	/* The first three are left out. */
+	/* The first three are not read. */
 	read_files(&k, 4, 41);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	WAIT_FOR(&k, plan, wasted, 3);
@@ -164,7 +165,7 @@ START_TEST(test_progress_retires_all_before_it)
 	plan_progress(plan, 4);
 	WAIT_FOR(&k, plan, done, 4);
 	WAIT_FOR(&k, plan, wasted, 4);
-	/* Giving items up and taking new ones on are two steps. */
+	/* Giving up items and adding new ones are two steps. */
 	WAIT_FOR(&k, plan, cursor, AHEAD + 4);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
 	plan_progress(plan, 1000000);
@@ -174,7 +175,7 @@ START_TEST(test_progress_retires_all_before_it)
 }
 END_TEST
 
-/* Read the beginning alone: the kernel has the rest already. */
+/* Read only the beginning: the kernel has the rest already. */
 static void begin_file(struct course *k, uint64_t cookie)
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
@@ -187,7 +188,7 @@ static void begin_file(struct course *k, uint64_t cookie)
 	probe_wait(&p);
 }
 
-/* The time of three windows whose reader reports each as read. */
+/* The time of three windows whose reader reports each read. */
 static uint64_t three_windows_ns(void)
 {
 	uint64_t begin_ns = clock_now_ns();
@@ -211,7 +212,8 @@ static uint64_t three_windows_ns(void)
 
 START_TEST(test_what_its_reader_has_done_with_makes_room_at_once)
 {
-	/* Not a second later; a busy machine has several tries. */
+	/* Reports must not come only after a second; a busy machine has several
+	 * tries. */
 	for (int i = 0; three_windows_ns() >= NS_PER_S; i++)
 		ck_assert_int_lt(i, 5);
 }
@@ -243,7 +245,7 @@ START_TEST(test_what_is_in_a_tier_is_skipped)
 	struct plan *plan;
 
 	plan = begin(&k, "64M", 0, 40);
-	/* All of it comes into the tier, with no reader. */
+	/* Everything comes into the tier, without a reader. */
 	while (!plan_wait(plan, NS_PER_MS))
 		answer_all(&k.g.hand);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
@@ -283,7 +285,8 @@ START_TEST(test_a_read_far_ahead_is_somebody_elses)
 	read_files(&k, 60, 80);
 	ck_assert_uint_eq(STATUS(plan, done), 0);
 	ck_assert_uint_eq(wasted(&k), 0);
-	/* Items that were read are in the kernel's cache: each is read once. */
+	/* The kernel's cache has the items that were read, so each is read
+	 * once. */
 	for (uint64_t i = 1; i < 101; i++)
 		if (i < 60 || i >= 80)
 			read_file(&k, i);
@@ -300,7 +303,7 @@ START_TEST(test_wrong_names_cost_nothing)
 	course_start(&k, "128K");
 	plan = open_plan(&k, 0);
 	ck_assert_int_eq(plan_add(plan, 1, GONE), 0);
-	ck_assert_int_eq(plan_add(plan, 1, 0), 0); /* is empty */
+	ck_assert_int_eq(plan_add(plan, 1, 0), 0); /* an empty file */
 	ck_assert_int_eq(plan_add(plan, 1, 7), 0);
 	ck_assert_int_eq(plan_add(plan, 1, 7), -EEXIST);
 	ck_assert_int_eq(plan_add(plan, 2, 7), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that are read twice at one position, as the kernel does when it has
- * dropped pages before their reader had them.
+ * dropped pages before their reader got them.
  */
 #include <stdio.h>
 
@@ -61,7 +61,7 @@ static enum plans_turn read_at(struct course *k, uint64_t cookie, uint64_t off)
 	return plans_note(k->plans, &item, off, SIZE - off, READER, NULL);
 }
 
-/* The same, and the bytes are answered. */
+/* Read bytes of a file, and check the answer. */
 static void read_bytes(
 	struct course *k, uint64_t cookie, uint64_t off, size_t len)
 {
@@ -76,7 +76,7 @@ static void read_bytes(
 	ck_assert(p.right);
 }
 
-/* Is it the first read of a position? Else it is one more. */
+/* Is this the first read of a position? Otherwise it is a repeated one. */
 static bool is_first(struct course *k, uint64_t cookie, uint64_t off)
 {
 	enum plans_turn turn = read_at(k, cookie, off);
@@ -103,7 +103,7 @@ START_TEST(test_a_second_read_is_not_of_the_next_epoch)
 	ck_assert(!is_first(&k, 1, 0));
 	ck_assert(!is_first(&k, 1, 131072));
 	ck_assert_uint_eq(reads(&k), 3);
-	/* Then what comes is what was to come. */
+	/* After that, the positions continue as planned. */
 	for (unsigned f = 4; f <= FILES; f++)
 		ck_assert(is_first(&k, f, 0));
 	ck_assert(is_first(&k, 1, 0));
@@ -112,8 +112,8 @@ START_TEST(test_a_second_read_is_not_of_the_next_epoch)
 }
 END_TEST
 
-/* An epoch so short that a second read may be of the next one: then each file
- * still has as many positions as are left, and none is held for ever. */
+/* The epoch is so short that a second read may belong to the next one. Each
+ * file still has as many positions as are left, and none is held for ever. */
 START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
 {
 	struct course k;
@@ -133,7 +133,8 @@ START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
 }
 END_TEST
 
-/* One page in the middle, of a file that is in a tier since it was read. */
+/* One page in the middle is read again. The file is in a tier since it was
+ * read. */
 START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 {
 	const struct counters *c;
@@ -148,17 +149,17 @@ START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 	}
 	cache_settle(k.g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(c->admitted, FILES);
-	/* Some came into the tier before they were read. */
+	/* Some of it came into the tier before it was read. */
 	hits = c->hit_bytes;
 	read_bytes(&k, 3, 40960, 4096);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096);
 	ck_assert_uint_eq(c->reread_bytes, 4096);
-	/* In the next epoch all of it is a hit, in two pieces as well. */
+	/* In the next epoch everything is a hit, also in two pieces. */
 	read_bytes(&k, 3, 0, 131072);
 	read_bytes(&k, 3, 131072, SIZE - 131072);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096 + SIZE);
 	ck_assert_uint_eq(c->reread_bytes, 4096);
-	/* Part of what it asks for again may be new to the reader. */
+	/* A part of what is requested again may be new to the reader. */
 	read_bytes(&k, 5, 0, 65536);
 	read_bytes(&k, 5, 40960, SIZE - 40960);
 	ck_assert_uint_eq(c->reread_bytes, 4096 + 65536 - 40960);

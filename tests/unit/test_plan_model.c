@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Positions against a model: plans over several epochs, read by their owners
- * somewhat out of order, with strangers and second reads between, and with
- * memory for more and for less than the dataset. Random, by seed.
+ * slightly out of order, with strangers and repeated reads between, and with
+ * memory for more and for less than the dataset. Random cases, by seed.
  */
 #include <stdio.h>
 
@@ -14,8 +14,8 @@
 #define EPOCHS_MAX 5u
 #define PLANS 3u
 #define POSITIONS_MAX (FILES_MAX * EPOCHS_MAX)
-#define SPREAD 4u  /* reads of one owner are so far apart, at most */
-#define SLACK 8u   /* what its plan allows */
+#define SPREAD 4u  /* the maximum distance between reads of one owner */
+#define SLACK 8u   /* the distance that its plan allows */
 #define STRANGER 9 /* a process that has no plan */
 #define SEEDS 24u
 
@@ -25,7 +25,7 @@ struct owner {
 	pid_t pid;
 	unsigned file[POSITIONS_MAX];
 	bool read[POSITIONS_MAX];
-	unsigned n, first; /* the first that was not read */
+	unsigned n, first; /* first: the first position that was not read */
 	unsigned reads;
 };
 
@@ -36,9 +36,9 @@ struct scene {
 	unsigned nplans, files, epochs;
 	uint64_t size, read_bytes;
 	uint64_t rng;
-	bool seen[FILES_MAX + 1]; /* by the stranger */
+	bool seen[FILES_MAX + 1]; /* read by the stranger */
 	bool kept[FILES_MAX + 1]; /* the kernel has had it */
-	bool reports;		  /* owners say how far they are */
+	bool reports;		  /* owners report their progress */
 	pthread_t origin;
 	_Atomic bool stop;
 };
@@ -68,13 +68,14 @@ static void *origin_main(void *arg)
 	return NULL;
 }
 
-/* Each epoch of a plan is its share of the files, in an order of its own. */
+/* Each epoch of a plan has its share of the files, in a new order. */
 static void make_order(struct scene *s, struct owner *o, unsigned rank)
 {
 	for (unsigned e = 0; e < s->epochs; e++) {
 		unsigned begin = o->n;
 
-		/* The shares move on, as those of ranks do. */
+		/* The shares change from epoch to epoch, as those of ranks do.
+		 */
 		for (unsigned f = (rank + e) % s->nplans; f < s->files;
 			f += s->nplans)
 			o->file[o->n++] = f + 1;
@@ -96,7 +97,7 @@ static void scene_start(struct scene *s, uint64_t seed)
 
 	memset(s, 0, sizeof(*s));
 	s->rng = seed;
-	rig_start(&s->g, "128K"); /* nothing fits */
+	rig_start(&s->g, "128K"); /* no item has room in the tier */
 	config.cache = s->g.cache;
 	config.counters = &s->g.fix.counters;
 	ck_assert_int_eq(plans_new(&s->plans, &config), 0);
@@ -104,7 +105,7 @@ static void scene_start(struct scene *s, uint64_t seed)
 	s->files = 16 + draw(s, FILES_MAX - 15);
 	s->reports = draw(s, 2);
 	s->epochs = 2 + draw(s, EPOCHS_MAX - 1);
-	/* Plans have half of staging: 4 of these, or more than there are. */
+	/* Plans may use half of staging: 4 of these, or more than there are. */
 	s->size = draw(s, 2) ? 500000 : 132000;
 	if (s->files * s->size > STAGING / 2 && s->size < 500000)
 		s->files = (unsigned)(STAGING / 2 / s->size);
@@ -157,8 +158,9 @@ static void begin_read(struct scene *s, struct probe *p,
 }
 
 /*
- * The kernel has dropped the second piece before its reader had it. A plan
- * knows that for a second after the read began, which a busy machine may take.
+ * The kernel has dropped the second piece before its reader got it. A plan
+ * knows that for a second after the read began, which a busy machine may
+ * exceed.
  */
 static void read_again(
 	struct scene *s, const struct cache_item *item, size_t off, pid_t pid)
@@ -174,13 +176,14 @@ static void read_again(
 }
 
 /*
- * A read as the fs does it, in one piece or two. Of what was read before the
- * kernel may have the second, and does not ask for it.
+ * Read a file as the fs does, in one or two pieces. The kernel may still have
+ * the second piece of a file that was read before, and then does not ask for
+ * it.
  */
 static void read_file(struct scene *s, unsigned file, pid_t pid)
 {
 	struct cache_item item = file_item(&s->g, file, s->size, 0);
-	/* Between two pieces of a stranger the item may go. */
+	/* Between two pieces of a stranger, the item may be dropped. */
 	bool whole = pid == STRANGER || draw(s, 3);
 	size_t first = whole ? s->size : 65536;
 	bool kept = s->kept[file] && pid != STRANGER && draw(s, 2);
@@ -207,7 +210,7 @@ static void read_file(struct scene *s, unsigned file, pid_t pid)
 	}
 }
 
-/* The plan must agree with the model. */
+/* Check that the plan agrees with the model. */
 static void compare(const struct owner *o)
 {
 	struct plan_status st;
@@ -222,13 +225,14 @@ static void compare(const struct owner *o)
 
 static void read_own(struct scene *s, struct owner *o)
 {
-	/* No more of them before the first one than the plan allows. */
+	/* Not more positions before the first unread one than the plan allows.
+	 */
 	bool far = o->reads - o->first >= SPREAD;
 	unsigned pos = o->first + (far ? 0 : draw(s, SPREAD));
 
 	while (pos >= o->n || o->read[pos])
 		pos = pos + 1 < o->n ? pos + 1 : o->first;
-	/* A read of a file is for its first position that was not read. */
+	/* A read of a file belongs to its first unread position. */
 	for (unsigned i = o->first; i < pos; i++)
 		if (!o->read[i] && o->file[i] == o->file[pos])
 			pos = i;

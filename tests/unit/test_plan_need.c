@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over a real cache and an origin by hand: whose turn it is, what steps
- * need and when, what is counted.
+ * Plans over a real cache and an origin by hand: which plan is served, what
+ * steps need and when, and what is counted.
  */
 #include "plan_fixture.h"
 
@@ -65,7 +65,7 @@ START_TEST(test_plans_that_are_measured_share_evenly)
 		na = STATUS(a, ahead_items);
 		nb = STATUS(b, ahead_items);
 	} while (na + nb < AHEAD);
-	/* Those of b are needed four at a time. */
+	/* The items of b are needed four at a time. */
 	ck_assert_uint_ge(na, AHEAD / 2 - 1);
 	ck_assert_uint_ge(nb, AHEAD / 2 - 1);
 	ck_assert_uint_eq(wasted(&k), 0);
@@ -114,7 +114,7 @@ START_TEST(test_what_steps_do_not_need_yet_comes_one_request_at_a_time)
 	ck_assert_uint_eq(k.g.hand.n, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
 	ck_assert_uint_eq(k.g.hand.n, 1);
-	/* The steps are shorter than was thought. */
+	/* Steps turn out to be shorter than estimated. */
 	plan_step_time(plan, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
 	ck_assert_uint_gt(k.g.hand.n, 1);
@@ -137,7 +137,7 @@ START_TEST(test_what_came_into_a_tier_is_used_when_it_is_read)
 		read_file(&k, i);
 		ck_assert_uint_eq(k.g.fix.counters.prefetch_used, i);
 	}
-	/* Its owner reads it, without the mount. */
+	/* The plan's owner reads it without the mount. */
 	plan_progress(plan, 13);
 	ck_assert_uint_eq(k.g.fix.counters.prefetch_used, 13);
 	plan_close(plan);
@@ -166,12 +166,12 @@ START_TEST(test_echo_makes_steps_of_fewer_examples)
 	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
 	ck_assert_int_eq(schedule_fresh(&s, 40, &slot, &step), 0);
 	ck_assert_uint_eq(STATUS(plan, step), step);
-	/* And back: a step retires what no later one needs. */
+	/* Now by steps: a step retires what no later step needs. */
 	plan_progress_step(plan, step + 1);
 	ck_assert_uint_eq(
 		STATUS(plan, done), schedule_fresh_before(&s, step + 1));
 	plan_close(plan);
-	/* A window that cannot be is refused, with the size that would do. */
+	/* An impossible window is refused, with the required size. */
 	params.window = 3;
 	ck_assert_int_eq(
 		plan_open(k.plans, &params, &plan, &k.g.fix.err), -EINVAL);
@@ -219,7 +219,8 @@ START_TEST(test_echo_changes_from_an_example_on)
 }
 END_TEST
 
-/* Positions that count as looked up, and how many of them missed a file. */
+/* Check the number of positions that count as looked up, and how many of them
+ * missed. */
 static void check_missing(struct plan *plan, uint64_t looked, uint64_t missing)
 {
 	struct plan_rates rates;
@@ -250,7 +251,7 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 	while (!rates.full);
 	ck_assert_uint_eq(rates.looked, 0);
 	ck_assert_uint_eq(rates.long_bytes, 0);
-	/* The first files that are read tell nothing about what is missing. */
+	/* The first files that are read do not show what is missing. */
 	read_files(&k, AHEAD + 5, AHEAD + 9);
 	read_files(&k, 1, AHEAD + 1);
 	WAIT_FOR(&k, plan, cursor, 2 * AHEAD + 4);
@@ -263,7 +264,8 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 }
 END_TEST
 
-/* Memory has the items of the second epoch before the first one is read. */
+/* Memory has the items of the second epoch before the first one has been read.
+ */
 START_TEST(test_what_a_later_epoch_misses_counts_when_it_is_read)
 {
 	struct plan_params params = {.slack = 4 * AHEAD, .measure = true};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Planned items in the cache: in which order they are fetched, how long they
- * are held, and what they leave to others.
+ * Planned items in the cache: the order in which they are fetched, how long
+ * they are held, and what they leave to others.
  */
 #include "cache_fixture.h"
 #include "suite.h"
@@ -80,7 +80,7 @@ START_TEST(test_a_read_ends_only_the_plan_whose_reader_it_is_of)
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_eq(hold(&g, &h[i], 1, 500000), 0);
 	answer_all(&g.hand);
-	/* A stranger's, then one for each. */
+	/* First a stranger's read, then one for each plan. */
 	probe_read(&g, &p, h[0].item, 0, 500000);
 	ck_assert(p.right && !h[0].told && !h[1].told && !h[2].told);
 	for (int i = 0; i < 3; i++) {
@@ -112,7 +112,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 	h[0].p.read = true;
 	probe_read(&g, &p, h[0].item, 0, 500000);
 	ck_assert(h[0].told);
-	/* The item is there still, and is not read by the next reader yet. */
+	/* The item is still there, and the next reader has not read it yet. */
 	ck_assert_int_eq(hold(&g, &h[1], 1, 500000), 0);
 	ck_assert(!h[1].told);
 	ck_assert_uint_eq(planned(&g), 500000);
@@ -122,7 +122,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 	ck_assert_int_eq(h[1].status, 1);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
 	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 500000);
-	/* Its reader has come, and has had it from somewhere. */
+	/* Its reader has come, and got the item from elsewhere. */
 	h[0] = (struct held){
 		.p = {.done = held_done, .read = true}, .item = h[1].item};
 	ck_assert_int_eq(cache_plan(g.cache, &h[0].item, &h[0].p), -EALREADY);
@@ -131,7 +131,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 }
 END_TEST
 
-/* The first read of an item that so many readers with plans come for. */
+/* The first read of an item that several readers with plans will read. */
 static void read_shared(
 	struct rig *g, struct cache_item item, unsigned plan_readers)
 {
@@ -162,7 +162,8 @@ START_TEST(test_an_item_stays_until_all_who_share_it_have_come)
 	read_shared(&g, h[0].item, 3);
 	read_shared(&g, h[2].item, 1);
 	ck_assert(h[0].told && h[1].told && h[2].told);
-	/* What was read last goes, but not what others come for. */
+	/* The item read last is dropped, but not items that others will read.
+	 */
 	for (int readers = 2; readers > 0; readers--) {
 		while (staged(&g) > 500000)
 			sched_yield();
@@ -184,7 +185,7 @@ START_TEST(test_an_item_that_is_shared_makes_room_for_others)
 	for (unsigned i = 1; i <= 3 * STAGING / LIMIT; i++)
 		read_shared(&g, file_item(&g, i, LIMIT, 0), 2);
 	ck_assert_uint_eq(staged(&g), STAGING);
-	/* The last ones are left. */
+	/* The last items are still there. */
 	for (unsigned i = 3 * STAGING / LIMIT; i > 2 * STAGING / LIMIT; i--)
 		read_shared(&g, file_item(&g, i, LIMIT, 0), 0);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 3 * STAGING);
@@ -224,11 +225,12 @@ START_TEST(test_what_its_reader_has_read_meanwhile_is_not_fetched_again)
 
 	rig_start(&g, "128K");
 	h.item = file_item(&g, 1, 500000, 0);
-	/* The reader comes and goes, and leaves nothing in memory. */
+	/* The reader comes and goes, and leaves no data in memory. */
 	ck_assert_int_eq(cache_plan(g.cache, &h.item, &h.p), -EALREADY);
 	ck_assert_uint_eq(planned(&g), 0);
 	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 0);
-	/* It is still being read: planned with its reader. */
+	/* The item is still being read: it is planned while its reader reads.
+	 */
 	probe_read(&g, &p, h.item, 0, 500000);
 	ck_assert(!p.done);
 	ck_assert_int_eq(cache_plan(g.cache, &h.item, &h.p), 0);
@@ -252,7 +254,7 @@ START_TEST(test_readers_of_other_items_never_push_out_a_planned_one)
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	for (uint64_t i = 10; i < 30; i++) {
-		/* A half: it stays until it is pushed out. */
+		/* Half of it is read, so it stays until it is pushed out. */
 		probe_read(&g, &p, file_item(&g, i, LIMIT, 0), 0, LIMIT / 2);
 		answer_all(&g.hand);
 		ck_assert(p.done && p.right);
@@ -278,7 +280,7 @@ START_TEST(test_planned_items_have_half_of_staging)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 1), -EAGAIN);
-	/* One of these, once more: it is there only once. */
+	/* One of these once more: it exists only once. */
 	ck_assert_int_eq(hold(&g, &h[2], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * LIMIT);
@@ -299,7 +301,8 @@ START_TEST(test_planned_items_are_fetched_one_after_another)
 	rig_start(&g, "128K");
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
-	/* Four requests are out: all of the first item, in 256 KiB each. */
+	/* Four requests are in flight: all of the first item, in 256 KiB each.
+	 */
 	ck_assert_uint_eq(g.hand.n, 4);
 	for (uint64_t i = 0; i < 4; i++) {
 		struct origin_read *r = hand_take(&g.hand, 0);
@@ -328,13 +331,13 @@ START_TEST(test_what_is_not_needed_soon_is_fetched_one_request_at_a_time)
 	ck_assert_uint_eq(g.hand.n, 1);
 	answer(hand_take(&g.hand, 0), 0);
 	ck_assert_uint_eq(g.hand.n, 1);
-	/* A reader of something else waits for no more than that. */
+	/* A reader of another item waits for no more than that. */
 	probe_read(&g, &p, file_item(&g, 3, 5000, 0), 0, 5000);
 	ck_assert_uint_eq(g.hand.n, 2);
 	answer(hand_take(&g.hand, 1), 0);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.hand.n, 1);
-	/* Now it is. */
+	/* Now it is due. */
 	h[0].p.due_ns = 1;
 	answer(hand_take(&g.hand, 0), 0);
 	ck_assert_uint_gt(g.hand.n, 1);
@@ -346,15 +349,15 @@ END_TEST
 
 START_TEST(test_what_is_due_overtakes_what_another_needs_later)
 {
-	/* Due so late that one request at a time is enough, however slow the
-	 * test runs. */
+	/* They are due so late that one request at a time is enough, however
+	 * slow the test runs. */
 	static const uint64_t due_hours[] = {60, 61, 30, 20};
 	uint64_t now_ns = clock_now_ns();
 	struct held h[4];
 	struct rig g;
 
 	rig_start(&g, "128K");
-	/* The first two are of one owner, so are the others. */
+	/* The first two belong to one owner, the others to another. */
 	for (uint64_t i = 0; i < 4; i++) {
 		h[i] = (struct held){.p = {.done = held_done}};
 		h[i].p.due_ns = now_ns + due_hours[i] * 3600 * NS_PER_S;
@@ -385,7 +388,7 @@ START_TEST(test_who_reads_ahead_waits_for_nothing_that_is_only_planned)
 	for (uint64_t i = 0; i < 4; i++)
 		ck_assert_int_eq(
 			hold_until(&g, &h[i], i + 1, 200001 + i, later_ns), 0);
-	/* Not in the plan, as its reads were begun before. */
+	/* These are not in the plan, because their reads began before. */
 	for (uint64_t i = 0; i < 2; i++)
 		probe_ask(&g, &p[i], file_item(&g, i + 5, 200005 + i, 0), 0,
 			1000, true);
@@ -415,7 +418,7 @@ START_TEST(test_a_reader_lifts_what_is_planned)
 	answer(hand_take(&g.hand, 4), 0);
 	ck_assert(p.right);
 	ck_assert_int_eq(h[1].status, 1);
-	/* Nobody fetched it before it was asked for. */
+	/* No item was fetched before it was requested. */
 	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 1);
 	answer_all(&g.hand);
 	rig_stop(&g);
@@ -449,7 +452,7 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 210000), 0);
-	/* It was never begun, so nothing is wasted. */
+	/* The fetch never began, so nothing is wasted. */
 	cache_unplan(g.cache, &h[2].p, false);
 	ck_assert(h[2].told);
 	ck_assert_int_eq(h[2].status, -ECANCELED);
@@ -460,11 +463,11 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 1);
 	ck_assert_uint_eq(planned(&g), LIMIT);
 	wait_staged(&g, LIMIT);
-	/* Told already: nothing happens. */
+	/* This was reported already, so nothing happens. */
 	h[1].told = false;
 	cache_unplan(g.cache, &h[1].p, false);
 	ck_assert(!h[1].told);
-	/* Under way. */
+	/* This one is being fetched. */
 	ck_assert_int_eq(hold(&g, &h[3], 4, 220000), 0);
 	ck_assert_uint_eq(g.hand.n, 1);
 	cache_unplan(g.cache, &h[3].p, false);
@@ -478,7 +481,7 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 END_TEST
 
 /* The plan's owner ends it as soon as its last position counts as read. That
- * read may still be on its way to the cache. */
+ * read may not have reached the cache yet. */
 START_TEST(test_what_a_counted_read_is_about_to_get_stays)
 {
 	struct held h[2];

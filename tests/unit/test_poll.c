@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a thread that answers requests waits: at a pipe that has something to
- * read, a thread that looks for a request sees one.
+ * How a thread that answers requests waits: when a pipe has something to read,
+ * a thread that polls sees it.
  */
 #include <linux/fuse.h>
 #include <stdlib.h>

@@ -123,7 +123,7 @@ START_TEST(test_posix_lists_a_large_directory_whole)
 	fd = open(first, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
 	ck_assert_int_ge(fd, 0);
 	(void)close(fd);
-	/* Names are what counts; files would take seconds. */
+	/* Only names matter here; files would take seconds. */
 	for (unsigned i = 1; i < 5000; i++) {
 		char name[64];
 
@@ -169,7 +169,7 @@ START_TEST(test_posix_says_io_error_when_its_source_went_away)
 }
 END_TEST
 
-/* The fixture's source is the directory m in it, for a while. */
+/* For a while, the source is the directory m in the fixture's source. */
 static void enter_storage(void)
 {
 	strcat(source, "/m");
@@ -180,7 +180,7 @@ static void leave_storage(void)
 	*strrchr(source, '/') = '\0';
 }
 
-/* Storage with one file. */
+/* Mount storage that has one file. */
 static void mount_storage(const char *file, const char *like)
 {
 	enter_storage();
@@ -244,7 +244,8 @@ START_TEST(test_posix_goes_on_when_its_source_is_mounted_again)
 	ck_assert_int_eq(list_once(o, "", &l), 0);
 	ck_assert_uint_eq(l.n, 1);
 	list_forget(&l);
-	/* An open file is of the old storage, whatever it looks like. */
+	/* An open file belongs to the old storage, even if the new one looks
+	 * the same. */
 	read_begin(o, &w, f, version, 0, 1000);
 	ck_assert_int_eq(read_end(&w), 1000);
 	check_bytes("after", 0, 1000, w.data);
@@ -267,7 +268,7 @@ START_TEST(test_posix_takes_no_other_directory_for_its_source)
 	mount_storage("f", "before");
 	open_storage(_i);
 	unmount_storage();
-	/* Another inode, then another type of file system. */
+	/* First another inode, then another type of file system. */
 	for (unsigned i = 0; i < 2; i++) {
 		const char *type = i ? "ramfs" : "none";
 		char other[128];
@@ -324,12 +325,12 @@ END_TEST
 
 #define MOMENTS 100
 
-static struct read_wait second;	 /* begins when the ring's thread ... */
-static atomic_uint locks_before; /* has taken so many locks; 0: not */
+static struct read_wait second;	 /* begins when the ring's thread has ... */
+static atomic_uint locks_before; /* ... taken this many locks; 0: never */
 static _Thread_local bool is_ring;
 static _Thread_local int held;
 
-/* The library calls these two. */
+/* The library calls these two functions. */
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	static int (*_Atomic real)(pthread_mutex_t *);
@@ -355,7 +356,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return real(mutex);
 }
 
-/* Keeps the ring's thread from all else. */
+/* Keeps the ring's thread from doing other work. */
 static bool holding, goes_on; /* fixture_lock */
 
 static void hold_data(
@@ -392,7 +393,7 @@ static void let_ring_go(void)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* False: the ring's thread was done before. */
+/* Returns false if the ring's thread had ended before. */
 static bool read_after_locks(unsigned locks)
 {
 	struct origin_file *other = origin_file_new(o, file_path(0));
@@ -409,7 +410,7 @@ static bool read_after_locks(unsigned locks)
 	let_ring_go();
 	ck_assert_int_eq(read_end(&hold), 1);
 	free(hold.data);
-	/* The thread has come to this after the opening. */
+	/* The thread gets here after the opening. */
 	ck_assert_int_eq(read_once(o, file_path(2), version, 0, 1, NULL), 1);
 	begun = atomic_exchange(&locks_before, 0) == 0;
 	if (begun)
@@ -420,7 +421,7 @@ static bool read_after_locks(unsigned locks)
 	return begun;
 }
 
-/* False: several threads stand in for it. */
+/* Returns false if threads take the place of the ring. */
 static bool has_ring(void)
 {
 	struct uring *ring;
@@ -432,7 +433,7 @@ static bool has_ring(void)
 	return has;
 }
 
-/* The only other read of the file was given up before the file was opened. */
+/* The only other read of the file was abandoned before the file was open. */
 START_TEST(test_posix_reads_a_file_whose_opening_was_given_up)
 {
 	unsigned locks = 0;

@@ -18,7 +18,8 @@ START_TEST(test_posix_never_delivers_a_changed_file)
 	ck_assert_int_eq(read_end(&w), 1000);
 	free(w.data);
 
-	/* Replaced: the open one still has its bytes; the new one is read. */
+	/* The file is replaced: the open one still has its bytes; the new one
+	 * is read. */
 	put_file(path, "other", SEED, SIZE_BYTES, MTIME_NS + 1);
 	read_begin(o, &w, f, version, 1000, 1000);
 	ck_assert_int_eq(read_end(&w), 1000);
@@ -31,7 +32,7 @@ START_TEST(test_posix_never_delivers_a_changed_file)
 	read_begin(o, &w, f, version, 0, 1000);
 	ck_assert_int_eq(read_end(&w), -ESTALE);
 
-	/* Truncated in place, and gone. */
+	/* The file is truncated in place, and then deleted. */
 	ck_assert_int_eq(truncate(in_source(path), 10), 0);
 	read_begin(o, &w, f, newer, 0, 1000);
 	ck_assert_int_eq(read_end(&w), -ESTALE);
@@ -54,14 +55,14 @@ static int64_t wall_now_ns(void)
 struct rewriter {
 	_Atomic bool stop;
 	_Atomic unsigned rounds;
-	int64_t slowest_ns; /* the writer's, until it is joined */
-	const char *path;   /* set once, as fd */
+	int64_t slowest_ns; /* of the writer, until it is joined */
+	const char *path;   /* set once, as is fd */
 	int fd;
 };
 
 /*
- * Round i leaves nothing but bytes of value i; every second one gets an mtime
- * that says so, the others keep that of their write.
+ * Rewrite the file. Round i leaves only bytes with value i. Every second round
+ * sets an mtime that says so; the others keep the mtime of their write.
  */
 static void *rewrite(void *arg)
 {
@@ -86,7 +87,7 @@ static void *rewrite(void *arg)
 	return NULL;
 }
 
-/* Whether the origin delivered that version of the file and nothing else. */
+/* Did the origin deliver only bytes of this version of the file? */
 static bool is_one_version(
 	const char *path, struct file_version v, const unsigned char *data)
 {
@@ -102,7 +103,8 @@ static bool is_one_version(
 
 #define LOOKS 32
 
-/* Look and read, many times; how many were delivered, and how many mixed. */
+/* Look and read many times. Returns how many reads were delivered, and how many
+ * of them were mixed. */
 static unsigned read_versions(const char *path, unsigned *mixed)
 {
 	struct read_wait w[LOOKS];
@@ -146,7 +148,8 @@ START_TEST(test_posix_never_mixes_versions_in_mid_read)
 	rw.stop = true;
 	pthread_join(writer, NULL);
 	close(rw.fd);
-	/* A write that takes longer than a version has to settle is a limit. */
+	/* A write that takes longer than the settling time of a version is a
+	 * known limit. */
 	ck_assert(mixed == 0 || rw.slowest_ns > 90 * 1000000);
 	/* The last version stays, however young it is. */
 	mixed = 0;
@@ -188,7 +191,8 @@ START_TEST(test_posix_abandons_reads_of_young_versions)
 	f = origin_file_new(o, "young");
 	for (unsigned i = 0; i < YOUNG; i++)
 		read_begin(o, &w[i], f, young, i, 1000);
-	/* Before they begin, and again when those that are left do. */
+	/* Abandon some before they begin, and the others when the rest begins.
+	 */
 	for (unsigned i = 0; i < YOUNG; i += 2)
 		origin_read_abandon(o, &w[i].r);
 	ck_assert_int_eq(read_end(&w[1]), 1000);
@@ -224,7 +228,7 @@ START_TEST(test_posix_does_not_wait_for_a_far_future)
 }
 END_TEST
 
-/* Nanoseconds of 64 bits end in the year 2262, those of disks later. */
+/* 64 bits of nanoseconds end in the year 2262, times on disks later. */
 START_TEST(test_posix_reads_a_file_of_the_year_2400)
 {
 	struct timespec times[2] = {{.tv_sec = INT64_C(13569465600)},

@@ -19,7 +19,7 @@
 
 /*
  * L is 0.5: at half of the misses the serial formula gives 6 ms a sample, the
- * overlapped one 5 ms, and 5.5 ms were measured.
+ * overlapped one 5 ms, and the measured time is 5.5 ms.
  */
 static const struct profile measured = {
 	.source = "/data",
@@ -38,7 +38,7 @@ static const struct profile measured = {
 	.npoints = 3,
 };
 
-/* Make a profile as if read from a file: nothing else is known. */
+/* Make a profile as if read from a file, without any other data. */
 static struct profile saved(double cached)
 {
 	struct profile p = measured, back;
@@ -118,7 +118,7 @@ START_TEST(test_workers_are_predicted_under_a_bound_if_they_only_read)
 }
 END_TEST
 
-/* A plan reads at the rate of the source, so its interval counts. */
+/* A plan reads at the rate of the source, so the interval of that counts. */
 START_TEST(test_the_interval_of_a_plan_has_that_of_the_source)
 {
 	struct profile p = measured;
@@ -151,7 +151,8 @@ START_TEST(test_lru_and_random_caches_are_predicted)
 }
 END_TEST
 
-/* All policies are alike without a cache, and with one for everything. */
+/* Without a cache, and with a cache for everything, all policies give the same
+ * result. */
 START_TEST(test_policies_are_predicted_at_all_sizes)
 {
 	static const char *const names[] = {"never_evict", "random", "lru"};
@@ -198,7 +199,7 @@ START_TEST(test_a_profile_that_was_read_writes_the_same_again)
 	again = profile_json(&p);
 	ck_assert(json_equal(json, again));
 	json_decref(again);
-	/* One of an earlier version has no unit. */
+	/* A profile of an earlier version has no unit. */
 	(void)json_object_del(json_object_get(json, "source"), "unit");
 	ck_assert_int_eq(profile_parse(json, &p, &err), 0);
 	ck_assert_int_eq(p.unit, UNIT_SAMPLES);
@@ -307,11 +308,11 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 {
 	struct profile p = measured;
 
-	/* Fetching takes more than all the rest. */
+	/* Fetching takes more than all other parts. */
 	p.cached = 0;
 	p.g_bound = true;
 	ck_assert(!verdict_is_bound(&p));
-	/* It takes 10 % of the time, and preparation an unknown part. */
+	/* Fetching takes 10 % of the time, and preparation an unknown part. */
 	p.r0.value = 450;
 	p.g = p.r1;
 	p.npoints = 0;
@@ -359,7 +360,7 @@ START_TEST(test_a_source_without_points_has_no_table_of_errors)
 }
 END_TEST
 
-/* Two moments at the same time have no scale. */
+/* Two moments at the same time cannot be drawn to scale. */
 START_TEST(test_a_run_without_time_is_not_drawn)
 {
 	struct profile p = measured;
@@ -406,7 +407,7 @@ static void check_unit(const char *head, size_t off, size_t n, uint64_t bytes,
 		ck_assert_pstr_eq(u.format, format);
 	else
 		ck_assert_ptr_null(u.format);
-	/* Shorter than what tells: nothing is known. */
+	/* The text is shorter than the signature, so the unit is unknown. */
 	u = unit_of(buf, off + n - 1, bytes);
 	ck_assert_int_eq(u.unit, UNIT_FILES);
 }
@@ -430,7 +431,7 @@ START_TEST(test_bytes_of_no_known_format_are_files)
 
 	ck_assert_int_eq(unit_of("", 0, 1).unit, UNIT_FILES);
 	memcpy(head, record, sizeof(head));
-	head[8] ^= 1; /* the checksum of the length */
+	head[8] ^= 1; /* changes the checksum of the length */
 	ck_assert_int_eq(unit_of(head, sizeof(head), 9000).unit, UNIT_FILES);
 }
 END_TEST
@@ -473,7 +474,7 @@ START_TEST(test_most_bytes_decide_on_the_unit)
 }
 END_TEST
 
-/* Images and labels of the same names. */
+/* Images and labels have the same names. */
 START_TEST(test_names_tell_that_a_sample_is_several_files)
 {
 	char top[] = "/tmp/refrain-test-names.XXXXXX", dir[2][64], name[128];
@@ -486,7 +487,7 @@ START_TEST(test_names_tell_that_a_sample_is_several_files)
 	}
 	for (int i = 0; i < 40; i++) {
 		(void)snprintf(name, sizeof(name), "%d.JPG", i);
-		/* The same names in several classes are no pairs. */
+		/* Equal names in several classes are not pairs. */
 		put_file(dir[0], name, "", 0, 1);
 		put_file(dir[1], name, "", 0, 1);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Providers between a tier and the origin: stand-ins that answer when the test
- * says so. Who is asked for what, in which order, and what becomes of it.
+ * says so. Which one is asked for what, in which order, and with what result.
  */
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ START_TEST(test_what_a_provider_has_is_not_asked_of_the_origin)
 	ck_assert_uint_eq(counts(0).hits, SIZE / UNIT);
 	ck_assert_uint_eq(counts(0).bytes, SIZE);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 0);
-	/* Nor is what it had pushed to it. */
+	/* Nothing is pushed to it, either. */
 	ck_assert_uint_eq(stand_in[0].npushes, 0);
 	rig_stop(&g);
 }
@@ -56,7 +56,7 @@ START_TEST(test_the_origin_is_asked_for_what_a_provider_does_not_give)
 		SIZE / UNIT);
 	ck_assert_uint_eq(n.hits + n.misses + n.stale + n.failed, n.asked);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, SIZE);
-	/* Another version in a provider says nothing about the file. */
+	/* Another version in a provider does not mean that the file changed. */
 	ck_assert_uint_eq(g.stale, 0);
 	ck_assert_uint_eq(g.fix.counters.stale_reads, 0);
 	rig_stop(&g);
@@ -100,7 +100,7 @@ START_TEST(test_a_late_provider_is_given_up_and_the_origin_asked)
 }
 END_TEST
 
-/* `refrain status --debug` is for such a provider above all. */
+/* A provider like this is the main use of `refrain status --debug`. */
 START_TEST(test_the_view_shows_requests_that_were_given_up)
 {
 	struct cache_view *v = malloc(sizeof(*v));
@@ -161,7 +161,8 @@ START_TEST(test_a_provider_has_a_depth_of_its_own)
 	start(1, 1, EVER);
 	read_whole(&p[0], 1);
 	read_whole(&p[1], 2);
-	/* File by file in turns, one at a time; the origin is not held up. */
+	/* The files take turns, one unit at a time; the origin is not delayed.
+	 */
 	for (size_t i = 0; i < SIZE / UNIT * 2; i++) {
 		ck_assert_uint_le(in_hand(&stand_in[0]), 1);
 		give(asked(&stand_in[0]), 0, -ENOENT);
@@ -173,7 +174,7 @@ START_TEST(test_a_provider_has_a_depth_of_its_own)
 	finish(&p[0]);
 	finish(&p[1]);
 	take_push();
-	/* The second found the first on its way, or it was done by then. */
+	/* The second push finds the first one in progress, or finished. */
 	while (counts(0).pushed + counts(0).push_dropped < 2)
 		if (__atomic_load_n(&stand_in[0].npushes, __ATOMIC_ACQUIRE))
 			take_push();
@@ -191,7 +192,7 @@ START_TEST(test_providers_do_not_share_their_depth)
 	read_whole(&p[1], 2);
 	give(asked(&stand_in[0]), 0, -ENOENT);
 	held = asked(&stand_in[1]);
-	/* Meanwhile the first has its own. */
+	/* Meanwhile the first provider gets its own. */
 	for (size_t i = 0; i < SIZE / UNIT; i++)
 		give_all(asked(&stand_in[0]));
 	finish(&p[1]);
@@ -203,7 +204,7 @@ START_TEST(test_providers_do_not_share_their_depth)
 }
 END_TEST
 
-/* All of a file from the origin. */
+/* Read all of a file from the origin. */
 static void read_from_origin(uint64_t cookie)
 {
 	struct probe p;
@@ -232,7 +233,7 @@ START_TEST(test_what_only_the_origin_had_is_pushed)
 	ck_assert_uint_eq(p->item.key.hi, key.hi);
 	ck_assert_str_eq(p->item.path, "file7");
 	ck_assert_uint_eq(p->item.size, SIZE);
-	/* The entry is in its tier, and the bytes are still there. */
+	/* The entry is in its tier, and the bytes are still in memory. */
 	cache_settle(g.cache, EVER);
 	b = p->data;
 	for (size_t i = 0; i < SIZE; i++)
@@ -297,13 +298,13 @@ START_TEST(test_a_tier_keeps_only_what_a_provider_in_its_place_refused)
 }
 END_TEST
 
-/* The statuses of pushes, and what warming says. */
+/* The statuses of pushes, and the result of warming. */
 static const int offers[][2] = {{0, 0}, {-ENOSPC, 0}, {-EIO, -EIO}};
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	int status; /* 1: none yet */
+	int status; /* 1: no result yet */
 } warmed = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1};
 
 static void warm_answered(struct cache_warm *w, int status)
@@ -421,7 +422,7 @@ START_TEST(test_pages_of_a_provider_come_in_any_order)
 	r->data(r, half, data + half, half / 2);
 	r->data(r, 0, data, half / 2);
 	r->done(r, -ENOENT);
-	/* It goes on behind what it asked for last. */
+	/* It continues after the end of its last request. */
 	origin_gives(half + half / 2, half / 2);
 	origin_gives(half / 2, half / 2);
 	probe_wait(&p);
@@ -487,7 +488,7 @@ START_TEST(test_the_end_is_told_when_the_origin_fails)
 }
 END_TEST
 
-/* A small read of a chunk is one of the units that it lies in. */
+/* A small read of a chunk fetches one of the units that contain it. */
 START_TEST(test_chunks_are_fetched_in_whole_units)
 {
 	struct provider_read *r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages, keys, splits and indexes of origins far away: pure functions. */
+/* Pages, keys, splits and indexes of remote origins: pure functions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int parse_page(struct s3_page *p, const char *doc)
 {
 	int rc = s3_page_begin(p);
 
-	/* One byte at a time: no piece of an answer is whole. */
+	/* One byte at a time, so that no piece of an answer is complete. */
 	for (size_t i = 0; rc == 0 && doc[i]; i++)
 		rc = s3_page_feed(p, doc + i, 1);
 	return rc == 0 ? s3_page_end(p) : rc;
@@ -68,7 +68,8 @@ START_TEST(test_page_is_complete_or_nothing)
 }
 END_TEST
 
-/* Bytes that a page takes in before it refuses more; up to 64 MiB. */
+/* The number of bytes that a page accepts before it refuses more; up to 64 MiB.
+ */
 static size_t fed_until_refused(const char *begin, const char *more)
 {
 	struct s3_page p = {.n = 0};
@@ -268,7 +269,8 @@ END_TEST
 START_TEST(test_links_may_encode_more_or_less)
 {
 	static const struct {
-		const char *path, *link, *name; /* NULL: leads elsewhere */
+		/* NULL: the link leads elsewhere */
+		const char *path, *link, *name;
 	} cases[] = {
 		{"/~u/a%2Bb%20%281%29", "/~u/a+b%20(1)/x", "x"},
 		{"/~u/a%2Bb%20%281%29", "/%7eu/a%2bb%20(1)/x%2By", "x+y"},

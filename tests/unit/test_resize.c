@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The resize of augmentation against its stated reference, against Pillow
- * where that is installed, and with SIMD against without.
+ * The resize of augmentation against its stated reference, against Pillow if
+ * that is installed, and with SIMD against without.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -56,8 +56,8 @@ static void expect_close(const struct histogram *h, const char *what)
 	printf("%s: %zu values, %.3f %% differ by 1, %zu by more\n", what, all,
 		100.0 * (double)h->one / (double)all, h->more);
 	ck_assert_uint_eq(h->more, 0);
-	/* Twelve bits and more of precision: a value that is rounded the other
-	 * way is rare. */
+	/* With twelve bits and more of precision, few values are rounded the
+	 * other way. */
 	ck_assert_uint_lt(h->one * 20, all);
 }
 
@@ -103,7 +103,7 @@ START_TEST(test_training_crops_are_within_one_of_the_reference)
 }
 END_TEST
 
-/* The image that a decoder would give for the box alone. */
+/* The image that a decoder would return for the box alone. */
 static struct image boxed(const struct image *whole, const struct rect *box)
 {
 	struct image in = *whole;
@@ -226,7 +226,8 @@ START_TEST(test_flat_colours_stay_as_they_are)
 }
 END_TEST
 
-/* Both samples, and that nothing was written around them. */
+/* Check that both samples are equal, and that nothing around them was written.
+ */
 static void expect_same_samples(const struct augment_config *c,
 	const struct image *in, const struct crop *crop, unsigned offset)
 {
@@ -278,8 +279,8 @@ START_TEST(test_simd_gives_the_same_bytes_as_plain_c)
 }
 END_TEST
 
-/* The input of the script: four numbers of the image, four of the box, the
- * resized size, where to crop after it, and the pixels. */
+/* The script's input: four numbers of the image, four of the box, the resized
+ * size, where to crop after it, and the pixels. */
 static const char script[] =
 	"import sys, struct\n"
 	"from PIL import Image\n"
@@ -336,7 +337,7 @@ static void pillow_ask(
 		in->height);
 }
 
-/* Run the script: its answers. */
+/* Run the script. Returns its answers. */
 static FILE *pillow_answers(struct pillow *p)
 {
 	char command[160];
@@ -350,15 +351,15 @@ static FILE *pillow_answers(struct pillow *p)
 
 static void pillow_close(struct pillow *p, FILE *answers)
 {
-	(void)fclose(answers); /* only read */
-	(void)unlink(p->in);   /* nothing to do about it */
+	(void)fclose(answers); /* it was only read */
+	(void)unlink(p->in);   /* a file that stays does no harm */
 	(void)unlink(p->out);
 	(void)unlink(p->script);
 }
 
 #define PILLOW_CASES 120
 
-/* Half of the cases are boxes, half are evaluation. */
+/* Half of the cases use boxes, half the evaluation crop. */
 static void pillow_case(unsigned t, uint64_t *state, struct augment_config *c,
 	struct image *in, struct crop *crop, uint32_t numbers[10])
 {

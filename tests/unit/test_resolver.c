@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests while the host's name is looked up. The test is the resolver:
+ * Requests while the host's name is being looked up. The test is the resolver:
  * libcurl calls the getaddrinfo() of this program.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ static struct counters counters;
 static struct transfer transfers[REQUESTS];
 static struct loop *loop;
 
-/* Nobody listens at the address that it finds. */
+/* No server listens at the address that it returns. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *node,
 	const char *service, const struct addrinfo *hints,
 	struct addrinfo **out)
@@ -96,7 +96,7 @@ static void start_all(struct post *p)
 	}
 }
 
-/* All requests at once; until they have ended. */
+/* Send all requests at once, and wait until they have ended. */
 static struct loops *ask_all(bool by_silent)
 {
 	struct loops_config config = {.loops = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of the retry origin over a faulty synthetic one: what is counted,
- * what is given up and when. Time-outs come from small limits, not sleeps.
+ * Tests of the retry origin over a faulty synthetic one: what is counted, and
+ * what is given up when. Time-outs come from small limits, not from sleeps.
  */
 #include "origin/layer/layer_impl.h"
 #include "origin/local/late_answers.h"
@@ -93,13 +93,14 @@ START_TEST(test_retry_reports_io_error_after_all_tries)
 }
 END_TEST
 
-/* Each attempt delivers half of what is left, but for the last byte. */
+/* Each attempt delivers half of the rest, except for the last byte. */
 START_TEST(test_retry_goes_on_where_a_read_was_cut)
 {
 	struct origin_file *f;
 	struct read_wait w;
 
-	/* Fewer attempts than cuts; the last byte has 2 s of them. */
+	/* There are fewer attempts than cuts; the last byte has 2 s of
+	 * attempts. */
 	open_stack("short=1",
 		(struct retry_config){
 			.attempts = 8, .pause_ns = 20 * NS_PER_MS});
@@ -161,7 +162,7 @@ START_TEST(test_retry_ends_at_its_total_bound)
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), -ETIMEDOUT);
 	ck_assert_uint_ge(clock_now_ns() - begun_ns, 50 * NS_PER_MS);
-	/* Three, but for a machine that is too busy to be in time. */
+	/* There are three, unless the machine is too busy to be in time. */
 	ck_assert_uint_ge(counters.origin_timeouts, 1);
 	ck_assert_uint_le(counters.origin_timeouts, 3);
 	close_stack();
@@ -189,7 +190,7 @@ START_TEST(test_retry_goes_on_when_the_origin_returns)
 }
 END_TEST
 
-static unsigned backs; /* events of a source that answers again */
+static unsigned backs; /* number of events of a source that answers again */
 
 static void count_backs(void *arg, const struct event *e)
 {
@@ -206,14 +207,14 @@ START_TEST(test_a_name_that_is_found_is_no_answer_for_reads_that_fail)
 		(struct retry_config){.attempts = 1, .events = &sink});
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
-	/* Without meta=1, a fault is one of reads. */
+	/* Without meta=1, faults affect only reads. */
 	ck_assert_int_eq(stat_once(o, file_path(0), &s), 0);
 	ck_assert_uint_eq(backs, 0);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
 	ck_assert_uint_eq(backs, 1);
-	/* A name that was not found in time is answered by another. */
+	/* A name that was not found in time is answered by another attempt. */
 	ck_assert_int_eq(origin_fault_set(fault, "error=1,meta=1", NULL), 0);
 	ck_assert_int_eq(stat_once(o, file_path(0), &s), -EIO);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
@@ -233,7 +234,7 @@ START_TEST(test_retry_abandons_a_stalled_read_at_once)
 	read_begin(o, &w, f, version, 77, 5000);
 	origin_read_abandon(o, &w.r);
 	ck_assert_int_eq(read_end(&w), -ECANCELED);
-	origin_read_abandon(o, &w.r); /* nothing is left to give up */
+	origin_read_abandon(o, &w.r); /* the read has ended already */
 	origin_file_free(o, f);
 	close_stack();
 	ck_assert_uint_eq(w.done, 1);
@@ -330,7 +331,7 @@ END_TEST
 
 static struct hand {
 	struct origin o;
-	struct origin_read *read[4]; /* fixture_lock, as the next */
+	struct origin_read *read[4]; /* fixture_lock, as is the next member */
 	unsigned n;
 } hand;
 
@@ -355,7 +356,7 @@ static void hand_start(struct origin *h, struct origin_request *q)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* It hangs: the abandoned read is answered when the test says so. */
+/* The abandon hangs: the read is answered when the test says so. */
 static void hand_abandon(struct origin *h, struct origin_read *r)
 {
 	(void)h;
@@ -385,7 +386,8 @@ static struct origin_read *hand_take(unsigned i)
 	return hand.read[i];
 }
 
-/* The next `n` bytes of a read, whose values are those of their offsets. */
+/* Deliver the next `n` bytes of a read, whose values follow from their offsets.
+ */
 static void hand_give(struct origin_read *r, uint64_t off, size_t n)
 {
 	unsigned char bytes[64];
@@ -431,7 +433,7 @@ START_TEST(test_retry_hears_only_the_attempt_that_counts)
 }
 END_TEST
 
-/* What came before an error comes again. */
+/* Entries that came before an error come again. */
 START_TEST(test_retry_begins_a_listing_anew)
 {
 	struct retry_config config = {.pause_ns = NS_PER_MS, .attempts = 1000};
@@ -476,7 +478,7 @@ END_TEST
 
 struct late_wait {
 	struct origin_request q;
-	bool done; /* fixture_lock, as the next */
+	bool done; /* fixture_lock, as is the next member */
 	void *priv;
 };
 
@@ -492,7 +494,8 @@ static void late_done(struct origin_request *q, int status)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* An abandon at this moment would take leftovers there for its own request. */
+/* An abandon at this moment would take leftover data there for its own request.
+ */
 START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
 {
 	struct late_wait w[3] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thousands of random configurations of the schedule against the obvious:
- * counters, bitmaps, and the construction done by plain loops with no closed
- * form. REFRAIN_TEST_SCHEDULES sets how many; REFRAIN_TEST_SEED which.
+ * Thousands of random configurations of the schedule against obvious checks:
+ * counters, bitmaps, and the construction by plain loops without a closed form.
+ * REFRAIN_TEST_SCHEDULES sets the number, REFRAIN_TEST_SEED the seed.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ START_TEST(test_random_schedules_are_what_plain_counting_says)
 	uint64_t changed = 0;
 	struct scene *sc = calloc(1, sizeof(*sc));
 
-	/* One of the four shares of the cases in each of four processes. */
+	/* Each of four processes runs one of the four quarters of the cases. */
 	for (uint64_t i = (uint64_t)_i; i < n; i += 4) {
 		*sc = (struct scene){.dice = {(seed + i) * 7919 + 17}};
 		roll(&sc->dice, 2);
@@ -59,7 +59,7 @@ START_TEST(test_random_schedules_are_what_plain_counting_says)
 		changed += sc->changes;
 		scene_free(sc);
 	}
-	/* Changes were among the things tested. */
+	/* The cases must include changes. */
 	ck_assert(n < 1000 || changed > n / 20);
 	free(sc);
 }
@@ -70,7 +70,7 @@ int main(void)
 	Suite *s = suite_create("schedule");
 	TCase *t = case_of(s, "schedule");
 
-	/* Streams come and go by the thousand: keep their pages. */
+	/* Thousands of streams are allocated and freed: keep their pages. */
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	(void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	tcase_set_timeout(t, 600);

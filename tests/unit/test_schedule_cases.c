@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule, case by case: what is refused, what a position saves, how well
- * echoes mix, and what a slot costs.
+ * The schedule, case by case: refusals, saved positions, how well echoes mix,
+ * and the cost of a slot.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -96,7 +96,7 @@ START_TEST(test_nonsense_is_refused)
 	REFUSED(echo, ((struct schedule_echo){1, 2}));
 	REFUSED(echo, ((struct schedule_echo){2, 0}));
 	REFUSED(echo_max, ((struct schedule_echo){3, 2}));
-	REFUSED(order, SCHEDULE_NEARBY); /* of how many? */
+	REFUSED(order, SCHEDULE_NEARBY); /* the size of a block is missing */
 #undef REFUSED
 }
 END_TEST
@@ -117,7 +117,7 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 		ck_assert_uint_eq(a.slots[i].echo, 0);
 		ck_assert(a.slots[i].last);
 	}
-	/* Fresh ones with echo are the same, with the same seeds. */
+	/* With echo, the fresh servings are the same, with the same seeds. */
 	c = run_config(64, "2.5");
 	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 	stream_run(&b, &s, 0);
@@ -202,8 +202,9 @@ END_TEST
 
 struct mix_row {
 	const char *echo;
-	/* In steps; and at most how likely a mate is met again. A pool of
-	 * W - B examples drawn at random would have 1/15. */
+	/* lag_mean in steps; again_max: the highest probability to meet a mate
+	 * of the same batch again. A pool of W - B examples drawn at random
+	 * would have 1/15. */
 	double lag_mean, again_max;
 	uint64_t ramp, drain, lag_max;
 };
@@ -336,7 +337,7 @@ START_TEST(test_a_slot_costs_well_under_a_microsecond)
 		ns = (double)(clock() - begin) * 1e9 / CLOCKS_PER_SEC /
 			(2000 * 256);
 		printf("# e %s: %.0f ns a slot\n", echoes[i], ns);
-		/* Sanitizers and valgrind are slow; a minute is not. */
+		/* Sanitizers and valgrind are slow, so the limit is high. */
 		ck_assert(ns < 100000);
 	}
 }

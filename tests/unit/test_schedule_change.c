@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The schedule: factors that change on the way, and what a position saves. */
+/* The schedule: factors that change during the run, and saved positions. */
 #include <errno.h>
 #include <string.h>
 
 #include "schedule_fixture.h"
 #include "suite.h"
 
-/* A change asked for every `every` steps; returns how many were made. */
+/* Request a change every `every` steps. Returns how many were made. */
 static unsigned run_changes(struct schedule *s, struct stream *st,
 	uint64_t every, uint64_t save_at, uint8_t *state, size_t *size)
 {
@@ -49,9 +49,10 @@ START_TEST(test_any_number_of_changes_keeps_the_stream_exact)
 	for (uint64_t i = 0; i < st.n; i++)
 		ck_assert_uint_eq(
 			st.slots[i].servings, served[st.slots[i].fresh]);
-	/* The old is forgotten, and says so. */
+	/* The old segment is no longer kept, and a seek says so. */
 	ck_assert_int_eq(schedule_seek(&s, &cursor, 3001), -ERANGE);
-	/* From the middle, with the changes not yet begun, on to the next. */
+	/* Continue from the middle, with the changes that have not begun, to
+	 * the next one. */
 	ck_assert_uint_gt(size, 0);
 	ck_assert_int_eq(
 		schedule_restore(&again, &c, state, size, &restored, NULL), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments of an analysis: what is skipped, measured, and when they end. */
+/* Segments of an analysis: what is skipped and measured, and when they end. */
 #include <math.h>
 #include <stdint.h>
 
@@ -36,7 +36,7 @@ static double noisy(double at_s)
 	return 1000 * (1 + noise());
 }
 
-/* The length of a segment of at most 20 s, looked at each 25 ms. */
+/* The length of a segment of at most 20 s, with a look every 25 ms. */
 static double run_through(struct segment *s, rate_fn *rate, double epoch)
 {
 	struct counts n = {.time_s = 100};
@@ -96,7 +96,7 @@ START_TEST(test_noise_shows_in_the_interval)
 }
 END_TEST
 
-/* Batches of 32, each read at once. */
+/* Batches of 32 samples, each read at once. */
 static double step_s;
 
 static double steps(double at_s)
@@ -118,7 +118,7 @@ START_TEST(test_few_steps_tell_the_rate)
 }
 END_TEST
 
-/* Epochs of 2 s, in which nothing is read for half a second. */
+/* Epochs of 2 s, with half a second without reads in each. */
 static double paused(double at_s)
 {
 	return fmod(at_s, 2) < 0.5 ? 0 : 1000;
@@ -134,7 +134,7 @@ START_TEST(test_whole_epochs_are_measured)
 }
 END_TEST
 
-/* A batch is read in 0.7 s, and computed for 2.3 s. */
+/* A batch is read in 0.7 s, and computed in 2.3 s. */
 static double batches(double at_s)
 {
 	return fmod(at_s, 3) < 0.7 ? 1000 : 0;
@@ -149,7 +149,7 @@ START_TEST(test_pauses_of_steps_are_no_gaps)
 }
 END_TEST
 
-/* One long pause among them. */
+/* One of the pauses is long. */
 static double validates(double at_s)
 {
 	return at_s > 10 && at_s < 18 ? 0 : batches(at_s);
@@ -162,7 +162,7 @@ START_TEST(test_a_pause_much_longer_than_those_of_steps_is_a_gap)
 
 	(void)run_through(&s, validates, 1e6);
 	measured_s = s.last.time_s - s.end[0].time_s;
-	/* From the end of the batch at 9 s to that at 18 s. */
+	/* The gaps from the end of the batch at 9 s to that at 18 s. */
 	ck_assert_double_eq_tol(segment_gaps(&s) * measured_s, 8.3, 0.1);
 }
 END_TEST
@@ -186,7 +186,7 @@ END_TEST
 
 #define RUNS 2000
 
-/* A standard normal deviate, roughly. */
+/* A standard normal deviate, approximately. */
 static double deviate(void)
 {
 	double sum = 0;
@@ -196,7 +196,8 @@ static double deviate(void)
 	return sum;
 }
 
-/* How often a later measurement lies in the interval around the true rate. */
+/* The share of later measurements that lie in the interval around the true
+ * rate. */
 static double covered(double sd, unsigned pairs)
 {
 	unsigned inside = 0;
@@ -221,7 +222,7 @@ START_TEST(test_a_later_measurement_lies_in_the_interval_of_repeats)
 		ck_assert_double_gt(covered(0.005, pairs), 0.95);
 		ck_assert_double_gt(covered(0.02, pairs), 0.90);
 		ck_assert_double_gt(covered(0.05, pairs), 0.87);
-		/* Nor is it much too wide. */
+		/* The interval is not much too wide, either. */
 		ck_assert_double_lt(covered(0.05, pairs), 0.975);
 	}
 }
@@ -229,7 +230,7 @@ END_TEST
 
 /* -- The source ------------------------------------------------------------ */
 
-/* Read each fifth of a second: 100 bytes a second, and then `later`. */
+/* Read every fifth of a second: 100 bytes a second, and then `later`. */
 static double change_after(double took_s, double change_s, double later)
 {
 	struct copied c = {.n = 0};
@@ -238,7 +239,8 @@ static double change_after(double took_s, double change_s, double later)
 	for (double at_s = 0.2; at_s < took_s; at_s += 0.2) {
 		bytes += 0.2 * (at_s <= change_s ? 100 : later);
 		copied_add(&c, at_s, bytes);
-		copied_add(&c, at_s + 0.1, bytes); /* nothing has come since */
+		/* no bytes have come since */
+		copied_add(&c, at_s + 0.1, bytes);
 	}
 	return copied_change(&c);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of src/loader/share: a host and members that do as they should.
- */
+/* Tests of src/loader/share: a host and members that follow the protocol. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +14,8 @@ START_TEST(test_all_members_get_every_batch)
 
 	scene_begin(&s, 20, 2);
 	join_at(&s, &j[0], 1);
-	ck_assert_int_eq(next_message(&j[0], &msg, 0), 0); /* one of two */
+	/* only one of two has joined */
+	ck_assert_int_eq(next_message(&j[0], &msg, 0), 0);
 	join_at(&s, &j[1], 2);
 	for (uint64_t step = 0; step < 20; step++)
 		for (int i = 0; i < 2; i++) {
@@ -53,7 +52,7 @@ START_TEST(test_a_slot_is_used_again_when_the_last_member_has_released_it)
 	give_back(&j[1], 1);
 	ck_assert_uint_eq(take_batch(&j[0]), SLOTS);
 	ck_assert_int_eq(next_message(&j[0], &msg, 10), 0);
-	part(&j[1]); /* drops what it held */
+	part(&j[1]); /* it drops what it held */
 	ck_assert_uint_eq(take_batch(&j[0]), SLOTS + 1);
 	part(&j[0]);
 	scene_end(&s);
@@ -78,7 +77,7 @@ START_TEST(test_a_dead_member_is_dropped_though_its_child_has_the_socket)
 
 		(void)close(hold[1]);
 		join_at(&s, &dead, 2);
-		if (fork() == 0) { /* lives on, with the socket */
+		if (fork() == 0) { /* the child lives on, with the socket */
 			(void)!read(hold[0], &byte, 1);
 			_exit(0);
 		}
@@ -94,7 +93,7 @@ START_TEST(test_a_dead_member_is_dropped_though_its_child_has_the_socket)
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_uint_eq(take_batch(&j), SLOTS);
-	/* Its place is free again. */
+	/* The place is free again. */
 	join_at(&s, &k, 3);
 	ck_assert_uint_eq(k.welcome.step, 10);
 	part(&k);
@@ -190,7 +189,7 @@ START_TEST(test_a_member_that_talks_nonsense_is_dropped)
 	ck_assert_int_eq(msg.type, SHARE_REFUSE);
 	ck_assert_int_eq(next_message(&k, &msg, WAIT_MS), -EPIPE);
 	share_link_close(&k.link);
-	/* A step that it was not given. */
+	/* A step that the member was not given. */
 	ck_assert_uint_eq(take_batch(&j), 0);
 	give_back(&j, 19);
 	do
@@ -198,7 +197,7 @@ START_TEST(test_a_member_that_talks_nonsense_is_dropped)
 	while (msg.type == SHARE_BATCH);
 	ck_assert_int_eq(msg.type, SHARE_REFUSE);
 	part(&j);
-	/* The view counts them. */
+	/* The view shows the number of them. */
 	ck_assert_int_eq(share_link_open(&k.link, s.place, &err), 0);
 	msg.type = SHARE_ASK;
 	msg.step.step = 0;
@@ -251,7 +250,7 @@ START_TEST(test_a_host_begins_with_its_own_member)
 	config.place = s.place;
 	config.ops.arg = &s.m;
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
-	/* A new one might want steps that are over. */
+	/* A new member might want steps that are over. */
 	ck_assert_int_eq(join_with(&s, &j[0], &hello.hello, &err), -EAGAIN);
 	ck_assert_ptr_nonnull(strstr(err.msg, "a new host"));
 	part(&j[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/loader/share: members that are slow, silent or dead or that say
- * anything, and hosts that hang, lack descriptors or follow another.
+ * Tests of src/loader/share: members that are slow, silent or dead or that send
+ * anything, and hosts that hang, lack descriptors or follow another one.
  */
 #include <errno.h>
 #include <poll.h>
@@ -55,7 +55,7 @@ START_TEST(test_a_member_that_is_parted_keeps_what_it_has_taken)
 	while (msg.type == SHARE_BATCH);
 	ck_assert_int_eq(msg.type, SHARE_ALONE);
 	ck_assert_uint_eq(msg.step.step, 2);
-	/* It is not there yet, then it is. */
+	/* First it is not there, then it is. */
 	give_back(&j[1], 1);
 	say(&j[1], SHARE_ALONE, 3);
 	ck_assert_int_eq(next_message(&j[1], &msg, 10), 0);
@@ -89,9 +89,7 @@ START_TEST(test_who_says_nothing_takes_nobodys_place)
 	join_at(&s, &j[1], 2);
 	ck_assert_uint_eq(take_batch(&j[0]), 0);
 	ck_assert_uint_eq(take_batch(&j[1]), 0);
-	/*
-	 * A member that had to give way learns it by the end of its connection.
-	 */
+	/* A member that had to give way sees the end of its connection. */
 	ck_assert_int_eq(
 		share_link_recv(&silent[0], &msg, &(int){-1}, WAIT_MS), -EPIPE);
 	for (int i = 0; i < SHARE_MEMBERS_MAX; i++)
@@ -102,7 +100,7 @@ START_TEST(test_who_says_nothing_takes_nobodys_place)
 }
 END_TEST
 
-/* Processor time of the host's thread. */
+/* The processor time of the host's thread. */
 static uint64_t host_cpu_ns(const struct scene *s)
 {
 	struct timespec t;
@@ -113,7 +111,7 @@ static uint64_t host_cpu_ns(const struct scene *s)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Asks from a process of its own, which has descriptors. */
+/* Ask from another process, which has descriptors. */
 static pid_t ask_from_outside(const struct scene *s, const struct rlimit *limit)
 {
 	struct share_msg msg = {.type = SHARE_ASK};
@@ -146,7 +144,7 @@ START_TEST(test_a_host_without_descriptors_does_not_spin)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	pid = ask_from_outside(&s, &limit);
 	cpu_ns = host_cpu_ns(&s);
-	(void)poll(NULL, 0, 500); /* the time in which it could spin */
+	(void)poll(NULL, 0, 500); /* the time in which the host could spin */
 	ck_assert_uint_lt(host_cpu_ns(&s) - cpu_ns, 100 * NS_PER_MS);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -191,7 +189,7 @@ START_TEST(test_a_host_that_hangs_is_left_behind_within_a_second)
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
 	join_at(&s, &j, 1);
 	ck_assert_int_eq(read(begun_pipe[0], &byte, 1), 1);
-	/* 0.95 s; more on a busy machine, but not for ever. */
+	/* 0.95 s; longer on a busy machine, but bounded. */
 	began_ns = clock_now_ns();
 	ck_assert_int_eq(share_host_stop(s.host), 1);
 	ck_assert_uint_lt(
@@ -225,7 +223,8 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	struct error err = {""};
 	struct scene s;
 
-	/* One lives; the number of the other is another process's now. */
+	/* One of them lives; the other's number belongs to another process now.
+	 */
 	for (unsigned i = 0; i < 2; i++)
 		before.jobs[i] = (struct share_job){.id = 10 + i,
 			.pid = (uint32_t)getpid(),
@@ -236,7 +235,7 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	config.ops.arg = &s.m;
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
 	hello.hello.wish = SHARE_WISH_AGAIN;
-	hello.hello.id = 12; /* nobody knows it */
+	hello.hello.id = 12; /* an unknown member */
 	hello.hello.step = 6;
 	ck_assert_int_eq(join_with(&s, &j[0], &hello.hello, &err), 0);
 	ck_assert_uint_eq(j[0].welcome.generation, 1);
@@ -271,7 +270,7 @@ static uint32_t draw(uint32_t below)
 	return (drawn >> 8) % below;
 }
 
-/* One that a member could say, at a step near to those of the run. */
+/* A message that a member could send, for a step near those of the run. */
 static struct share_msg message_of_any_type(void)
 {
 	static const enum share_type types[] = {SHARE_HELLO, SHARE_RELEASE,
@@ -299,7 +298,7 @@ static void say_anything(const struct joined *j)
 		n = 1 + draw((uint32_t)n);
 	for (uint32_t i = draw(4); i-- > 0;)
 		bytes[draw((uint32_t)n)] = (char)draw(256);
-	/* It may be gone, or full. */
+	/* The host may have closed it, or the buffer may be full. */
 	(void)!send(j->link.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -316,7 +315,8 @@ static bool is_dropped(struct joined *j)
 	return rc < 0;
 }
 
-/* It may have to come again: the host has not looked at all that wait. */
+/* The member may have to try again: the host has not looked at all that wait.
+ */
 static void connect_again(struct scene *s, struct joined *j)
 {
 	struct error err = {""};
@@ -328,7 +328,7 @@ static void connect_again(struct scene *s, struct joined *j)
 	ck_assert_int_eq(rc, 0);
 }
 
-/* A batch of the honest member, if one is there. */
+/* Take a batch of the honest member, if one is ready. */
 static unsigned take_if_ready(struct joined *j, uint64_t step)
 {
 	struct share_msg m;
@@ -399,8 +399,8 @@ static uint32_t missing_now(struct joined *j, struct share_msg *msg)
 	return msg->view.missing;
 }
 
-/* One that lives, one that is stopped and may go on alone, and one that is
- * stopped and is waited for. */
+/* One member runs, one is stopped and may continue alone, and one is stopped
+ * and waited for. */
 START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 {
 	struct share_view before = {.jobs_n = 3, .begun = 1};
@@ -447,7 +447,7 @@ START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 	ck_assert_int_eq(kill(pids[2], SIGKILL), 0);
 	ck_assert_uint_eq(take_batch(&j), 5);
 	for (unsigned i = 0; i < 3; i++) {
-		(void)kill(pids[i], SIGKILL); /* perhaps again */
+		(void)kill(pids[i], SIGKILL); /* maybe a second time */
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
 	}
 	part(&j);
@@ -465,7 +465,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_a_host_that_hangs_is_left_behind_within_a_second);
 	tcase_add_test(t, test_a_host_bears_messages_of_any_kind);
-	/* valgrind closes connections above the limit that it has accepted */
+	/* valgrind closes accepted connections above the limit */
 	if (!test_on_valgrind())
 		tcase_add_test(
 			t, test_a_host_without_descriptors_does_not_spin);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of the files of shares: who makes them, and that none are left. Hosts
+ * Tests of the files of shares: who creates them, and that none are left. Hosts
  * of other processes are forked children.
  */
 #include <dirent.h>
@@ -54,7 +54,7 @@ static struct share_place *place_of(const char *name)
 	return place;
 }
 
-/* The listening socket. */
+/* The listening socket of a place. */
 static int host_of(struct share_place *place)
 {
 	struct error err = {""};
@@ -153,7 +153,7 @@ START_TEST(test_hosts_that_live_keep_their_files_and_locks)
 }
 END_TEST
 
-/* As if a cleaner of /tmp had removed it. */
+/* A cleaner of /tmp may remove the lock file. */
 START_TEST(test_a_socket_without_a_lock_file_goes_when_nobody_listens)
 {
 	struct share_place *a = place_of("a"), *b = place_of("b");
@@ -180,7 +180,7 @@ struct race {
 	atomic_uint hosts[NAMES], turns, wrong;
 };
 
-/* At most one host of a name, which its socket reaches. */
+/* Check that a name has at most one host, which its socket reaches. */
 static void race_once(struct race *r, unsigned n, bool crash)
 {
 	char name[] = {(char)('a' + n), '\0'};

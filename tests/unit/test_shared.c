@@ -133,14 +133,15 @@ END_TEST
 
 /* -- Statistics ------------------------------------------------------------ */
 
-/* A job hears of it with the messages between two batches. */
+/* Check the counts of jobs. A job learns of changes with the messages between
+ * two batches. */
 static void check_jobs_after_close(bool of_host)
 {
 	struct refrain_config c = shared_config(2);
 	struct refrain_loader *l[2], *stays;
 	const struct refrain_batch *b;
 
-	c.epochs = 100; /* it is not over before */
+	c.epochs = 100; /* the run is not over before */
 	for (int i = 0; i < 2; i++)
 		l[i] = open_loader(&c);
 	stays = l[of_host ? 1 : 0];
@@ -224,7 +225,7 @@ START_TEST(test_all_batches_lent_is_an_error)
 	ck_assert_int_eq(refrain_next(l, &b[3], WAIT_MS), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(refrain_message(l), "release one"));
 	refrain_release(b[1]);
-	refrain_release(b[1]); /* twice: once is enough */
+	refrain_release(b[1]); /* releasing twice must count once */
 	ck_assert_int_eq(refrain_next(l, &b[3], WAIT_MS), 1);
 	ck_assert_uint_eq(b[3]->step, 3);
 	ck_assert_int_eq(refrain_close(l), 0);
@@ -348,7 +349,7 @@ END_TEST
 
 static atomic_int date_ahead_s;
 
-/* The library calls this one. */
+/* The library calls this function. */
 __attribute__((visibility("default"))) int clock_gettime(
 	clockid_t clock, struct timespec *now)
 {
@@ -359,7 +360,7 @@ __attribute__((visibility("default"))) int clock_gettime(
 	return rc;
 }
 
-/* An hour back, which is past any time until which it waits by that clock. */
+/* The date goes back by an hour, which is longer than any wait. */
 START_TEST(test_a_date_that_changes_leaves_no_thread_behind)
 {
 	struct refrain_config c = shared_config(1);

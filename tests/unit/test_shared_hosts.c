@@ -37,7 +37,7 @@ START_TEST(test_another_job_hosts_when_the_host_closes)
 		for (int i = 1; i < 3; i++)
 			ck_assert_uint_gt(step_of(l[i], &r[i]), 0);
 	ck_assert_uint_eq(stats_of(l[2]).share_takeovers, 1);
-	/* The host once more, whichever that is. */
+	/* Close the host, whichever of the two it is. */
 	ck_assert_int_eq(refrain_close(l[1]), 0);
 	while (step_of(l[2], &r[2]) > 0)
 		;
@@ -113,7 +113,7 @@ END_TEST
 
 enum host_ends { HOST_IS_KILLED, HOST_CLOSES };
 
-/* Hosts, and has a child that outlives it. */
+/* Run a host with a child that outlives it. */
 static void host_with_a_child(
 	const struct refrain_config *c, int told, int hold, int tell)
 {
@@ -282,7 +282,7 @@ START_TEST(test_a_job_that_the_next_host_refuses_goes_on_alone)
 }
 END_TEST
 
-/* Lets the job in, and ends before it has a batch. */
+/* Let the job in, and end before it has a batch. */
 static void welcome_one(int listener)
 {
 	struct share_msg msg;

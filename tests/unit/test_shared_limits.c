@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of the limits of loaders that share: their memory, the end of a run,
- * storage that hangs, a host that says anything.
+ * storage that hangs, a host that sends anything.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -17,11 +17,11 @@
 #include "shared_fixture.h"
 
 #define HOSTS 200
-#define MESSAGES 40 /* of each */
+#define MESSAGES 40 /* number of messages of each kind */
 
 /* -- Datasets -------------------------------------------------------------- */
 
-/* A dataset of so many images that nobody looks for. */
+/* Write a dataset of many images, whose files are never opened. */
 static void write_list(char list[256], unsigned images)
 {
 	char text[IMAGES * 24];
@@ -50,7 +50,7 @@ START_TEST(test_another_dataset_is_refused)
 }
 END_TEST
 
-/* The host opens its dataset when the jobs are there. */
+/* The host opens its dataset when the jobs have joined. */
 START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
 {
 	struct refrain_config c = shared_config(0);
@@ -66,7 +66,7 @@ START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
 		ck_assert_int_eq(rename(path, image), 0);
 		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
 			refrain_release(b);
-		/* Perhaps it was open before. */
+		/* It may have been opened before the change. */
 		ck_assert_msg(rc == 0 || rc == -ESTALE, "%d: %s", rc,
 			refrain_message(l));
 		ck_assert(rc == 0 || strstr(refrain_message(l), "changed"));
@@ -146,7 +146,7 @@ START_TEST(test_the_last_shared_batch_is_dropped_if_it_is_short)
 }
 END_TEST
 
-/* How many there are; each from 3 on must be closed by exec(). */
+/* The number of descriptors. exec() must close each from 3 on. */
 static unsigned descriptors(void)
 {
 	unsigned n = 0;
@@ -169,7 +169,7 @@ START_TEST(test_descriptors_are_closed_by_exec_and_at_the_end)
 	const struct refrain_batch *b;
 	unsigned before;
 
-	for (int fd = 3; fd < 256; fd++) /* of the test's own runner */
+	for (int fd = 3; fd < 256; fd++) /* descriptors of the test's runner */
 		if (fcntl(fd, F_GETFD) >= 0)
 			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	before = descriptors();
@@ -188,7 +188,8 @@ END_TEST
 
 /* -- Storage that hangs ---------------------------------------------------- */
 
-/* Both ends of the connection with the host are in this process. */
+/* Shut down both ends of the connection with the host, which are in this
+ * process. */
 static void cut_connection(void)
 {
 	for (int fd = 3; fd < 256; fd++) {
@@ -205,7 +206,8 @@ static void cut_connection(void)
 	}
 }
 
-/* On a busy machine it waits for others, too. */
+/* Wait until only the hanging read is left. A busy machine delays others, too.
+ */
 static void until_it_hangs(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -220,8 +222,8 @@ static void until_it_hangs(struct refrain_loader *l)
 }
 
 /*
- * The last image has a lease that nobody gives up: opening it hangs. The job
- * loses its host, which it has to leave behind, and hosts again.
+ * The last image has a write lease that is never given up, so opening it hangs.
+ * The job loses its host, which it has to leave behind, and becomes host again.
  */
 START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 {
@@ -251,7 +253,7 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 	while (stats_of(l).share_takeovers == 0)
 		(void)poll(NULL, 0, 1);
 	until_it_hangs(l);
-	/* Below 1 s; more on a busy machine, but not for ever. */
+	/* Less than 1 s; longer on a busy machine, but bounded. */
 	then_ns = clock_now_ns();
 	ck_assert_int_ge(refrain_close(l), 0);
 	ck_assert_uint_lt(
@@ -263,11 +265,11 @@ END_TEST
 
 /* -- A call that does not return ------------------------------------------- */
 
-/* This thread waits for `hold_ends` where its poll() would wait. */
+/* In this thread, poll() waits for `hold_ends` instead. */
 static __thread bool is_held;
 static sem_t hold_begins, hold_ends;
 
-/* The program's own poll() stands in for that of the C library. */
+/* The program's own poll() replaces that of the C library. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	struct timespec ts = {.tv_sec = timeout_ms / 1000,
@@ -289,7 +291,7 @@ static void *held_caller(void *arg)
 	return (void *)(intptr_t)refrain_next(arg, &b, WAIT_MS);
 }
 
-/* Nobody else joins, so the call waits. */
+/* No other job joins, so the call waits. */
 START_TEST(test_a_call_that_does_not_return_is_left_behind)
 {
 	struct refrain_config c = shared_config(2);
@@ -346,8 +348,8 @@ static struct share_msg message_of_a_host(void)
 	return m;
 }
 
-/* A third of them with other bytes; a segment without memory, or with some
- * that is not sealed. */
+/* Send a message: a third of them with other bytes, and a segment without
+ * memory, or with memory that is not sealed. */
 static void say_anything(int to, const struct share_msg *m, int memory)
 {
 	char bytes[8192], control[CMSG_SPACE(sizeof(int))] = {0};
@@ -367,10 +369,11 @@ static void say_anything(int to, const struct share_msg *m, int memory)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &memory, sizeof(int));
 	}
-	(void)sendmsg(to, &out, MSG_NOSIGNAL | MSG_DONTWAIT); /* or gone */
+	/* the peer may be gone */
+	(void)sendmsg(to, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* For one connection. Then nobody listens any more. */
+/* Serve one connection. No process listens after that. */
 static void *host_of_lies(void *arg)
 {
 	CLEANUP_FD int listener = *(int *)arg;
@@ -406,7 +409,7 @@ static int listen_to_lie(void)
 	return fd;
 }
 
-/* The job may go on as it likes: with a host of its own, or not. */
+/* The job may continue in any way: with a host of its own, or not at all. */
 START_TEST(test_a_job_bears_a_host_that_says_anything)
 {
 	struct refrain_config c = shared_config(0);
@@ -414,7 +417,7 @@ START_TEST(test_a_job_bears_a_host_that_says_anything)
 	const struct refrain_batch *b;
 	unsigned opened = 0, failed = 0;
 
-	ck_assert_int_eq(refrain_close(l), 0); /* its directory is there now */
+	ck_assert_int_eq(refrain_close(l), 0); /* its directory exists now */
 	c.open_timeout_ms = 1000;
 	for (unsigned n = 0; n < HOSTS; n++) {
 		int listener = listen_to_lie(), rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of jobs of a share that go on alone when they are slow, and come back.
+ * Tests of jobs of a share that continue alone when they are slow, and come
+ * back.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,7 +14,7 @@
 
 #define EPOCHS 8
 
-/* A job, and what it must get. */
+/* A job, and the batches that it must get. */
 struct job {
 	struct refrain_loader *l;
 	struct simple r;
@@ -41,7 +42,7 @@ static void steps_of(struct job *j, unsigned n)
 		ck_assert_uint_gt(step_of(j->l, &j->r), 0);
 }
 
-/* Consume what there is. */
+/* Consume a batch if one is ready. */
 static void step_if_ready(struct job *j)
 {
 	const struct refrain_batch *b;
@@ -55,8 +56,7 @@ static void step_if_ready(struct job *j)
 	refrain_release(b);
 }
 
-/* Until the last one is in the share again: whoever is behind it goes on, too.
- */
+/* Run until the last job is back in the share; jobs behind it run, too. */
 static void catch_up(struct job *jobs, unsigned n)
 {
 	struct job *late = &jobs[n - 1];
@@ -69,7 +69,8 @@ static void catch_up(struct job *jobs, unsigned n)
 	}
 }
 
-/* The last one first, as the others may have to wait for it. */
+/* Run all jobs to the end, the last one first, because the others may have to
+ * wait for it. */
 static void run_out(struct job *jobs, unsigned n)
 {
 	bool over[3] = {false};
@@ -105,7 +106,7 @@ START_TEST(test_a_slow_job_goes_on_alone_and_comes_back)
 	struct job j[3];
 	unsigned each = 1;
 
-	if (_i) { /* slices, with echoes */
+	if (_i) { /* with slices and echoes */
 		c.echo = 2.5;
 		c.share_batch = 32;
 		c.window = 256;
@@ -121,7 +122,7 @@ START_TEST(test_a_slow_job_goes_on_alone_and_comes_back)
 	for (int n = 0; n < 20; n++)
 		for (int i = 0; i < 2; i++)
 			steps_of(&j[i], each);
-	/* The batches that it holds are unchanged. */
+	/* The batches that the job holds are unchanged. */
 	ck_assert_int_eq(memcmp(copy, held->data, held->data_bytes), 0);
 	ck_assert_uint_gt(simple_next(&j[2].r, held), 0);
 	refrain_release(held);
@@ -239,8 +240,8 @@ START_TEST(test_a_job_that_passes_the_others_waits_for_them)
 	steps_of(&j[1], 30);
 	passed = refrain_step(j[1].l);
 	ck_assert_int_eq(kill(pid, SIGCONT), 0);
-	/* The host has heard of it before it has so many more. On a busy
-	 * machine the job may have been slow again since then. */
+	/* The host knows before the job has so many more. On a busy machine the
+	 * job may have been slow again since then. */
 	while (refrain_step(j[0].l) < passed) {
 		step_if_ready(&j[0]);
 		step_if_ready(&j[1]);
@@ -361,8 +362,8 @@ END_TEST
 /* -- A host that hangs ----------------------------------------------------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* pthread_create() of everything in this program: it can fail for the test's
- * own thread, and hang for the thread that was begun before that. */
+/* Replaces pthread_create() in this program: it can fail for the test's own
+ * thread, and hang for the thread that was started before that. */
 static struct {
 	_Atomic bool armed, hung, let_go;
 	pthread_t own;
@@ -381,7 +382,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *out,
 	bool own = threads.armed && pthread_equal(threads.own, pthread_self());
 
 	if (own && ++threads.seen == threads.fail_at) {
-		while (!threads.hung) /* the host is in the midst of it */
+		while (!threads.hung) /* until the host is inside the call */
 			(void)nanosleep(&nap, NULL);
 		return EAGAIN;
 	}
@@ -393,7 +394,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *out,
 	return real.call(out, attr, run, arg);
 }
 
-/* valgrind finds what is freed too early. */
+/* valgrind reports memory that is freed too early. */
 START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
 {
 	struct refrain_config c = solo_config(0);
@@ -405,13 +406,13 @@ START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
 	threads.armed = true;
 	l = open_loader(&c);
 	ck_assert_int_eq(refrain_close(l), 0);
-	threads.fail_at = threads.seen; /* that which follows the host */
+	threads.fail_at = threads.seen; /* the thread after the host's */
 	threads.seen = 0;
 	ck_assert_int_eq(refrain_open(&l, &c), -EAGAIN);
 	ck_assert_ptr_nonnull(strstr(refrain_message(NULL), "thread"));
 	threads.let_go = true;
 	threads.armed = false;
-	open_job(&j, c, false); /* when the one left behind has ended */
+	open_job(&j, c, false); /* once the one left behind has ended */
 	while (step_of(j.l, &j.r) > 0)
 		;
 	close_job(&j);

@@ -30,7 +30,8 @@ static void check_speed(uint64_t ns, uint64_t bytes, double byte_ns)
 	ck_assert_double_eq_tol((double)ns / (double)bytes / byte_ns, 1, 1e-3);
 }
 
-/* `queued` requests at once to a source that answers all of a latency. */
+/* Send `queued` requests at once to a source that answers each after a latency.
+ */
 static void burst(struct provider *s, unsigned queued, uint64_t latency_ns)
 {
 	s->more += queued;
@@ -53,7 +54,7 @@ START_TEST(test_answers_that_come_together_are_not_fast)
 			s.now_ns += 7 * latency_ns;
 		}
 		check_speed(s.s.full_ns, s.s.full_bytes, byte_ns);
-		/* The second measurement of a burst lasts. */
+		/* The second measurement of a burst counts as lasting. */
 		ck_assert_uint_eq(s.s.long_bytes > 0, queued > 2 * DEPTH);
 		ck_assert_uint_eq(s.s.runs, 3);
 		ck_assert(!s.s.running);
@@ -84,7 +85,7 @@ START_TEST(test_a_rate_is_what_comes)
 }
 END_TEST
 
-/* Parts of a request are bytes, and no answer. */
+/* Parts of a request count as bytes, but not as an answer. */
 START_TEST(test_parts_of_answers_count)
 {
 	struct provider s = {.more = 400};
@@ -111,14 +112,14 @@ START_TEST(test_what_is_dropped_is_not_waited_for)
 	s.now_ns = NS_PER_S;
 	answers(&s, 1);
 	ck_assert(s.s.running);
-	/* Nobody wants the rest; there is more to do a minute later. */
+	/* The rest is no longer wanted; there is more to do a minute later. */
 	s.more = 0;
 	speed_stop(&s.s);
 	ck_assert(!s.s.running);
 	s.now_ns += 60 * NS_PER_S;
 	burst(&s, 2 * DEPTH, NS_PER_S);
 	check_speed(s.s.full_ns, s.s.full_bytes, 1. * NS_PER_S / DEPTH / BYTES);
-	/* The same if some of it is answered. */
+	/* The same if some requests are answered. */
 	s.more = 2 * DEPTH;
 	answers(&s, 1);
 	s.more = 2;

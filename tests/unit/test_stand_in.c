@@ -58,7 +58,8 @@ START_TEST(test_of_many_images_a_few_of_all_sizes_stay)
 	struct stand_in in;
 
 	ck_assert_uint_eq(stand_ins_count(s), 40 * STAND_INS_MAX);
-	/* One of 40 is left: 16 of like size lie within 640 or so. */
+	/* One of 40 sizes is left, so 16 of similar size lie within about 640.
+	 */
 	for (uint64_t size = 4000; size < 40 * STAND_INS_MAX; size += 4000) {
 		ck_assert(stand_ins_find(s, size, size, &in));
 		ck_assert_uint_gt(in.size_bytes + 3000, size);

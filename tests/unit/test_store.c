@@ -62,9 +62,10 @@ START_TEST(test_store_refuses_admission_when_full)
 	fixture_open_one(&fx, "1M");
 	while (fixture_put(&fx, fixture_key(i), ITEM) == 0)
 		i++;
-	ck_assert_uint_eq(i, (1 << 20) / (27 * 4096)); /* 110 K is 27 blocks */
+	/* 110 K take 27 blocks */
+	ck_assert_uint_eq(i, (1 << 20) / (27 * 4096));
 	ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), -ENOSPC);
-	/* A smaller one may still be admitted. */
+	/* A smaller item may still be admitted. */
 	ck_assert_int_eq(fixture_put(&fx, fixture_key(i), 4000), 0);
 	st = status_of(0);
 	ck_assert_uint_le(st.used_bytes + st.reserved_bytes, st.capacity_bytes);
@@ -195,7 +196,7 @@ START_TEST(test_store_counts_a_failing_write_and_gives_the_room_back)
 	char path[256];
 
 	fixture_open_one(&fx, "1M");
-	/* A directory in the entry's place fails for root, too. */
+	/* A directory in the entry's place makes root's writes fail, too. */
 	ck_assert_int_eq(mkdir(fixture_path(&fx, 0, key, ITEM, path), 0700), 0);
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), -EISDIR);
 	ck_assert_uint_eq(fixture_count(&fx.counters.tier_errors), 1);
@@ -209,7 +210,7 @@ END_TEST
 
 static const char *const two_sizes[] = {"1M", "1M"};
 
-/* Two tiers, and a directory in the entry's place in the first. */
+/* Open two tiers. The first has a directory in the place of the entry. */
 static void open_with_a_bad_name(struct hash128 key)
 {
 	char path[256];
@@ -247,7 +248,7 @@ START_TEST(test_store_comes_back_to_a_tier_that_failed)
 	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
 	ck_assert_uint_eq(r.tier, 1);
 	store_unreserve(fx.store, &r);
-	/* After a second one tries, and when that succeeds all do. */
+	/* After a second one write tries again; if it succeeds, all do. */
 	do {
 		store_unreserve(fx.store, &r);
 		ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
@@ -286,7 +287,7 @@ START_TEST(test_store_leaves_nothing_of_a_write_that_fails_half_way)
 	struct hash128 key = fixture_key(9);
 	uint64_t checked;
 
-	if (_i) /* into a named file */
+	if (_i) /* write into a named file */
 		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "tmpfile", 1), 0);
 	fixture_open_one(&fx, "1M");
 	ck_assert_ptr_ne(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
@@ -300,7 +301,7 @@ START_TEST(test_store_leaves_nothing_of_a_write_that_fails_half_way)
 				 &checked, &fx.err),
 		0);
 	ck_assert_uint_eq(checked, 0);
-	/* And recovers. */
+	/* The tier recovers. */
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
 }
@@ -319,7 +320,7 @@ START_TEST(test_store_invalidates)
 	ck_assert_uint_eq(fixture_count(&fx.counters.invalidated), 1);
 	ck_assert_uint_eq(status_of(0).used_bytes, 0);
 	ck_assert_int_ne(access(fixture_path(&fx, 0, key, ITEM, path), 0), 0);
-	/* And before the directories are read. */
+	/* The same before the directories have been read. */
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	fixture_close(&fx);
 	ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
@@ -450,14 +451,14 @@ START_TEST(test_store_leaves_the_mode_of_a_directory_that_was_there)
 }
 END_TEST
 
-/* Its checksums are right: anybody can compute them. */
+/* The checksums of the entry are right, because anybody can compute them. */
 START_TEST(test_store_serves_no_entry_of_another_user)
 {
 	struct hash128 key = fixture_key(9);
 	char path[256];
 
 	if (geteuid() != 0)
-		return; /* cannot give a file away */
+		return; /* this user cannot give a file away */
 	fixture_open_one(&fx, "1M");
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
@@ -478,7 +479,7 @@ START_TEST(test_store_files_are_readable_by_the_group)
 	struct stat st;
 
 	if (!group)
-		return; /* a group without a name cannot be given */
+		return; /* a group without a name cannot be passed */
 	config.group = group->gr_name;
 	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
 	(void)umask(077);
@@ -492,7 +493,7 @@ START_TEST(test_store_files_are_readable_by_the_group)
 	*strrchr(path, '/') = '\0';
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 02750);
-	/* And no longer, when mounted without. */
+	/* A mount without the group no longer serves them. */
 	fixture_close(&fx);
 	fixture_open_one(&fx, "1M");
 	ck_assert_int_eq(stat(path, &st), 0);
@@ -508,7 +509,8 @@ static void charge_nothing(void *arg, const struct entry_ref *ref)
 	(void)ref;
 }
 
-/* Seconds to index all entries, as if sub-directories were read in order. */
+/* The seconds to index all entries, as if sub-directories were read in order.
+ */
 static double time_to_adopt(bool in_order)
 {
 	struct entries *x = entries_new();
@@ -531,7 +533,7 @@ static double time_to_adopt(bool in_order)
 	return (double)begin / CLOCKS_PER_SEC;
 }
 
-/* The keys of a start come sorted by their first byte. */
+/* The keys come sorted by their first byte at a start. */
 START_TEST(test_index_takes_entries_in_any_order_equally_fast)
 {
 	double mixed = time_to_adopt(false), in_order = time_to_adopt(true);

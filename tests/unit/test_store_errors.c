@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Errors of the store, each in one line that names the object and the remedy;
- * and the check and the clearing of a tier directory.
+ * also checking and clearing a tier directory.
  */
 #include "store_case.h"
 #include "suite.h"
@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <sys/statvfs.h>
 
-/* The message is one line and has all of these words, which end with NULL. */
+/* Check that the message is one line and has all of these words, which end with
+ * NULL. */
 static void check_message(const char *const *words)
 {
 	ck_assert_ptr_null(strchr(fx.err.msg, '\n'));
@@ -51,7 +52,7 @@ START_TEST(test_store_refuses_a_size_that_is_nonsense)
 	CHECK_MESSAGE(fx.dirs[0], "12Q");
 	ck_assert_int_eq(open_one("d", fx.dirs[0], "0"), -EINVAL);
 	CHECK_MESSAGE(fx.dirs[0], "zero", ":10G");
-	/* Nothing is left behind. */
+	/* No file is left behind. */
 	ck_assert_int_ne(access(fx.dirs[0], F_OK), 0);
 }
 END_TEST
@@ -96,7 +97,7 @@ END_TEST
 START_TEST(test_store_refuses_a_directory_that_it_cannot_write)
 {
 	ck_assert_int_eq(mkdir(fx.dirs[0], 0500), 0);
-	if (geteuid() == 0) { /* whom modes do not stop */
+	if (geteuid() == 0) { /* root ignores modes */
 		ck_assert_int_eq(chown(fx.dirs[0], 12345, 12345), 0);
 		ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -EPERM);
 		CHECK_MESSAGE(fx.dirs[0], "12345", "your own");
@@ -129,7 +130,7 @@ START_TEST(test_store_takes_what_a_killed_start_left)
 }
 END_TEST
 
-/* Delete from the first directory what a cleaner may. */
+/* Delete files that a cleaner may delete from the first directory. */
 static void clean(const char *name)
 {
 	char path[200];
@@ -173,7 +174,7 @@ START_TEST(test_store_takes_a_tier_that_lost_its_identity)
 	store_wait_ready(fx.store);
 	store_tier_status(fx.store, 0, &st);
 	ck_assert_uint_eq(st.entries, 5);
-	/* Entries that no file of the dataset has are swept. */
+	/* Entries that belong to no file of the dataset are swept. */
 	store_unmark_all(fx.store);
 	ck_assert_uint_eq(store_sweep(fx.store), 5);
 	store_tier_status(fx.store, 0, &st);
@@ -195,7 +196,7 @@ START_TEST(test_clear_takes_a_tier_that_lost_its_identity)
 }
 END_TEST
 
-/* Names that look nearly like those of a tier, each alone in one. */
+/* Names that almost look like those of a tier; each is alone in a directory. */
 START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 {
 	static const char *const names[][2] = {
@@ -218,7 +219,8 @@ START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		make_unmarked_tier();
 		(void)snprintf(path, sizeof(path), "%s/a0", fx.dirs[0]);
-		(void)rmdir(path); /* in the place of the file of that name */
+		/* if a directory has the place of the file */
+		(void)rmdir(path);
 		touch(fx.dirs[0], names[i][0], names[i][1]);
 		ck_assert_int_eq(
 			store_clear_dir(fx.dirs[0], &n, &fx.err), -EINVAL);
@@ -228,15 +230,15 @@ START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 			fx.dirs[0], "neither a cache nor empty", names[i][0]);
 		clean(names[i][0]);
 		(void)snprintf(path, sizeof(path), "%s/manifest", fx.dirs[0]);
-		(void)unlink(path); /* one of the names, and gone by now */
+		(void)unlink(path); /* one of the names, which is gone by now */
 		ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
 		ck_assert_uint_eq(n, 5);
 	}
 }
 END_TEST
 
-/* Also directories and links in the place of files, and links of directories.
- */
+/* Directories and links in the place of files, and links in the place of
+ * directories. */
 START_TEST(test_store_refuses_foreign_kinds_in_an_unmarked_tier)
 {
 	const char *name = "00/00ff00ff00ff00ff00ff00ff00ff00ff-1";
@@ -262,7 +264,7 @@ START_TEST(test_store_refuses_foreign_kinds_in_an_unmarked_tier)
 }
 END_TEST
 
-/* Its lock is that of the directory, too. */
+/* The lock of the tier is also that of the directory. */
 START_TEST(test_store_refuses_a_tier_in_use_whose_files_were_deleted)
 {
 	uint64_t n;
@@ -338,7 +340,7 @@ START_TEST(test_store_refuses_a_damaged_or_newer_identity)
 }
 END_TEST
 
-/* A directory in their places fails as a disk would. */
+/* A directory in the place of a file fails as a disk would. */
 START_TEST(test_store_says_what_to_do_about_a_directory_that_fails)
 {
 	static const char *const names[][2] = {
@@ -357,7 +359,7 @@ START_TEST(test_store_says_what_to_do_about_a_directory_that_fails)
 		CHECK_MESSAGE(
 			fx.dirs[0], names[i][1], "use another cache directory");
 		ck_assert_int_eq(rmdir(path), 0);
-		/* Nothing else is left, so the directory can be removed. */
+		/* No other file is left, so the directory can be removed. */
 		(void)snprintf(
 			path, sizeof(path), "%s/refrain-lock", fx.dirs[0]);
 		(void)unlink(path);

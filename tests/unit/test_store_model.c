@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store against a model of it in memory: long random sequences of whatever
- * may happen to a cache, kill -9 included; after every step the accounts of
- * both must agree, and no wrong byte may ever come back.
+ * The store against a model of it in memory: long random sequences of
+ * everything that may happen to a cache, kill -9 included. After every step the
+ * accounts of both must agree, and no wrong byte may ever come back.
  *
- * REFRAIN_TEST_SEED repeats a run (but for the moments of kills),
- * REFRAIN_TEST_STEPS makes it longer, and TMPDIR puts it
- * on a disk.
+ * REFRAIN_TEST_SEED repeats a run (except for the moments of kills),
+ * REFRAIN_TEST_STEPS makes it longer, and TMPDIR puts it on a disk.
  */
 #include "store_fixture.h"
 
@@ -30,10 +29,10 @@ static const char *const tier_sizes[TIERS] = {"300K", "1M"};
 struct model_entry {
 	struct hash128 key;
 	uint64_t size;
-	bool resident; /* as the store believes */
-	bool deleted;  /* under the store, which has not seen it yet */
-	bool ruined;   /* no read of it can succeed */
-	bool flipped;  /* one block of content is wrong: */
+	bool resident; /* the store counts it as resident */
+	bool deleted; /* deleted outside the store, which has not noticed yet */
+	bool ruined;  /* no read of it can succeed */
+	bool flipped; /* one block of its content is wrong */
 	uint64_t block;
 	size_t tier;
 };
@@ -156,7 +155,7 @@ static void check_state(void)
 		fixture_count(&m.fx.counters.invalidated), m.invalidated);
 }
 
-/* Is there an entry of the model of this name? */
+/* Find the model's entry of this name. */
 static const struct model_entry *find_name(
 	size_t t, unsigned int sub, const char *name)
 {
@@ -173,7 +172,8 @@ static const struct model_entry *find_name(
 	return NULL;
 }
 
-/* Files in a sub-directory; each must be an entry of the model. */
+/* Check the files in a sub-directory; each must be an entry of the model.
+ * Returns their number. */
 static uint64_t check_subdir(size_t t, const char *name, unsigned int sub)
 {
 	char path[200];
@@ -224,7 +224,7 @@ static struct model_entry *any_entry(void)
 	return &m.entries[pick(KEYS)];
 }
 
-/* One that is on disk and undamaged, or NULL. */
+/* Any entry that is on disk and undamaged, or NULL. */
 static struct model_entry *any_sound(void)
 {
 	for (int tries = 0; tries < 20; tries++) {
@@ -236,7 +236,7 @@ static struct model_entry *any_sound(void)
 	return NULL;
 }
 
-/* Reserve where the model says, or nowhere. */
+/* Reserve, and check that the tier, or the failure, is as in the model. */
 static int reserve(uint64_t size, struct reservation *r)
 {
 	uint64_t held[TIERS] = {0};
@@ -279,7 +279,7 @@ static void step_publish(void)
 		publish(e, &r);
 }
 
-/* Hold one for a while. */
+/* Hold a reservation for a while. */
 static void step_hold(void)
 {
 	struct model_entry *e = any_entry();
@@ -398,7 +398,7 @@ static void step_delete(void)
 	e->deleted = true;
 }
 
-/* Keep most; what is published between mark and sweep stays, too. */
+/* Keep most entries. Entries published between mark and sweep stay, too. */
 static void step_sweep(void)
 {
 	bool swept[KEYS];
@@ -437,7 +437,7 @@ static void close_model(void)
 			model_drop(&m.entries[i]);
 }
 
-/* Some things are done before the directories have been read. */
+/* Reopen the store. Some steps run before the directories have been read. */
 static void step_reopen(void)
 {
 	close_model();
@@ -459,7 +459,7 @@ static void step_reopen(void)
 	check_disk();
 }
 
-/* In the child: publish and delete what the model lacks, until killed. */
+/* Runs in the child: publish and delete what the model lacks, until killed. */
 static void run_to_be_killed(void)
 {
 	m.fx.store = NULL;
@@ -487,7 +487,7 @@ static void kill_after(uint64_t ns)
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		run_to_be_killed();
-	/* Not for a condition: the moment is what is random. */
+	/* This does not wait for a condition: the moment is random. */
 	(void)nanosleep(&ts, NULL);
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many threads in one store: whatever they do to the same few entries at once,
- * bytes are right, the budget holds at every sample, and in the end the
+ * Many threads in one store: whatever they do to the same few entries at a
+ * time, bytes are right, the budget holds at every sample, and in the end the
  * accounts agree with the directory.
  */
 #include "store_fixture.h"
@@ -39,7 +39,7 @@ static void teardown(void)
 	fixture_release(&fx);
 }
 
-/* Somebody from outside: flips a bit of an entry, or deletes it. */
+/* Damage from outside: flip a bit of an entry, or delete it. */
 static void do_harm(uint64_t i, uint64_t random)
 {
 	char path[256];
@@ -57,7 +57,7 @@ static void do_harm(uint64_t i, uint64_t random)
 	(void)close(fd);
 }
 
-/* Read it all; wrong bytes end the test. False if it is not there. */
+/* Read an entry; wrong bytes end the test. Returns false if it is not there. */
 static bool read_one(struct store_scratch *scratch, uint64_t i)
 {
 	struct hash128 key = fixture_key(i);
@@ -131,7 +131,7 @@ static void *watch(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&finished)) {
-		(void)sched_yield(); /* there may be one core */
+		(void)sched_yield(); /* there may be only one core */
 		for (size_t t = 0; t < 2; t++) {
 			struct tier_status st;
 
@@ -164,7 +164,7 @@ static void work_together(uint64_t seed, uint64_t steps, bool harm)
 	ck_assert_int_eq(pthread_join(watcher, NULL), 0);
 }
 
-/* Entries of a tier, and their content bytes, by its directories. */
+/* Count the entries of a tier and their content bytes in its directories. */
 static void count_disk(size_t t, uint64_t *entries, uint64_t *bytes)
 {
 	*entries = *bytes = 0;
@@ -264,7 +264,7 @@ START_TEST(test_index_does_not_adopt_what_was_dropped_during_the_scan)
 	ck_assert(entries_drop(x, ref.key, &now));
 	ck_assert(!entries_drop(x, ref.key, &now));
 	entries_forget(x, ref.key);
-	/* The scan has read the name before it was deleted. */
+	/* The scan has read the name before the entry was deleted. */
 	ck_assert_int_eq(
 		entries_adopt(x, &ref, count_charge, &charged, &now), 0);
 	ck_assert_uint_eq(charged, 1);
@@ -279,7 +279,7 @@ END_TEST
 
 /*
  * A thread that found an entry on disk before the scan was complete must not
- * charge one that has been deleted since.
+ * charge an entry that has been deleted since.
  */
 START_TEST(test_index_adopts_nothing_after_the_scan)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the pool of threads: who runs what is submitted, and that all is. */
+/* Tests of the pool of threads: which thread runs a job, and that all jobs run.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ START_TEST(test_a_pool_runs_the_first_job_of_a_job_on_its_thread)
 }
 END_TEST
 
-/* Two that wait for each other end only if neither is kept for later. */
+/* Two jobs that wait for each other end only if neither is kept for later. */
 struct pair {
 	struct thread_pool *pool;
 	struct thread_job first, kept, other;

@@ -76,7 +76,7 @@ static void bench_wait(struct bench *b, unsigned fired)
 START_TEST(test_timers_fire_in_order_of_time_and_never_early)
 {
 	struct bench *b = bench_new();
-	/* All are set by then, under valgrind, too. */
+	/* All timers are set by then, even under valgrind. */
 	uint64_t base_ns = clock_now_ns() + 200 * NS_PER_MS;
 
 	for (size_t i = 0; i < N; i++)
@@ -85,7 +85,7 @@ START_TEST(test_timers_fire_in_order_of_time_and_never_early)
 	bench_wait(b, N);
 	for (size_t i = 0; i < N; i++) {
 		ck_assert_uint_eq(b->probes[i].fired, 1);
-		/* Would wrap round if one had fired early. */
+		/* The difference would wrap round if one had fired early. */
 		ck_assert_uint_lt(b->probes[i].late_ns, 60 * NS_PER_S);
 		if (i > 0)
 			ck_assert_uint_gt(b->order[i]->timer.at_ns,
@@ -132,7 +132,7 @@ START_TEST(test_timer_that_is_set_again_moves)
 }
 END_TEST
 
-/* The next of a series of numbers without order. */
+/* The next number of a random series. */
 static unsigned draw(unsigned below)
 {
 	static uint64_t x = 1;
@@ -148,7 +148,7 @@ START_TEST(test_timers_moved_and_cancelled_at_random_fire_in_order)
 	bool set[N] = {false};
 	unsigned n = 0;
 
-	/* The first one waits for the lock, and with it the others. */
+	/* The first callback waits for the lock, and with it all others. */
 	pthread_mutex_lock(&b->lock);
 	timer_set(b->timers, &b->probes[0].timer, 0);
 	for (unsigned round = 0; round < 50 * N; round++) {

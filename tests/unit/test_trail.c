@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A manifest that another process goes on with: from the file that is kept and
- * from the record of the changes since.
+ * A manifest that another process continues: from the kept file and from the
+ * record of the changes since.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,12 +46,12 @@ static unsigned draw(unsigned n)
 	return (seed >> 12) % n;
 }
 
-/* What a kernel can see of a node. */
+/* The properties of a node that a kernel can know. */
 struct seen {
 	bool there;
 	struct node_info info;
 	char path[256], target[16];
-	char names[2048]; /* with their positions */
+	char names[2048]; /* names with their positions */
 };
 
 static bool add_name(void *arg, const char *name, const struct node_info *info,
@@ -71,13 +71,13 @@ static void look(struct manifest *of, node_id id, struct seen *s)
 	if (manifest_get(of, id, &s->info) < 0)
 		return;
 	s->there = true;
-	s->info.checked_s = 0; /* of the process */
+	s->info.checked_s = 0; /* belongs to the process */
 	ck_assert_int_ge(manifest_path(of, id, s->path, sizeof(s->path)), 0);
 	(void)manifest_target(of, id, s->target, sizeof(s->target));
 	(void)manifest_readdir(of, id, 0, false, add_name, s->names);
 }
 
-/* The process dies, and another one has the same. */
+/* The process dies, and another one continues with the same manifest. */
 static void die(void)
 {
 	static struct seen before[NODES_MAX], after;
@@ -179,7 +179,7 @@ START_TEST(test_a_file_of_a_session_before_is_gone_on_from)
 	ck_assert_int_eq(manifest_load(m, dir), 0);
 	trail = manifest_record(m, (struct hash128){1, 1});
 	trail = dup(trail);
-	/* A mount of its own begins with numbers of its own. */
+	/* A new mount begins with new numbers. */
 	ck_assert_int_eq(manifest_resolve(m, "kept", &b), 0);
 	ck_assert_uint_eq(b.id, a.id);
 	(void)put(NODE_ROOT, "new", KIND_FILE, 1, 1, false);
@@ -228,7 +228,7 @@ START_TEST(test_a_file_that_was_saved_before_any_change_is_enough)
 }
 END_TEST
 
-/* Every byte of the head and of the records. */
+/* This flips bits in every byte of the head and of the records. */
 START_TEST(test_a_flipped_bit_is_never_taken_for_names)
 {
 	unsigned char *map = mmap(
@@ -244,8 +244,8 @@ START_TEST(test_a_flipped_bit_is_never_taken_for_names)
 		if (i == 80)
 			i = 4096; /* the rest of the head is not used */
 		map[i] ^= 0x20;
-		/* The last three words of the head may be wrong on the safe
-		 * side. */
+		/* A change of the last three words of the head may have
+		 * harmless effects. */
 		if (i < 48 || i >= 72 || (i > 50 && i < 56))
 			ck_assert_msg(recover_copy(session) == -EBADMSG,
 				"byte %u", (unsigned)i);
@@ -270,7 +270,8 @@ START_TEST(test_a_change_that_was_not_completed_did_not_happen)
 	before = manifest_trail(m);
 	(void)put(NODE_ROOT, "a", KIND_FILE, 2, 1, true);
 	after = manifest_trail(m);
-	/* As if it had died before the last byte and before it said so. */
+	/* This stands for a process that died before it wrote the last byte and
+	 * announced it. */
 	map[4096 + after - 1] ^= 1;
 	memcpy(map + 48, &before, sizeof(before));
 	manifest_free(m);
@@ -307,7 +308,8 @@ static void note_full(void *arg)
 	++*(unsigned *)arg;
 }
 
-/* The memory is given back, and places go on behind the end of the ring. */
+/* The memory is given back, and positions continue after the end of the ring.
+ */
 START_TEST(test_a_full_record_asks_to_be_saved_and_goes_round)
 {
 	unsigned full = 0, saved = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of an analysed command: their time, and which ones they are. */
+/* The processes of an analysed command: their processor time, and which they
+ * are. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void start(struct trainer *t, const char *script)
 	ck_assert_msg(trainer_start(t, &config, &err) == 0, "%s", err.msg);
 }
 
-/* What was used is never less than before, also after a process has ended. */
+/* The used time never decreases, even after a process has ended. */
 static void check_cpu(const char *script)
 {
 	struct trainer t;
@@ -61,7 +62,7 @@ START_TEST(test_time_of_a_process_that_is_not_waited_for_counts)
 }
 END_TEST
 
-/* What a process used most when all have used 0.1 s. */
+/* The most that one process used when all have used 0.1 s. */
 static double most_used_s(const char *script)
 {
 	struct busy was = {NULL}, now = {NULL};
@@ -85,13 +86,13 @@ START_TEST(test_the_busiest_process_is_one_that_reads_or_prepares)
 	ck_assert_double_gt(most_used_s("while :; do :; done"), 0.05);
 	ck_assert_double_gt(
 		most_used_s("while :; do :; done & exec sleep 600"), 0.05);
-	/* It waits for its device. */
+	/* The first thread waits for its device. */
 	ck_assert_double_lt(
 		most_used_s("sleep 600 & while :; do :; done"), 0.05);
 }
 END_TEST
 
-/* A child from before starts a process once it is told to, and ends. */
+/* A child from before starts a process when told to, and ends. */
 static pid_t start_older(int go, int out)
 {
 	pid_t self = getpid(), pid = fork(), left;

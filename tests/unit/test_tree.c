@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tree over an origin that answers when the test says so: what comes of
- * answers that arrive after something else has happened.
+ * The tree over an origin that answers when the test says so: the effect of
+ * answers that arrive after other events.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -86,7 +86,7 @@ static struct file_entry entry(
 	};
 }
 
-/* A listing that has one name, and ends. */
+/* Answer a listing with one name, and end it. */
 static void answer_list(const char *name, enum file_kind kind, int64_t mtime_ns)
 {
 	struct origin_list *l = take_list();
@@ -239,7 +239,7 @@ static void fail_list(int status)
 	l->req.done(&l->req, status);
 }
 
-/* It is tried again in an hour, not in a minute. */
+/* The next try is in an hour, not in a minute. */
 START_TEST(test_want_of_room_for_names_is_not_hidden_by_another_failure)
 {
 	struct tree_walk_result sum = {.failed = 0};
@@ -248,8 +248,7 @@ START_TEST(test_want_of_room_for_names_is_not_hidden_by_another_failure)
 	struct error why;
 
 	(void)put(NODE_ROOT, "dir", KIND_DIR);
-	ck_assert_int_eq(
-		pthread_create(&w.thread, NULL, walker_main, &w), 0);
+	ck_assert_int_eq(pthread_create(&w.thread, NULL, walker_main, &w), 0);
 	fail_list(-EIO);
 	fail_list(-E2BIG);
 	pthread_join(w.thread, NULL);
@@ -258,7 +257,7 @@ START_TEST(test_want_of_room_for_names_is_not_hidden_by_another_failure)
 	ck_assert_int_eq(w.result.unasked, -E2BIG);
 	ck_assert_int_eq(tree_walk_error(t, &w.result, &why), -E2BIG);
 	ck_assert_ptr_nonnull(strstr(why.msg, "more names than fit"));
-	/* Nor in the sum of several walks. */
+	/* The same holds for the sum of several walks. */
 	tree_walk_add_failed(&sum, &w.result);
 	tree_walk_add_failed(&sum, &late);
 	ck_assert_int_eq(tree_walk_error(t, &sum, &why), -E2BIG);
@@ -274,7 +273,7 @@ START_TEST(test_a_look_that_is_asked_for_during_a_listing_comes_after_it)
 	struct waiter reader = waiter_new();
 
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &first.w), 0);
-	/* Its names have been read at the origin by now, perhaps. */
+	/* The names may have been read at the origin by now. */
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &reader.w), 0);
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, true, &again.w), 0);
 	answer_list("old", KIND_FILE, 1);
@@ -319,7 +318,7 @@ START_TEST(test_a_listing_of_a_directory_that_has_gone_fills_no_other)
 	ck_assert_int_eq(w.status, -ESTALE);
 	ck_assert(!has("other/name"));
 	ck_assert(tree_stop(t));
-	/* The node of the one that has gone is free again. */
+	/* The node of the deleted name is free again. */
 	ck_assert_uint_eq(put(NODE_ROOT, "third", KIND_DIR), gone);
 }
 END_TEST
@@ -333,7 +332,8 @@ START_TEST(test_an_answer_for_a_directory_that_has_gone_is_of_no_other)
 	tree_recheck(t, put(gone, "name", KIND_FILE));
 	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "gone", NULL, NULL), 0);
 	other = put(NODE_ROOT, "other", KIND_DIR);
-	/* Numbers are used again, latest first: one of two is a directory. */
+	/* Numbers are reused, the latest first: one of the two becomes a
+	 * directory. */
 	(void)put(other, "name", KIND_FILE);
 	other = put(NODE_ROOT, "another", KIND_DIR);
 	(void)put(other, "name", KIND_FILE);
@@ -354,7 +354,7 @@ struct asker {
 	int64_t mtime_ns;
 };
 
-/* On the timers' thread, or on that which answers. */
+/* Called on the timers' thread, or on the thread that answers. */
 static void asker_done(
 	struct tree_lookup *l, int status, const struct node_info *info)
 {
@@ -370,7 +370,7 @@ static void asker_done(
 		manifest_unref(m, info->id, 1);
 }
 
-/* What the tree knows or has learned about a name: its mtime, or an error. */
+/* The mtime of a name, as the tree knows or learns it, or an error. */
 static int64_t mtime_of(const char *name)
 {
 	struct asker x = {.l.done = asker_done};
@@ -397,13 +397,13 @@ static void answer_stat(struct origin_stat *s, int status, int64_t mtime_ns)
 	s->req.done(&s->req, status);
 }
 
-/* Due for a question, as one that was looked at long ago. */
+/* Put a name that is due for a question, as if it was checked long ago. */
 static void put_due(const char *name)
 {
 	manifest_checked(m, put(NODE_ROOT, name, KIND_FILE), 0);
 }
 
-/* A probe, if a second has passed since the last. */
+/* Let the probe fail that is sent if a second has passed since the last one. */
 static void fail_left(void)
 {
 	struct origin_stat *s;
@@ -448,15 +448,16 @@ START_TEST(test_an_origin_that_does_not_answer_is_waited_for_once)
 	put_due("a");
 	put_due("b");
 	put_due("c");
-	ck_assert_int_eq(mtime_of("a"), 1); /* in spite of its question */
+	/* although a question is in flight */
+	ck_assert_int_eq(mtime_of("a"), 1);
 	s = take_stat();
-	ck_assert_int_eq(mtime_of("b"), 1); /* which is a probe */
+	ck_assert_int_eq(mtime_of("b"), 1); /* this one is a probe */
 	answer_stat(take_stat(), -EIO, 0);
 	ck_assert_int_eq(mtime_of("c"), 1);
 	fail_left();
 	answer_stat(s, 0, 3);
 	ck_assert_int_eq(mtime_of("a"), 3);
-	/* It answers again, and is waited for. */
+	/* The origin answers again, and the answer is waited for. */
 	ck_assert_int_eq(pthread_create(&thread, NULL, answer_soon, &newer), 0);
 	ck_assert_int_eq(mtime_of("c"), 4);
 	pthread_join(thread, NULL);
@@ -496,9 +497,9 @@ static void *stop_main(void *arg)
 }
 
 /*
- * A refresh whose origin answers while the tree is being stopped: it must not
- * wait for a thread that has gone. On a busy machine the answer may come too
- * late for the stop, which waits a second for it.
+ * A refresh whose origin answers while the tree is being stopped must not wait
+ * for a thread that has ended. On a busy machine the answer may come too late
+ * for the stop, which waits a second for it.
  */
 START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 {
@@ -514,7 +515,7 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 	/* Requests that have begun continue, and no others start. */
 	while (tree_list(t, NODE_ROOT, false, NULL) != -ENOTCONN)
 		sched_yield();
-	/* A thread that goes too early has time to. */
+	/* A thread that ends too early has time to do so. */
 	stopping_ns = clock_now_ns();
 	while (clock_now_ns() < stopping_ns + 10 * NS_PER_MS)
 		sched_yield();
@@ -525,7 +526,7 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 }
 END_TEST
 
-/* Nobody acts on it any more, so nobody may wait for that. */
+/* No thread acts on the answer any more, so none may wait for that. */
 START_TEST(test_an_answer_after_the_stop_is_waited_for_by_nobody)
 {
 	ck_assert_uint_ne(put(NODE_ROOT, "file", KIND_FILE), 0);

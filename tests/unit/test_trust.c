@@ -11,7 +11,7 @@
 #define START_NS (1000 * NS_PER_S)
 #define OTHER UINT64_C(12345)
 
-/* The comparisons that were asked for and have not ended. */
+/* The comparisons that were requested and have not ended. */
 static struct peers_check *asked[64];
 static unsigned nasked;
 static struct counters counters;
@@ -41,7 +41,7 @@ static void teardown(void)
 	trusts_free(t);
 }
 
-/* Ask for unit `n` of a writer. */
+/* Ask whether unit `n` of a writer may be used. */
 static enum trust unit_at(uint64_t writer, uint32_t n, uint64_t now_ns)
 {
 	static const char content[100];
@@ -75,7 +75,7 @@ START_TEST(test_a_writer_is_trusted_after_some_units_were_the_same)
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_LATER);
 		ck_assert_uint_eq(nasked, 1);
 		answer_all(1);
-		/* It was compared itself. */
+		/* This unit was compared itself. */
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_YES);
 		ck_assert_uint_eq(nasked, 0);
 	}

@@ -79,7 +79,7 @@ START_TEST(test_turn_ends_before_a_sleeper_sleeps)
 	scene_open(&s);
 	turn_lock(&s.t);
 	s.chosen = 1;
-	turn_wait(&s.t, TURN_HELP); /* comes back, as something was started */
+	turn_wait(&s.t, TURN_HELP); /* returns because something was started */
 	ck_assert_uint_eq(s.started, 1);
 	ck_assert(!s.held_at_start);
 	ck_assert(lock_is_held(&s.t.lock));
@@ -155,7 +155,7 @@ START_TEST(test_turn_wakes_as_many_workers_as_there_is_work_for)
 	}
 	turn_mark_workers(&s.t, 5);
 	ck_assert_uint_eq(s.t.workers, 1);
-	turn_mark_workers(&s.t, 5); /* is about to be woken */
+	turn_mark_workers(&s.t, 5); /* five workers are about to be woken */
 	ck_assert_uint_eq(s.t.workers, 1);
 	s.stop = true;
 	turn_unlock(&s.t);
@@ -173,7 +173,7 @@ START_TEST(test_turn_descriptor_polls_as_was_said_last)
 	for (int i = 0; i < 3; i++) {
 		turn_lock(&s.t);
 		turn_ready(&s.t, true);
-		ck_assert(!scene_polls(&s)); /* not with the lock */
+		ck_assert(!scene_polls(&s)); /* not while the lock is held */
 		turn_unlock(&s.t);
 		ck_assert(scene_polls(&s));
 		turn_lock(&s.t);
@@ -187,7 +187,7 @@ END_TEST
 
 #define CHANGES 2000u
 
-/* One of two threads that change the flag. */
+/* Runs in one of two threads that change the flag. */
 static void *change_ready(void *arg)
 {
 	struct scene *s = arg;
@@ -234,8 +234,8 @@ static void *set_ready(void *arg)
 	return NULL;
 }
 
-/* The other thread sets the flag; this one clears it, as a caller that has
- * taken the last batch, and must not be told of it again. */
+/* The other thread sets the flag. This one clears it, as a caller does that has
+ * taken the last batch, and must not see it again. */
 START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
 {
 	pthread_t other;
@@ -248,7 +248,7 @@ START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
 		while (!scene_polls(&s))
 			(void)sched_yield();
 		turn_lock(&s.t);
-		s.stop = true; /* nobody sets it from here on */
+		s.stop = true; /* it is not set from here on */
 		turn_ready(&s.t, false);
 		turn_unlock(&s.t);
 		ck_assert(!scene_polls(&s));

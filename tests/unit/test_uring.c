@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of common/base/uring: what is opened, wherever it is mounted. */
+/* Tests of common/base/uring: opening files, wherever they are mounted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -44,7 +44,7 @@ static void await(struct waiter *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* The result of an open through a ring of its own. */
+/* The result of an open through a new ring. */
 static int open_through(const char *dir, const char *path, int flags)
 {
 	struct waiter w = {.op.done = on_done,
@@ -116,7 +116,7 @@ static void ignore_done(struct uring_op *op, int res)
 
 struct blocker {
 	struct uring_op op;
-	int fd; /* the thread waits until its other end is closed */
+	int fd; /* the thread waits until the other end is closed */
 };
 
 static void block(struct uring_op *op, int res)
@@ -152,10 +152,10 @@ START_TEST(test_uring_closes_a_file_although_that_is_cancelled)
 }
 END_TEST
 
-/* `tick` ends at once, on the ring's thread, which starts a close and the next
+/* `tick` ends at once on the ring's thread, which starts a close and the next
  * tick together, and then cancels the close. */
 struct closes {
-	struct waiter w; /* until all have begun */
+	struct waiter w; /* waits until all have begun */
 	struct uring_op tick, close[CLOSES];
 	struct uring *u;
 	int zero, fd[CLOSES];
@@ -180,8 +180,8 @@ static void next_close(struct uring_op *op, int res)
 		on_done(&c->w.op, 0);
 }
 
-/* The kernel closes a message queue on another thread, as it does a file that
- * has something to flush. */
+/* The kernel closes a message queue on another thread, as it does with a file
+ * that has data to flush. */
 START_TEST(test_uring_closes_files_that_the_kernel_was_about_to_close)
 {
 	static struct closes c = {.w.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bottleneck that a profile names, and the times of readers that it is
- * named by.
+ * The bottleneck that a profile names, and the times of readers that decide it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "analysis/study/waits_impl.h"
 #include "suite.h"
 
-/* Nothing but the rates is known, which are alike within their intervals. */
+/* Only the rates are known, which are equal within their intervals. */
 static const struct profile noisy = {
 	.source_bytes = 50000000,
 	.source_items = 500,
@@ -90,10 +89,10 @@ START_TEST(test_readers_that_contradict_the_rates_are_undecided)
 	p.r0 = (struct profile_rate){40, 3};
 	ck_assert_int_eq(profile_limit(&p, &likely), LIMIT_UNKNOWN);
 	ck_assert_int_eq(likely, LIMIT_FETCH);
-	/* The interval contains what the readers say. */
+	/* The interval contains what the readers show. */
 	p.r0.ci = 25;
 	expect_limit(&p, LIMIT_COMPUTE);
-	/* The source costs nothing, whatever readers wait for. */
+	/* The source costs nothing, whatever the readers wait for. */
 	p.delay = (struct profile_rate){0.9, 0.15};
 	p.warm = times(0.1);
 	p.cold = (struct profile_waits){500, 0.040, 0.032, 0.1};
@@ -114,10 +113,10 @@ START_TEST(test_busy_readers_show_preparation_if_delays_cost_time)
 	p.delay = (struct profile_rate){0.9, 0.15};
 	expect_limit(&p, LIMIT_PREP);
 	ck_assert_str_eq(profile_verdict(&p), "moderately");
-	/* A loader that is a batch ahead hides them. */
+	/* A loader that is a batch ahead hides the delays. */
 	p.delay.value = 0.1;
 	expect_limit(&p, LIMIT_COMPUTE);
-	/* One of two readers is as good as the other. */
+	/* The interval contains 0.5, so the delays prove nothing. */
 	p.delay = (struct profile_rate){0.6, 0.3};
 	expect_limit(&p, LIMIT_UNKNOWN);
 	p.warm.ran = 0.9;
@@ -165,7 +164,7 @@ START_TEST(test_a_reader_that_also_computes_has_its_largest_part_named)
 	expect_limit(&p, LIMIT_UNKNOWN);
 	p.delay = (struct profile_rate){1, 0.15};
 	expect_limit(&p, LIMIT_PREP);
-	/* It computes for 30 % of the time. */
+	/* Computing takes 30 % of the time. */
 	profile_use_readers(&p);
 	ck_assert(!p.g_bound);
 	ck_assert_double_eq_tol(p.g.value, 100 / 0.3, 0.1);
@@ -246,7 +245,7 @@ START_TEST(test_advice_is_a_command_and_the_cheapest_comes_first)
 	ck_assert(workers && cache && workers < cache);
 	ck_assert_ptr_nonnull(strstr(text, "refrain load SOURCE --echo auto"));
 	free(text);
-	/* Preparation has its own. */
+	/* Preparation has its own advice. */
 	p = noisy;
 	p.readers = 2;
 	p.warm = p.cold = times(1);

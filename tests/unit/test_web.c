@@ -207,7 +207,7 @@ START_TEST(test_xml_finds_the_first_and_refuses_entities)
 }
 END_TEST
 
-/* A token without an end is refused at 1 MiB, however it comes. */
+/* A token without end is refused at 1 MiB, in pieces of any size. */
 START_TEST(test_xml_refuses_a_token_without_an_end)
 {
 	static const char *const begins[] = {"<E a='", "<E><!--", "<E><?p "};
@@ -231,7 +231,7 @@ START_TEST(test_xml_refuses_a_token_without_an_end)
 }
 END_TEST
 
-/* Many tokens are not one. */
+/* Many small tokens are not one large token. */
 START_TEST(test_xml_has_no_limit_of_a_document)
 {
 	static const struct xml_events events;
@@ -293,9 +293,9 @@ END_TEST
 /* -- A busy server --------------------------------------------------------- */
 
 /*
- * A second and a half of round trips of 20 ms, at the depth that each begins
- * with; the last second's requests are counted. Above `rate` a second, or one
- * in `each`, the server refuses.
+ * Simulate a second and a half of round trips of 20 ms, at the depth with which
+ * each begins. Counts the requests of the last second. The server refuses
+ * requests above `rate` a second, or one in `each`.
  */
 static void busy_server(struct throttle *t, unsigned rate, unsigned each,
 	unsigned *good, unsigned *refused)
@@ -363,7 +363,7 @@ START_TEST(test_the_depth_halves_at_most_once_a_round_trip)
 			NS_PER_S + (uint64_t)i * 20 * NS_PER_MS,
 			20 * NS_PER_MS);
 	ck_assert_uint_eq(t.depth, 8);
-	/* All that it lost comes back in equal steps. */
+	/* The lost depth comes back in equal steps. */
 	for (int i = 0; i < 8; i++)
 		throttle_answered(&t);
 	ck_assert_uint_eq(t.depth, 16);
