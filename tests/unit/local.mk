@@ -23,6 +23,7 @@ unit_tests = \
 	tests/unit/test_escape \
 	tests/unit/test_examples \
 	tests/unit/test_examples_index \
+	tests/unit/test_examples_members \
 	tests/unit/test_examples_skipped \
 	tests/unit/test_examples_tar \
 	tests/unit/test_fields \

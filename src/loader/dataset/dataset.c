@@ -8,6 +8,7 @@
 #include "common/base/lock.h"
 #include "loader/dataset/dataset_catalogue_impl.h"
 #include "loader/dataset/dataset_look_impl.h"
+#include "loader/dataset/dataset_members_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -295,6 +296,9 @@ static int look_anew(struct look *l, const struct stat *st)
 	ds_finish(l->ds);
 	if (l->ds->count == 0)
 		return no_example(l, source);
+	rc = ds_members_check(l);
+	if (rc < 0)
+		return rc;
 	look_doing(l, "writing its catalogue to the cache directory");
 	ds_catalogue_keep(l);
 	return 0;
@@ -346,6 +350,8 @@ static void look_free(struct look *l)
 	free(l->real);
 	free(l->real_root);
 	free(l->first_skipped);
+	free(l->members);
+	free(l->members_text);
 	MAGIC_END(l);
 	free(l);
 }
@@ -406,7 +412,9 @@ static int64_t real_now_ns(void)
 	return (int64_t)ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
 }
 
-static struct look *look_new(const struct dataset_options *o)
+/* The look takes the members. */
+static struct look *look_new(
+	const struct dataset_options *o, struct ds_members *members)
 {
 	struct look *l = calloc(1, sizeof(*l));
 
@@ -418,6 +426,7 @@ static struct look *look_new(const struct dataset_options *o)
 	atomic_init(&l->doing, "starting a thread");
 	l->path = strdup(o->path);
 	l->root = o->root ? strdup(o->root) : NULL;
+	l->members_text = o->members ? strdup(o->members) : NULL;
 	l->cache_dir = cache_dir();
 	l->source = o->source;
 	l->record_bytes = o->record_bytes;
@@ -426,10 +435,15 @@ static struct look *look_new(const struct dataset_options *o)
 	l->threads = o->threads;
 	l->start_ns = real_now_ns();
 	l->ds = calloc(1, sizeof(*l->ds));
-	if (l->ds)
+	if (l->ds) {
 		l->ds->dir = -1;
-	if (l->path && l->ds && (l->root || !o->root))
+		l->ds->members = members ? members->count : 0;
+	}
+	if (l->path && l->ds && (l->root || !o->root) &&
+		(l->members_text || !o->members)) {
+		l->members = members;
 		return l;
+	}
 	look_free(l);
 	return NULL;
 }
@@ -567,6 +581,9 @@ static int check_options(const struct dataset_options *o, struct error *err)
 			err, -EINVAL, "unknown source kind %d", o->source);
 	if (o->source != REFRAIN_SOURCE_RAW)
 		return 0;
+	if (o->members)
+		return error_set(err, -EINVAL,
+			"examples of raw records have no members");
 	if (o->label_bytes > RAW_LABEL_MAX)
 		return error_set(err, -EINVAL,
 			"label_bytes is %u; it must be at most 8",
@@ -582,12 +599,18 @@ static int check_options(const struct dataset_options *o, struct error *err)
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err)
 {
+	CLEANUP_FREE struct ds_members *members = NULL;
 	struct look *l;
 	int rc = check_options(options, err);
 
 	*out = NULL;
+	if (rc == 0 && options->members)
+		rc = ds_members_parse(&members, options->members, err);
 	if (rc < 0)
 		return rc;
-	l = look_new(options);
-	return l ? run(out, l, options, err) : error_set(err, -ENOMEM, "%m");
+	l = look_new(options, members);
+	if (!l)
+		return error_set(err, -ENOMEM, "%m");
+	(void)steal_ptr(&members);
+	return run(out, l, options, err);
 }

@@ -33,6 +33,10 @@
  * FOLDER: every directory in the root is a class, also a hidden one or one
  * without an example, as in torchvision's ImageFolder; in a table of `refrain
  * index`, every such directory that contains a file.
+ *
+ * An example has *parts*: part 0 is the file that makes it an example, and the
+ * others are its *members*, which dataset_options.members asks for. Files that
+ * may be members are no examples, and their folders no classes.
  */
 #ifndef DATASET_H
 #define DATASET_H
@@ -45,6 +49,8 @@
 
 struct dataset;
 
+#define DATASET_PARTS_MAX 8
+
 struct dataset_options {
 	const char *path;
 	int source;			    /* enum refrain_source */
@@ -52,6 +58,17 @@ struct dataset_options {
 	uint32_t record_bytes, label_bytes; /* RAW */
 	bool any_file;			    /* there is a decode callback */
 	unsigned threads;		    /* threads for looking; 0: 8 */
+	/*
+	 * The members of the examples, as in "json;png,seg.png;masks/"; NULL:
+	 * none. Members are separated by ';', and the places to look for one by
+	 * ',' with the best first. A place is a suffix, as of 0001.seg.png for
+	 * the image 0001.jpg, or "FOLDER/", or "FOLDER/SUFFIX": a file with the
+	 * stem of the image in a folder beside it, or beside one of the
+	 * directories above it, as masks/a/1.png for images/a/1.jpg. In a tar,
+	 * the stem ends at the first dot of a name, else at the last. Not for
+	 * RAW.
+	 */
+	const char *members;
 	/*
 	 * If not NULL, dataset_open() fails with -ECANCELED within half a
 	 * second after this becomes true. A system call that hangs keeps its
@@ -84,10 +101,10 @@ struct example {
  * since: every directory has its old mtime, every list and shard its old mtime
  * and size. doc/formats.md says where the catalogue is kept. On failure *out is
  * NULL and err says what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no
- * example), -EBADMSG (a malformed list, tar or file of records), -ENAMETOOLONG
- * (a path too long to open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
- * directory that cannot be read is a failure; a catalogue that cannot be
- * written is not.
+ * example, or none has one of the members), -EBADMSG (a malformed list, tar or
+ * file of records), -ENAMETOOLONG (a path too long to open), -EINVAL, -ENOMEM,
+ * -ECANCELED, -ETIMEDOUT. A directory that cannot be read is a failure; a
+ * catalogue that cannot be written is not.
  */
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err);
@@ -96,6 +113,13 @@ void dataset_close(struct dataset *ds); /* NULL is allowed */
 uint64_t dataset_count(const struct dataset *ds);
 void dataset_example(
 	const struct dataset *ds, uint64_t index, struct example *out);
+
+/* The number of parts that an example may have. */
+uint32_t dataset_parts(const struct dataset *ds);
+/* Get the location of a part. Returns false if the example lacks it. The parts
+ * of an example lie in one shard, or each is a whole file. */
+bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
+	struct example *out);
 
 /* Paths are opened below this descriptor (and never escape it). */
 int dataset_dir(const struct dataset *ds);

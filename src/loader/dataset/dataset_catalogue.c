@@ -23,7 +23,10 @@
 #include "common/base/write.h"
 
 #define CATALOGUE_MAGIC "refrdset"
-#define CATALOGUE_VERSION 4u
+#define CATALOGUE_VERSION 5u
+/* Without members a catalogue is of this version, so that older builds use it,
+ * too. */
+#define CATALOGUE_PLAIN 4u
 #define CATALOGUE_ORDER 0x01020304u
 /* An mtime must be at least this old when it is read, because a change within
  * one tick of the file system's clock (2 s on FAT) would not be seen. */
@@ -35,21 +38,64 @@ struct catalogue_header {
 	char magic[8];
 	uint32_t version, order;
 	struct hash128 key;
-	uint32_t kind, record_bytes, label_bytes, zero;
+	uint32_t kind, record_bytes, label_bytes;
+	uint32_t sections; /* version 4: 0 */
 	uint64_t count, links, fingerprint;
 	struct ds_skipped skipped;
-	uint64_t bytes[SECTIONS];
-	uint64_t hash[SECTIONS]; /* XXH3-64, seed: the section's number */
-	uint64_t header_hash;	 /* of the fields before, seed: version */
+	/* For each section its bytes, then for each its XXH3-64, seed: the
+	 * place of the section in the file; then the XXH3-64 of all fields
+	 * before, seed: version. */
+	uint64_t words[2 * SECTIONS + 1];
 };
 
-_Static_assert(sizeof(struct catalogue_header) == 208, "no holes");
+_Static_assert(offsetof(struct catalogue_header, words) == 104, "no holes");
 _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 		sizeof(struct ds_shard) % 8 == 0 &&
 		sizeof(struct ds_class) % 8 == 0 &&
 		sizeof(struct ds_whole) % 8 == 0 &&
-		sizeof(struct ds_part) % 8 == 0,
+		sizeof(struct ds_part) % 8 == 0 &&
+		sizeof(struct ds_member) % 8 == 0,
 	"sections are aligned");
+
+/* The sections in the order in which they lie in a file. */
+static const enum ds_section sections_plain[] = {SECTION_WATCHES,
+	SECTION_SHARDS, SECTION_CLASSES, SECTION_EXAMPLES, SECTION_TEXTS,
+	SECTION_NAMES};
+static const enum ds_section sections_all[] = {SECTION_WATCHES, SECTION_SHARDS,
+	SECTION_CLASSES, SECTION_EXAMPLES, SECTION_MEMBERS, SECTION_TEXTS,
+	SECTION_NAMES, SECTION_MEMBER_NAMES};
+
+_Static_assert(sizeof(sections_all) / sizeof(*sections_all) == SECTIONS,
+	"all sections are kept");
+
+/* How the parts of a catalogue lie in its file. */
+struct catalogue_form {
+	const enum ds_section *section;
+	uint32_t version, sections;
+};
+
+static struct catalogue_form catalogue_form(bool plain)
+{
+	return (struct catalogue_form){
+		.section = plain ? sections_plain : sections_all,
+		.version = plain ? CATALOGUE_PLAIN : CATALOGUE_VERSION,
+		.sections = plain
+			? sizeof(sections_plain) / sizeof(*sections_plain)
+			: SECTIONS,
+	};
+}
+
+/* The bytes of the header before its own hash. */
+static size_t hashed_bytes(const struct catalogue_form *form)
+{
+	return offsetof(struct catalogue_header, words) +
+		2 * form->sections * sizeof(uint64_t);
+}
+
+static size_t header_bytes(const struct catalogue_form *form)
+{
+	return hashed_bytes(form) + sizeof(uint64_t);
+}
 
 /* -- Names ----------------------------------------------------------------- */
 
@@ -69,6 +115,10 @@ static struct hash128 ds_catalogue_key(const struct look *l)
 		l->any_file,
 	};
 
+	if (l->members) {
+		of.path = hash128(&of, sizeof(of));
+		of.root = hash128(l->members_text, strlen(l->members_text));
+	}
 	return hash128(&of, sizeof(of));
 }
 
@@ -113,11 +163,15 @@ static int ds_catalogue_open_dir(const char *path, bool make)
 
 /* -- Writing --------------------------------------------------------------- */
 
-static void fill_header(const struct dataset *ds, struct hash128 key,
+static void fill_header(const struct dataset *ds,
+	const struct catalogue_form *form, struct hash128 key,
 	struct catalogue_header *h)
 {
+	uint64_t *hash = h->words + form->sections;
+
 	*h = (struct catalogue_header){
-		.version = CATALOGUE_VERSION,
+		.version = form->version,
+		.sections = ds->members ? form->sections : 0,
 		.order = CATALOGUE_ORDER,
 		.key = key,
 		.kind = ds->kind,
@@ -129,16 +183,14 @@ static void fill_header(const struct dataset *ds, struct hash128 key,
 		.skipped = ds->skipped,
 	};
 	memcpy(h->magic, CATALOGUE_MAGIC, sizeof(h->magic));
-	for (unsigned i = 0; i < SECTIONS; i++) {
-		const struct array *t = &ds->section[i];
+	for (unsigned i = 0; i < form->sections; i++) {
+		const struct array *t = &ds->section[form->section[i]];
 
-		h->bytes[i] = array_bytes(t);
-		h->hash[i] = hash64(
+		h->words[i] = array_bytes(t);
+		hash[i] = hash64(
 			array_data(t) ? array_data(t) : "", array_bytes(t), i);
 	}
-	h->header_hash =
-		hash64(h, offsetof(struct catalogue_header, header_hash),
-			CATALOGUE_VERSION);
+	hash[form->sections] = hash64(h, hashed_bytes(form), form->version);
 }
 
 /* Create the file to write. Returns its descriptor, or -EEXIST while another
@@ -163,6 +215,7 @@ static int create(int cache_fd, const char *name)
 int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	struct hash128 key)
 {
+	struct catalogue_form form = catalogue_form(!ds->members);
 	char new_name[CATALOGUE_NAME_MAX + 8];
 	struct catalogue_header h;
 	CLEANUP_FD int fd = -1;
@@ -172,11 +225,13 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	fd = create(cache_fd, new_name);
 	if (fd < 0)
 		return fd;
-	fill_header(ds, key, &h);
-	rc = write_all(fd, &h, sizeof(h));
-	for (unsigned i = 0; rc == 0 && i < SECTIONS; i++)
-		rc = write_all(fd, array_data(&ds->section[i]),
-			array_bytes(&ds->section[i]));
+	fill_header(ds, &form, key, &h);
+	rc = write_all(fd, &h, header_bytes(&form));
+	for (unsigned i = 0; rc == 0 && i < form.sections; i++) {
+		const struct array *t = &ds->section[form.section[i]];
+
+		rc = write_all(fd, array_data(t), array_bytes(t));
+	}
 	/* The file is not synced: if a power cut damages it, its checks
 	 * fail. */
 	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
@@ -277,6 +332,29 @@ static bool check_parts(const struct dataset *ds)
 	return true;
 }
 
+static bool check_members(const struct dataset *ds)
+{
+	const struct array *t = &ds->section[SECTION_MEMBERS];
+	const struct array *names = &ds->section[SECTION_MEMBER_NAMES];
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
+	const struct ds_part *p = array_data(&ds->section[SECTION_EXAMPLES]);
+	const struct ds_member *m = array_data(t);
+
+	if (array_bytes(t) != ds->members * ds->count * sizeof(*m) ||
+		!ends_with_nul(names))
+		return false;
+	for (uint64_t i = 0; i < ds->members * ds->count; i++) {
+		uint64_t end = UINT64_MAX;
+
+		if (ds->kind == EXAMPLES_PART)
+			end = s[p[i / ds->members].shard].bytes;
+		if ((m[i].name && !text_at(names, m[i].name - 1)) ||
+			m[i].offset > end || m[i].bytes > end - m[i].offset)
+			return false;
+	}
+	return true;
+}
+
 /* No catalogue is kept for records: scanning them costs no more than mapping
  * one. */
 static bool check_tables(const struct dataset *ds)
@@ -292,50 +370,54 @@ static bool check_tables(const struct dataset *ds)
 	return check_skipped(ds) && check_watches(ds) && check_shards(ds) &&
 		check_classes(ds) &&
 		(ds->kind == EXAMPLES_WHOLE ? check_wholes(ds)
-					    : check_parts(ds));
+					    : check_parts(ds)) &&
+		check_members(ds);
 }
 
-static bool check_header(
-	const struct catalogue_header *h, uint64_t bytes, struct hash128 key)
+static bool check_header(const struct catalogue_header *h,
+	const struct catalogue_form *form, uint64_t bytes, struct hash128 key)
 {
-	uint64_t left = bytes - sizeof(*h);
+	uint64_t left;
 
+	if (bytes < header_bytes(form))
+		return false;
+	left = bytes - header_bytes(form);
 	if (memcmp(h->magic, CATALOGUE_MAGIC, sizeof(h->magic)) != 0 ||
-		h->version != CATALOGUE_VERSION ||
-		h->order != CATALOGUE_ORDER ||
-		h->header_hash !=
-			hash64(h,
-				offsetof(struct catalogue_header, header_hash),
-				CATALOGUE_VERSION) ||
+		h->version != form->version || h->order != CATALOGUE_ORDER ||
+		h->words[2 * form->sections] !=
+			hash64(h, hashed_bytes(form), form->version) ||
 		h->key.hi != key.hi || h->key.lo != key.lo ||
 		h->kind >= EXAMPLES_RECORDS)
 		return false;
-	for (unsigned i = 0; i < SECTIONS; i++) {
-		if (h->bytes[i] > left)
+	for (unsigned i = 0; i < form->sections; i++) {
+		if (h->words[i] > left)
 			return false;
-		left -= h->bytes[i];
+		left -= h->words[i];
 	}
 	return left == 0;
 }
 
 /* -- Reading --------------------------------------------------------------- */
 
-static bool take_sections(struct dataset *ds, const struct catalogue_header *h)
+static bool take_sections(struct dataset *ds, const struct catalogue_header *h,
+	const struct catalogue_form *form)
 {
 	/* The mapping is read only although the pointers of the tables are not
 	 * const: nothing writes to a finished table. */
-	char *at = (char *)ds->map + sizeof(*h);
+	char *at = (char *)ds->map + header_bytes(form);
 	uint64_t before = 0;
 
-	for (unsigned i = 0; i < SECTIONS; i++) {
+	for (unsigned i = 0; i < form->sections; i++) {
+		enum ds_section section = form->section[i];
+
 		/* The sizes of all sections but texts are multiples of 8, so
 		 * the next section is aligned. */
-		if (i <= SECTION_EXAMPLES && h->bytes[i] % 8 != 0)
+		if (section <= SECTION_MEMBERS && h->words[i] % 8 != 0)
 			return false;
-		ds->section[i] = array_of(at + before, h->bytes[i]);
-		before += h->bytes[i];
-		if (hash64(array_data(&ds->section[i]), h->bytes[i], i) !=
-			h->hash[i])
+		ds->section[section] = array_of(at + before, h->words[i]);
+		before += h->words[i];
+		if (hash64(array_data(&ds->section[section]), h->words[i], i) !=
+			h->words[form->sections + i])
 			return false;
 	}
 	return true;
@@ -344,8 +426,9 @@ static bool take_sections(struct dataset *ds, const struct catalogue_header *h)
 static bool take_map(struct dataset *ds, struct hash128 key)
 {
 	const struct catalogue_header *h = ds->map;
+	struct catalogue_form form = catalogue_form(!ds->members);
 
-	if (ds->map_bytes < sizeof(*h) || !check_header(h, ds->map_bytes, key))
+	if (!check_header(h, &form, ds->map_bytes, key))
 		return false;
 	ds->kind = (enum ds_kind)h->kind;
 	ds->record_bytes = h->record_bytes;
@@ -354,13 +437,14 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 	ds->links = h->links;
 	ds->fingerprint = h->fingerprint;
 	ds->skipped = h->skipped;
-	return take_sections(ds, h) && check_tables(ds);
+	return take_sections(ds, h, &form) && check_tables(ds);
 }
 
 static void unmap(struct dataset *ds)
 {
 	(void)munmap(ds->map, ds->map_bytes); /* as it was mapped */
-	*ds = (struct dataset){.dir = ds->dir, .fs_type = ds->fs_type};
+	*ds = (struct dataset){
+		.dir = ds->dir, .fs_type = ds->fs_type, .members = ds->members};
 }
 
 int ds_catalogue_map(

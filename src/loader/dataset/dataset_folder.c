@@ -6,11 +6,12 @@
  * slash, and listings are sorted bytewise. So if each name is followed by
  * everything below it, whole paths are in bytewise order, too.
  */
-#include "loader/dataset/dataset_look_impl.h"
+#include "loader/dataset/dataset_members_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ struct dir {
 	uint64_t fingerprint; /* likewise */
 	struct array names;   /* one after the other, each with its NUL */
 	struct array classes; /* likewise; of the root, all its directories */
+	struct array others;  /* likewise; files that may be members */
 	uint64_t skipped;     /* names that are no examples */
 	char *first_skipped;  /* NULL: none, or no memory for it */
 	struct dir **child;   /* in the order of their names */
@@ -50,6 +52,7 @@ static void dir_free(struct dir *d)
 	free(d->child);
 	array_release(&d->names);
 	array_release(&d->classes);
+	array_release(&d->others);
 	free(d->first_skipped);
 	free(d);
 }
@@ -96,6 +99,17 @@ static bool is_wanted(
 	return type == LOOK_FILE && look_is_image(d->l, name);
 }
 
+static bool may_be_member(
+	const struct dir *d, const char *name, enum look_type type)
+{
+	char path[2 * PATH_MAX];
+
+	if (!d->l->members || type != LOOK_FILE || look_is_hidden(name))
+		return false;
+	(void)snprintf(path, sizeof(path), "%s%s", d->path, name);
+	return ds_members_claim(d->l->members, path);
+}
+
 static int name_seen(void *arg, const char *name, enum look_type type)
 {
 	struct dir *d = arg;
@@ -104,8 +118,11 @@ static int name_seen(void *arg, const char *name, enum look_type type)
 
 	d->links += type == LOOK_LINK;
 	if (type == LOOK_DIR && d->path_len == 0 &&
+		!ds_members_in_folder(d->l->members, name) &&
 		array_text(&d->classes, name, n) < 0)
 		return -ENOMEM;
+	if (may_be_member(d, name, type))
+		return array_text(&d->others, name, n) < 0 ? -ENOMEM : 0;
 	if (!is_wanted(d, name, type))
 		return dir_skip(d, name);
 	if (d->path_len + n + (type == LOOK_DIR) >= PATH_MAX)
@@ -265,18 +282,48 @@ static void dir_main(struct thread_job *job)
 
 /* -- The tables ------------------------------------------------------------ */
 
-static int add_file(const struct dir *d, const char *name, int32_t label)
-{
-	const struct ds_whole w = {.label = label};
+/* The tables that are being filled. */
+struct filling {
+	struct labels labels;
+	struct known known;
+};
 
-	return ds_add_whole(d->l->ds, d->path, d->path_len, name, &w);
+/* Collect the files that may be members, of a directory and all below it. */
+static int add_others(const struct dir *d, struct known *known)
+{
+	const char *p = array_data(&d->others),
+		   *end = p ? p + array_bytes(&d->others) : p;
+	int rc = 0;
+
+	for (; rc == 0 && p < end; p += strlen(p) + 1) {
+		const struct known_file f = {
+			.stem_bytes = (uint32_t)stem_of_file(p)};
+
+		rc = known_add(known, d->path, p, &f);
+	}
+	for (size_t i = 0; rc == 0 && i < d->children; i++)
+		rc = add_others(d->child[i], known);
+	return rc;
 }
 
-static int add_files(struct dir *d, struct labels *labels);
-
-static int add_child(struct dir *d, size_t i, struct labels *labels)
+static int add_file(const struct dir *d, const char *name, int32_t label,
+	struct filling *to)
 {
-	int rc = add_files(d->child[i], labels);
+	const struct ds_whole w = {.label = label};
+	char path[2 * PATH_MAX];
+	int rc = ds_add_whole(d->l->ds, d->path, d->path_len, name, &w);
+
+	if (rc < 0 || !d->l->members)
+		return rc;
+	(void)snprintf(path, sizeof(path), "%s%s", d->path, name);
+	return ds_members_add(d->l, &to->known, "", path, stem_of_file(path));
+}
+
+static int add_files(struct dir *d, struct filling *to);
+
+static int add_child(struct dir *d, size_t i, struct filling *to)
+{
+	int rc = add_files(d->child[i], to);
 
 	dir_free(d->child[i]);
 	d->child[i] = NULL;
@@ -304,7 +351,7 @@ static int watch_dir(const struct dir *d)
 }
 
 /* Add the files in order. The label is created for the first file. */
-static int add_files(struct dir *d, struct labels *labels)
+static int add_files(struct dir *d, struct filling *to)
 {
 	const char *p = array_data(&d->names),
 		   *end = p ? p + array_bytes(&d->names) : p;
@@ -318,12 +365,12 @@ static int add_files(struct dir *d, struct labels *labels)
 		rc = -ECANCELED;
 	for (; rc == 0 && p < end; p += strlen(p) + 1) {
 		if (is_dir(p)) {
-			rc = add_child(d, child++, labels);
+			rc = add_child(d, child++, to);
 			continue;
 		}
 		if (label < 0 && d->path_len > 0)
-			label = label_of(d, labels);
-		rc = label == -ENOMEM ? -ENOMEM : add_file(d, p, label);
+			label = label_of(d, &to->labels);
+		rc = label == -ENOMEM ? -ENOMEM : add_file(d, p, label, to);
 	}
 	return rc;
 }
@@ -342,7 +389,7 @@ static int add_classes(const struct dir *root, struct labels *labels)
 
 int look_folder(struct look *l)
 {
-	struct labels labels = {.table = {NULL, 0, 0}};
+	struct filling to = {.labels = {.table = {NULL, 0, 0}}};
 	struct dir *root = dir_new(l, NULL, "");
 	int rc = root ? look_workers(l) : -ENOMEM;
 
@@ -352,12 +399,17 @@ int look_folder(struct look *l)
 		rc = look_wait(l);
 	}
 	if (rc == 0)
-		rc = add_classes(root, &labels);
+		rc = add_classes(root, &to.labels);
 	if (rc == 0)
-		rc = add_files(root, &labels);
+		rc = add_others(root, &to.known);
 	if (rc == 0)
-		rc = labels_finish(&labels, l->ds, false);
-	labels_release(&labels);
+		rc = add_files(root, &to);
+	if (rc == 0)
+		rc = known_skip(l, &to.known, "", false);
+	if (rc == 0)
+		rc = labels_finish(&to.labels, l->ds, false);
+	labels_release(&to.labels);
+	known_release(&to.known);
 	dir_free(root);
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;
 }

@@ -4,14 +4,17 @@
  * index` writes. The whole file is read into memory and divided into strings
  * there. Entered by the driver of a look.
  */
-#include "loader/dataset/dataset_look_impl.h"
+#include "loader/dataset/dataset_members_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
@@ -35,7 +38,9 @@ struct list_file {
 	struct array text; /* a NUL at its end */
 	struct array rows;
 	struct labels labels;
-	uint64_t line; /* from 1 */
+	struct known known;   /* files that may be members */
+	struct labels listed; /* directories where they were looked for */
+	uint64_t line;	      /* from 1 */
 	bool is_table, has_tags, crlf;
 };
 
@@ -130,10 +135,35 @@ static int add_row(struct list_file *t, char *path, size_t path_bytes,
 	return 0;
 }
 
+static bool is_text(const char *at, size_t n, const char *text)
+{
+	return n == strlen(text) && memcmp(at, text, n) == 0;
+}
+
 static bool is_hidden(const char *path, size_t bytes)
 {
 	return path[0] == '.' || memmem(path, bytes, "/.", 2) ||
 		strncmp(path, "lost+found/", 11) == 0;
+}
+
+static int add_known(struct list_file *t, const char *dir, const char *name)
+{
+	const struct known_file f = {
+		.stem_bytes = (uint32_t)stem_of_file(name)};
+
+	return known_add(&t->known, dir, name, &f);
+}
+
+static bool is_members_folder(
+	const struct list_file *t, const char *label, size_t bytes)
+{
+	const char *folder;
+
+	for (uint32_t i = 0; (folder = ds_members_folder(t->l->members, i));
+		i++)
+		if (is_text(label, bytes, folder))
+			return true;
+	return false;
 }
 
 /* "PATH\tSIZE\tMTIME\tTAG\tLABEL"; what a folder would not take is left out. */
@@ -165,8 +195,12 @@ static int table_line(struct list_file *t, char *at, char *end)
 	path[path_n] = '\0';
 	/* Its directory is a class, as in a scan of the folder. */
 	if (label_n > 0 && label_n <= LABEL_MAX_BYTES &&
+		!is_members_folder(t, at, (size_t)label_n) &&
 		labels_add(&t->labels, at, (size_t)label_n) == -ENOMEM)
 		return -ENOMEM;
+	if (!is_hidden(path, (size_t)path_n) &&
+		ds_members_claim(t->l->members, path))
+		return add_known(t, "", path);
 	if (is_hidden(path, (size_t)path_n) || !look_is_image(t->l, path))
 		return look_skip(t->l, 1, "", path);
 	return add_row(t, path, (size_t)path_n, bytes, at, (size_t)label_n);
@@ -183,11 +217,6 @@ static int plain_line(struct list_file *t, char *at, char *end)
 		return add_row(t, at, (size_t)(end - at), 0, "", 0);
 	return add_row(
 		t, at, (size_t)(tab - at), 0, tab + 1, (size_t)(end - tab - 1));
-}
-
-static bool is_text(const char *at, size_t n, const char *text)
-{
-	return n == strlen(text) && memcmp(at, text, n) == 0;
 }
 
 /* If the first line begins like that of a table, the file is a table, perhaps
@@ -319,6 +348,105 @@ static void sort_rows(struct row *row, size_t n)
 	}
 }
 
+/* -- Members, which a plain list does not name ------------------------------
+ */
+
+struct listing {
+	struct list_file *t;
+	const char *dir; /* "" or with a slash at its end */
+};
+
+static int member_seen(void *arg, const char *name, enum look_type type)
+{
+	const struct listing *at = arg;
+	char path[2 * PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s%s", at->dir, name);
+	if (type != LOOK_FILE || look_is_hidden(name) ||
+		!ds_members_claim(at->t->l->members, path))
+		return 0;
+	return add_known(at->t, at->dir, name);
+}
+
+/* List a directory once. It need not exist. */
+static int list_dir(struct list_file *t, const char *dir)
+{
+	uint64_t before = array_bytes(&t->listed.entry);
+	struct listing at = {t, dir};
+	char path[2 * PATH_MAX];
+	struct stat st;
+	int fd, n = (int)strlen(dir);
+
+	if (labels_add(&t->listed, dir, (size_t)n) < 0)
+		return -ENOMEM;
+	if (array_bytes(&t->listed.entry) == before)
+		return 0;
+	(void)snprintf(path, sizeof(path), "%.*s", n > 0 ? n - 1 : 1,
+		n > 0 ? dir : ".");
+	fd = openat(dataset_dir(t->l->ds), path,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	if (fstat(fd, &st) < 0 ||
+		ds_add_watch(t->l->ds, path, stat_mtime_ns(&st),
+			stat_fingerprint(&st)) < 0) {
+		(void)close(fd); /* only read */
+		return -ENOMEM;
+	}
+	return look_list(t->l, fd, member_seen, &at);
+}
+
+/* List the folders that may have members of the images in `dir`. */
+static int list_folder(struct list_file *t, const char *dir, const char *folder)
+{
+	char path[2 * PATH_MAX];
+	size_t end = strlen(dir);
+	int rc;
+
+	(void)snprintf(path, sizeof(path), "%s%s/", dir, folder);
+	rc = list_dir(t, path);
+	while (rc == 0 && end > 0) {
+		size_t tail = end--;
+
+		while (end > 0 && dir[end - 1] != '/')
+			end--;
+		(void)snprintf(path, sizeof(path), "%.*s%s/%s", (int)end, dir,
+			folder, dir + tail);
+		rc = list_dir(t, path);
+	}
+	return rc;
+}
+
+static int list_members_in(struct list_file *t, const char *dir)
+{
+	const char *folder;
+	int rc = list_dir(t, dir);
+
+	for (uint32_t i = 0;
+		rc == 0 && (folder = ds_members_folder(t->l->members, i)); i++)
+		rc = list_folder(t, dir, folder);
+	return rc;
+}
+
+/* The rows are in order, so those of a directory mostly follow each other. */
+static int list_members(struct list_file *t, const struct row *row, size_t n)
+{
+	char dir[PATH_MAX] = "/";
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && t->l->members && i < n; i++) {
+		const char *slash = strrchr(row[i].path, '/');
+		size_t m = slash ? (size_t)(slash + 1 - row[i].path) : 0;
+
+		if (strlen(dir) == m && memcmp(dir, row[i].path, m) == 0)
+			continue;
+		memcpy(dir, row[i].path, m);
+		dir[m] = '\0';
+		rc = list_members_in(t, dir);
+	}
+	return rc;
+}
+
 static int fill(struct list_file *t)
 {
 	size_t n = array_count(&t->rows, sizeof(struct row));
@@ -326,12 +454,19 @@ static int fill(struct list_file *t)
 	int rc = 0;
 
 	sort_rows(row, n);
+	if (!t->is_table)
+		rc = list_members(t, row, n);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const struct ds_whole w = {
 			.bytes = row[i].bytes, .label = row[i].label};
 
 		rc = ds_add_whole(t->l->ds, "", 0, row[i].path, &w);
+		if (rc == 0)
+			rc = ds_members_add(t->l, &t->known, "", row[i].path,
+				stem_of_file(row[i].path));
 	}
+	if (rc == 0 && t->is_table)
+		rc = known_skip(t->l, &t->known, "", false);
 	/* The classes of a table are directories, as those of a folder. */
 	return rc < 0 ? rc : labels_finish(&t->labels, t->l->ds, !t->is_table);
 }
@@ -348,6 +483,8 @@ int look_list_file(struct look *l)
 	if (rc == 0)
 		rc = fill(&t);
 	labels_release(&t.labels);
+	labels_release(&t.listed);
+	known_release(&t.known);
 	array_release(&t.rows);
 	array_release(&t.text);
 	return rc < 0 ? look_fail(l, rc, "cannot read '%s': %m", l->path) : 0;

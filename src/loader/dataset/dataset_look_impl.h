@@ -22,6 +22,8 @@ struct look {
 	int source;
 	uint32_t record_bytes, label_bytes;
 	bool any_file;
+	struct ds_members *members; /* NULL: none; `found` is the driver's */
+	char *members_text;	    /* as it was given */
 	unsigned threads;
 	int64_t start_ns; /* CLOCK_REALTIME */
 

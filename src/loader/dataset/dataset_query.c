@@ -110,6 +110,31 @@ void dataset_example(
 	}
 }
 
+uint32_t dataset_parts(const struct dataset *ds)
+{
+	return 1 + ds->members;
+}
+
+bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
+	struct example *out)
+{
+	const struct ds_member *m = array_data(&ds->section[SECTION_MEMBERS]);
+
+	dataset_example(ds, index, out);
+	if (part == 0)
+		return true;
+	m += index * ds->members + part - 1;
+	if (!m->name)
+		return false;
+	out->name = text(ds, SECTION_MEMBER_NAMES, m->name - 1);
+	if (out->whole)
+		out->file = out->name;
+	out->offset = m->offset;
+	out->bytes = m->bytes;
+	out->label = -1;
+	return true;
+}
+
 int dataset_dir(const struct dataset *ds)
 {
 	return ds->dir;

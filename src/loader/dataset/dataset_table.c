@@ -82,10 +82,9 @@ int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first)
 }
 
 /* The name is `dir`, which ends with '/' or is empty, and then `name`. */
-static int64_t add_name(
-	struct dataset *ds, const char *dir, size_t dir_bytes, const char *name)
+static int64_t add_name(struct array *names, const char *dir, size_t dir_bytes,
+	const char *name)
 {
-	struct array *names = &ds->section[SECTION_NAMES];
 	uint64_t at = array_bytes(names);
 	size_t n = strlen(name) + 1;
 	char *to = array_grow(names, dir_bytes + n);
@@ -100,7 +99,8 @@ static int64_t add_name(
 int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_whole *whole)
 {
-	int64_t at = add_name(ds, dir, dir_bytes, name);
+	int64_t at =
+		add_name(&ds->section[SECTION_NAMES], dir, dir_bytes, name);
 	struct ds_whole *w;
 
 	if (at < 0)
@@ -116,7 +116,8 @@ int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
 int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_part *part)
 {
-	int64_t at = add_name(ds, dir, dir_bytes, name);
+	int64_t at =
+		add_name(&ds->section[SECTION_NAMES], dir, dir_bytes, name);
 	struct ds_part *p;
 
 	if (at < 0)
@@ -126,6 +127,23 @@ int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
 		return -ENOMEM;
 	*p = *part;
 	p->name = (uint64_t)at;
+	return 0;
+}
+
+int ds_add_member(struct dataset *ds, const char *dir, const char *name,
+	const struct ds_member *row)
+{
+	int64_t at = !name ? 0
+			   : add_name(&ds->section[SECTION_MEMBER_NAMES], dir,
+				     strlen(dir), name);
+	struct ds_member *m = at < 0
+		? NULL
+		: array_grow(&ds->section[SECTION_MEMBERS], sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	*m = *row;
+	m->name = name ? (uint64_t)at + 1 : 0;
 	return 0;
 }
 
@@ -168,6 +186,17 @@ static uint64_t print_examples(const struct dataset *ds, uint64_t seed)
 	return seed;
 }
 
+static uint64_t print_members(const struct dataset *ds, uint64_t seed)
+{
+	const struct array *rows = &ds->section[SECTION_MEMBERS];
+	const struct array *names = &ds->section[SECTION_MEMBER_NAMES];
+
+	seed = hash64(array_data(rows) ? array_data(rows) : "",
+		array_bytes(rows), seed);
+	return hash64(array_data(names) ? array_data(names) : "",
+		array_bytes(names), seed);
+}
+
 static uint64_t fingerprint(const struct dataset *ds)
 {
 	const struct array *names = &ds->section[SECTION_NAMES];
@@ -184,6 +213,8 @@ static uint64_t fingerprint(const struct dataset *ds)
 
 		h = hash64(file, strlen(file), h);
 	}
+	if (ds->members)
+		h = print_members(ds, h);
 	if (ds->kind != EXAMPLES_RECORDS)
 		return print_examples(ds, h);
 	return hash64(

@@ -47,6 +47,12 @@ struct ds_part {
 	int32_t label;
 };
 
+/* A member of an example; its shard is that of the example. */
+struct ds_member {
+	uint64_t name; /* in SECTION_MEMBER_NAMES, plus 1; 0: it lacks it */
+	uint64_t offset, bytes; /* EXAMPLES_PART */
+};
+
 enum ds_kind {
 	EXAMPLES_WHOLE,	  /* struct ds_whole */
 	EXAMPLES_PART,	  /* struct ds_part */
@@ -58,8 +64,10 @@ enum ds_section {
 	SECTION_SHARDS,
 	SECTION_CLASSES,
 	SECTION_EXAMPLES,
+	SECTION_MEMBERS, /* struct ds_member, by example, then member */
 	SECTION_TEXTS,
 	SECTION_NAMES, /* of the examples, in their order, a NUL after each */
+	SECTION_MEMBER_NAMES,
 	SECTIONS,
 };
 
@@ -77,6 +85,7 @@ struct dataset {
 	uint64_t count, links, fingerprint;
 	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
+	uint32_t members; /* of each example */
 	struct array section[SECTIONS];
 	void *map; /* of a catalogue; NULL: the tables are its own */
 	size_t map_bytes;
@@ -102,6 +111,11 @@ int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_whole *whole);
 int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_part *part);
+
+/* Add the next member of the example that was added last, with the name `dir` +
+ * `name`; NULL: the example lacks it. Returns 0 or -ENOMEM. */
+int ds_add_member(struct dataset *ds, const char *dir, const char *name,
+	const struct ds_member *row);
 
 /* Add the records of a shard; returns how many bytes are left over. */
 uint64_t ds_add_records(struct dataset *ds, uint32_t shard);

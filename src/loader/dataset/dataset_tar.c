@@ -4,6 +4,7 @@
  * members by their base names (the convention of WebDataset); then the driver
  * puts the samples of all shards into tables, in order.
  */
+#include "loader/dataset/dataset_members_impl.h"
 #include "loader/dataset/tarfile_impl.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct shard {
 	uint64_t size;
 	struct array text, samples;
 	struct table table; /* of samples' numbers + 1, by base name */
+	struct known known; /* what may be members of samples */
 };
 
 struct shards {
@@ -197,12 +199,22 @@ static const char *plain_name(const char *name)
 	}
 }
 
+static int take_part(struct shard *s, const struct tar_member *m)
+{
+	const struct known_file f = {.offset = m->offset,
+		.bytes = m->bytes,
+		.stem_bytes = (uint32_t)stem_of_key(m->name)};
+
+	return known_add(&s->known, "", m->name, &f);
+}
+
 static int take_member(
 	struct shard *s, struct tar_reader *t, struct tar_member *m)
 {
 	const char *last, *ext;
 	enum fit fit;
 	struct sample *sample;
+	bool part;
 
 	m->name = plain_name(m->name);
 	if (m->name[0] == '\0' || is_hidden_member(m->name))
@@ -210,7 +222,12 @@ static int take_member(
 	last = strrchr(m->name, '/');
 	last = last ? last + 1 : m->name;
 	ext = extension(last);
-	fit = fit_of(t->l, ext);
+	part = ds_members_claim(t->l->members, m->name);
+	fit = part ? FIT_NOT : fit_of(t->l, ext);
+	if (part && take_part(s, m) < 0)
+		return -ENOMEM;
+	if (ds_members_below(t->l->members, m->name))
+		return 0; /* it begins no sample */
 	sample = sample_of(s, m->name,
 		(size_t)(last - m->name) + strcspn(last, "."), m->name);
 	if (!sample)
@@ -293,10 +310,14 @@ static int add_sample(struct look *l, const struct shards *all, uint32_t shard,
 		.bytes = sample->bytes,
 		.shard = shard,
 		.label = label};
+	int rc;
 
 	if (label == -ENOMEM)
 		return -ENOMEM;
-	return ds_add_part(l->ds, dir, strlen(dir), name, &part);
+	rc = ds_add_part(l->ds, dir, strlen(dir), name, &part);
+	return rc < 0 ? rc
+		      : ds_members_add(l, &all->shard[shard].known, dir, name,
+				stem_of_key(name));
 }
 
 static int add_shard(struct look *l, const struct shards *all, uint32_t i,
@@ -318,6 +339,9 @@ static int add_shard(struct look *l, const struct shards *all, uint32_t i,
 			: look_skip(l, 1, dir,
 				  (char *)array_data(&s->text) +
 					  sample[k].name);
+	if (rc == 0)
+		rc = known_skip(l, &s->known, dir, true);
+	known_release(&s->known);
 	array_release(&s->samples);
 	array_release(&s->text);
 	return rc;
@@ -367,6 +391,7 @@ int look_tar(struct look *l)
 		rc = fill_from_shards(l, &all);
 	for (uint32_t i = 0; all.shard && i < all.n; i++) {
 		table_release(&all.shard[i].table);
+		known_release(&all.shard[i].known);
 		array_release(&all.shard[i].samples);
 		array_release(&all.shard[i].text);
 	}

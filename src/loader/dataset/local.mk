@@ -4,9 +4,12 @@ libdataset_la_SOURCES = \
 	src/loader/dataset/dataset_folder.c \
 	src/loader/dataset/dataset_catalogue.c \
 	src/loader/dataset/dataset_catalogue_impl.h \
+	src/loader/dataset/dataset_lacking.c \
 	src/loader/dataset/dataset_list.c \
 	src/loader/dataset/dataset_look.c \
 	src/loader/dataset/dataset_look_impl.h \
+	src/loader/dataset/dataset_members.c \
+	src/loader/dataset/dataset_members_impl.h \
 	src/loader/dataset/dataset_query.c \
 	src/loader/dataset/dataset_raw.c \
 	src/loader/dataset/dataset_table.c \
