@@ -168,6 +168,7 @@ static inline void simple_open(struct simple *r, const struct refrain_config *c)
 	struct error err = {""};
 
 	ck_assert_int_eq(settings_init(&r->s, c, &err), 0);
+	options.members = r->s.members.text;
 	ck_assert_int_eq(dataset_open(&r->ds, &options, &err), 0);
 	settings_schedule(&r->s, dataset_count(r->ds), &config);
 	ck_assert_msg(

@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/test_loader_kinds \
 	tests/unit/test_loader_lend \
 	tests/unit/test_loader_life \
+	tests/unit/test_loader_members \
 	tests/unit/test_loader_state \
 	tests/unit/test_log \
 	tests/unit/test_loop \
@@ -119,6 +120,7 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/loader_lease.h \
 	tests/unit/manifest_fixture.h \
+	tests/unit/members_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
 	tests/unit/plan_fixture.h tests/unit/png_fixture.h \

@@ -104,13 +104,14 @@ START_TEST(test_a_folder_of_members_lies_beside_the_images_or_above)
 	put("d/masks/3.jpg"); /* no example */
 	put("d/labels/x/1.txt");
 	put("d/labels/x/1.xml");
+	put("d/labels/images/2.txt");
 	ds = open_members(in_tree("d"), "masks/;labels/txt");
 	ck_assert_uint_eq(dataset_count(ds), 2);
 	ck_assert_uint_eq(dataset_classes(ds), 1);
 	class_is(ds, 0, "images");
 	example_is(ds, 0, "images/2.jpg", 0);
 	part_is(ds, 0, 1, "images/masks/2.png");
-	part_is(ds, 0, 2, NULL);
+	part_is(ds, 0, 2, "labels/images/2.txt");
 	part_is(ds, 1, 1, "masks/x/1.png");
 	part_is(ds, 1, 2, "labels/x/1.txt");
 	ck_assert_uint_eq(skipped(ds, "labels/x/1.xml"), 4);
@@ -149,14 +150,14 @@ START_TEST(test_members_of_a_list_are_found_in_its_directories)
 	put("d/images/x/1.json");
 	put("d/images/2.jpg");
 	put("d/masks/x/1.png");
-	put("d/masks/2.png");
+	put("d/masks/images/2.png");
 	put("d/3.jpg");
 	put_text("d/list", "images/x/1.jpg\ta\n3.jpg\tb\nimages/2.jpg\ta\n");
 	ds = open_members(in_tree("d/list"), "masks/;json");
 	ck_assert_uint_eq(dataset_count(ds), 3);
 	example_is(ds, 0, "3.jpg", 1);
 	part_is(ds, 0, 1, NULL);
-	part_is(ds, 1, 1, "masks/2.png");
+	part_is(ds, 1, 1, "masks/images/2.png");
 	part_is(ds, 1, 2, NULL);
 	part_is(ds, 2, 1, "masks/x/1.png");
 	part_is(ds, 2, 2, "images/x/1.json");
@@ -238,7 +239,7 @@ END_TEST
 
 /* -- What is refused ------------------------------------------------------- */
 
-START_TEST(test_a_member_that_no_example_has_is_refused_with_those_there_are)
+START_TEST(test_a_member_that_no_example_has_is_refused)
 {
 	struct dataset_options o = options_of(in_tree("d"), 0);
 
@@ -419,8 +420,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_members_of_a_tar_may_lie_anywhere_in_their_shard);
 	tcase_add_test(t, test_members_of_one_shard_are_not_those_of_another);
-	tcase_add_test(t,
-		test_a_member_that_no_example_has_is_refused_with_those_there_are);
+	tcase_add_test(t, test_a_member_that_no_example_has_is_refused);
 	tcase_add_loop_test(
 		t, test_words_that_name_no_member_are_refused, 0, 10);
 	tcase_add_test(t, test_records_have_no_members);

@@ -470,9 +470,10 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	rc = check_together(s, err);
 	if (rc == 0)
 		rc = check_changes(s, err);
-	if (rc == 0)
-		derive_settings(s);
-	return rc;
+	if (rc < 0)
+		return rc;
+	derive_settings(s);
+	return settings_members(s, err);
 }
 
 const char *settings_samples(const struct settings *s)

@@ -14,6 +14,41 @@
 #include "common/schedule/schedule.h"
 #include "loader/core/settings_table.h"
 
+struct slab;
+
+/* A part of an example in memory; `data` is NULL if the example lacks it. */
+struct part_view {
+	const uint8_t *data;
+	size_t bytes;
+};
+
+/* A serving whose sample is made. */
+struct member_serving {
+	uint64_t index; /* of the example that is in the batch */
+	uint64_t seed;
+	const struct refrain_crop *crop;
+	const struct part_view *members;
+	struct slab *slab;
+	uint32_t place; /* in the slab */
+};
+
+/*
+ * The members of examples that are needed. The text is that of dataset_options
+ * and must live as long as the loader; NULL: none. Workers call load() and
+ * map(), which may be NULL, without a lock.
+ */
+struct settings_members {
+	const char *text;
+	uint32_t optional; /* bit n: an example may lack member n */
+	/* Checks the members before the image is decoded. Returns 0, or -errno
+	 * with err set if the example is damaged. */
+	int (*load)(void *arg, uint64_t index, const struct part_view *members,
+		struct error *err);
+	/* Called after each sample. Returns 0 or -errno. */
+	int (*map)(void *arg, const struct member_serving *s);
+	void *arg;
+};
+
 struct settings {
 	/* Its pointers belong to the caller. They are valid during
 	 * refrain_open() only, except functions and their contexts. */
@@ -36,6 +71,7 @@ struct settings {
 	 * stays below it, even with metadata. UINT64_MAX: only memory limits
 	 * them. */
 	uint64_t encoded_max;
+	struct settings_members members;
 };
 
 /* Returns -EINVAL with the name of the wrong member, or -E2BIG if the caller's
@@ -47,6 +83,9 @@ int settings_init(struct settings *s, const struct refrain_config *config,
  * examples. */
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out);
+
+/* Set the members that the configuration needs. Returns 0 or -EINVAL. */
+int settings_members(struct settings *s, struct error *err);
 
 /* The name of the column that has the samples. */
 const char *settings_samples(const struct settings *s);

@@ -64,9 +64,9 @@ struct dataset_options {
 	 * ',' with the best first. A place is a suffix, as of 0001.seg.png for
 	 * the image 0001.jpg, or "FOLDER/", or "FOLDER/SUFFIX": a file with the
 	 * stem of the image in a folder beside it, or beside one of the
-	 * directories above it, as masks/a/1.png for images/a/1.jpg. In a tar,
-	 * the stem ends at the first dot of a name, else at the last. Not for
-	 * RAW.
+	 * directories above it, as masks/a/1.png for images/a/1.jpg and for
+	 * a/1.jpg. In a tar, the stem ends at the first dot of a name, else at
+	 * the last. Not for RAW.
 	 */
 	const char *members;
 	/*

@@ -146,7 +146,7 @@ static bool is_hidden(const char *path, size_t bytes)
 		strncmp(path, "lost+found/", 11) == 0;
 }
 
-static int add_known(struct list_file *t, const char *dir, const char *name)
+static int add_candidate(struct list_file *t, const char *dir, const char *name)
 {
 	const struct known_file f = {
 		.stem_bytes = (uint32_t)stem_of_file(name)};
@@ -200,7 +200,7 @@ static int table_line(struct list_file *t, char *at, char *end)
 		return -ENOMEM;
 	if (!is_hidden(path, (size_t)path_n) &&
 		ds_members_claim(t->l->members, path))
-		return add_known(t, "", path);
+		return add_candidate(t, "", path);
 	if (is_hidden(path, (size_t)path_n) || !look_is_image(t->l, path))
 		return look_skip(t->l, 1, "", path);
 	return add_row(t, path, (size_t)path_n, bytes, at, (size_t)label_n);
@@ -351,28 +351,28 @@ static void sort_rows(struct row *row, size_t n)
 /* -- Members, which a plain list does not name ------------------------------
  */
 
-struct listing {
+struct looking {
 	struct list_file *t;
 	const char *dir; /* "" or with a slash at its end */
 };
 
 static int member_seen(void *arg, const char *name, enum look_type type)
 {
-	const struct listing *at = arg;
+	const struct looking *at = arg;
 	char path[2 * PATH_MAX];
 
 	(void)snprintf(path, sizeof(path), "%s%s", at->dir, name);
 	if (type != LOOK_FILE || look_is_hidden(name) ||
 		!ds_members_claim(at->t->l->members, path))
 		return 0;
-	return add_known(at->t, at->dir, name);
+	return add_candidate(at->t, at->dir, name);
 }
 
 /* List a directory once. It need not exist. */
-static int list_dir(struct list_file *t, const char *dir)
+static int look_in_dir(struct list_file *t, const char *dir)
 {
 	uint64_t before = array_bytes(&t->listed.entry);
-	struct listing at = {t, dir};
+	struct looking at = {t, dir};
 	char path[2 * PATH_MAX];
 	struct stat st;
 	int fd, n = (int)strlen(dir);
@@ -404,7 +404,7 @@ static int list_folder(struct list_file *t, const char *dir, const char *folder)
 	int rc;
 
 	(void)snprintf(path, sizeof(path), "%s%s/", dir, folder);
-	rc = list_dir(t, path);
+	rc = look_in_dir(t, path);
 	while (rc == 0 && end > 0) {
 		size_t tail = end--;
 
@@ -412,7 +412,11 @@ static int list_folder(struct list_file *t, const char *dir, const char *folder)
 			end--;
 		(void)snprintf(path, sizeof(path), "%.*s%s/%s", (int)end, dir,
 			folder, dir + tail);
-		rc = list_dir(t, path);
+		rc = look_in_dir(t, path);
+		(void)snprintf(path, sizeof(path), "%.*s%s/%s", (int)end, dir,
+			folder, dir + end);
+		if (rc == 0)
+			rc = look_in_dir(t, path);
 	}
 	return rc;
 }
@@ -420,7 +424,7 @@ static int list_folder(struct list_file *t, const char *dir, const char *folder)
 static int list_members_in(struct list_file *t, const char *dir)
 {
 	const char *folder;
-	int rc = list_dir(t, dir);
+	int rc = look_in_dir(t, dir);
 
 	for (uint32_t i = 0;
 		rc == 0 && (folder = ds_members_folder(t->l->members, i)); i++)

@@ -99,7 +99,7 @@ static const char *last_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_below(const char *path, const char *folder)
+static bool lies_below(const char *path, const char *folder)
 {
 	size_t n = strlen(folder);
 	const char *slash;
@@ -132,7 +132,7 @@ bool ds_members_below(const struct ds_members *m, const char *path)
 	const char *folder;
 
 	for (uint32_t i = 0; (folder = ds_members_folder(m, i)); i++)
-		if (is_below(path, folder))
+		if (lies_below(path, folder))
 			return true;
 	return false;
 }
@@ -142,7 +142,7 @@ bool ds_members_claim(const struct ds_members *m, const char *path)
 	for (uint32_t i = 0; m && i < m->words_n; i++) {
 		const struct member_word *w = &m->words[i];
 
-		if (*w->folder ? is_below(path, w->folder)
+		if (*w->folder ? lies_below(path, w->folder)
 			       : has_suffix(path, w->suffix))
 			return true;
 	}
@@ -314,7 +314,8 @@ static struct known_file *find_there(
 	return find_file(f->known, path, !*suffix);
 }
 
-/* A folder lies beside the image, or beside one of the directories above it. */
+/* A folder lies beside the image, or beside one of the directories above it,
+ * and has the directories below that one or that one, too. */
 static struct known_file *find_by_word(const struct find *f)
 {
 	size_t end = (size_t)(last_name(f->path) - f->path);
@@ -328,6 +329,8 @@ static struct known_file *find_by_word(const struct find *f)
 		while (end > 0 && f->path[end - 1] != '/')
 			end--;
 		found = find_there(f, end, tail);
+		if (!found)
+			found = find_there(f, end, end);
 	}
 	return found;
 }

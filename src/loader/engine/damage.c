@@ -47,7 +47,7 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 		dataset_count(parts->dataset);
 	dataset_example(parts->dataset, o->index, &o->example);
 	o->label = o->example.label;
-	o->size_hint = 0;
+	original_forget_sizes(parts->pool, o);
 	o->tries = 0;
 	o->picture = (struct picture){.declined = false};
 	o->was_read = o->was_decoded = o->slot.echo > 0;

@@ -16,37 +16,6 @@
 
 #include "loader/engine/reader_files_impl.h"
 
-/* One byte more than the entry's file, so that its end is seen. */
-static size_t file_room(uint64_t item_bytes)
-{
-	return entry_bytes(item_bytes) + 1;
-}
-
-static const struct help_key *key_of(
-	const struct reader *reader, const struct original *o)
-{
-	uint64_t index;
-
-	return original_is_file(o, &index)
-		? help_key(reader->parts->help, index)
-		: NULL;
-}
-
-size_t direct_bytes(const struct reader *reader, const struct original *o)
-{
-	const struct help_key *key = key_of(reader, o);
-
-	return key ? file_room(key->bytes) : 0;
-}
-
-uint64_t direct_example_bytes(
-	const struct reader *reader, const struct original *o)
-{
-	const struct help_key *key = key_of(reader, o);
-
-	return key ? key->bytes : 0;
-}
-
 /* With the lock. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
@@ -80,9 +49,9 @@ static void on_entry_read(struct uring_op *op, int res)
 	struct reader *reader = r->reader;
 	/* Needs no lock: no other thread uses the operation's buffer and key
 	 * now. */
-	int rc = res < 0
-		? res
-		: entry_check(r->buffer->data, (size_t)res, r->key, r->want);
+	int rc = res < 0 ? res
+			 : entry_check(r->buffer->data + r->base, (size_t)res,
+				   r->key, r->want);
 
 	turn_lock(reader->parts->turn);
 	if (outcome_closing(reader->parts->outcome)) {
@@ -116,8 +85,8 @@ static void begin_entry_open(struct read_op *r)
 static void begin_entry_read(struct read_op *r)
 {
 	r->op.done = on_entry_read;
-	uring_read(
-		r->ring, &r->op, r->fd, r->buffer->data, file_room(r->want), 0);
+	uring_read(r->ring, &r->op, r->fd, r->buffer->data + r->base,
+		entry_room(r->want), 0);
 }
 
 static void open_entry(struct reader *reader, struct read_op *r)
@@ -151,16 +120,13 @@ static void on_entry_open(struct uring_op *op, int res)
 	turn_unlock(reader->parts->turn);
 }
 
-bool direct_start(struct reader *reader, struct read_op *r)
+void direct_start(struct reader *reader, struct read_op *r)
 {
-	const struct help_key *key = key_of(reader, r->original);
+	const struct help_key *key = parts_key(reader, r->original, r->part);
 
-	if (!key || r->buffer->bytes < file_room(key->bytes))
-		return false;
 	r->tier = 0;
 	r->key = key->key;
 	r->want = key->bytes;
 	(void)entry_path(r->path, key->key, key->bytes);
 	open_entry(reader, r);
-	return true;
 }

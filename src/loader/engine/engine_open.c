@@ -40,7 +40,8 @@ static uint64_t tables_bytes(const struct engine *engine, uint64_t originals)
 	const struct refrain_config *c = &engine->s.c;
 
 	return sizeof(*engine) + dataset_memory_bytes(engine->parts.dataset) +
-		originals_bytes(originals) +
+		originals_bytes(
+			originals, dataset_parts(engine->parts.dataset)) +
 		steps_bytes(c->batches_ahead, c->batch) +
 		c->batch * sizeof(struct example) +
 		reader_bytes(c->reads_ahead);
@@ -86,6 +87,7 @@ int engine_open_dataset(
 		.record_bytes = c->record_bytes,
 		.label_bytes = c->label_bytes,
 		.any_file = c->decode != NULL,
+		.members = s->members.text,
 		.timeout_ns = c->open_timeout_ms < 0
 			? 0
 			: (uint64_t)c->open_timeout_ms * NS_PER_MS,

@@ -16,6 +16,8 @@ libengine_la_SOURCES = \
 	src/loader/engine/engine_state.c \
 	src/loader/engine/engine_stats.c \
 	src/loader/engine/idle_files.c src/loader/engine/idle_files_impl.h \
+	src/loader/engine/make_members.c \
+	src/loader/engine/make_members_impl.h \
 	src/loader/engine/make_serving.c \
 	src/loader/engine/make_serving_impl.h \
 	src/loader/engine/meter.c src/loader/engine/meter.h \
@@ -27,6 +29,7 @@ libengine_la_SOURCES = \
 	src/loader/engine/reader_files_impl.h \
 	src/loader/engine/reader_life.c \
 	src/loader/engine/reader_next.c \
+	src/loader/engine/reader_parts.c \
 	src/loader/engine/sample.c src/loader/engine/sample.h \
 	src/loader/engine/steps.c src/loader/engine/steps_impl.h \
 	src/loader/engine/watchdog.c \

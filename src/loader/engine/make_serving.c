@@ -9,6 +9,7 @@
  * whole batches need not be held until they are repeated. Workers come here
  * with the lock and release it while they decode, augment or copy.
  */
+#include "loader/engine/make_members_impl.h"
 #include "loader/engine/make_serving_impl.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ struct make {
 	struct buffer *keep;
 	uint64_t decode_ns, augment_ns;
 	uint64_t starved_bytes; /* memory that the original lacks */
+	size_t tail;		/* see members_tail() */
 };
 
 /* -- Status of a sample ---------------------------------------------------- */
@@ -147,10 +149,13 @@ static uint32_t crops(const struct make *m)
 		: 1;
 }
 
-static struct encoded encoded_of(const struct original *o)
+static struct encoded encoded_of(const struct make *m)
 {
+	const struct part_span *span = original_parts(m->w->parts->pool, m->o);
+	const struct original *o = m->o;
+
 	return (struct encoded){
-		.data = o->encoded->data,
+		.data = o->encoded->data + (span ? span[0].at : 0),
 		.bytes = o->encoded_bytes,
 		.skip = o->skip,
 		.name = o->example.name,
@@ -170,12 +175,14 @@ static void find_layout(struct make *m, bool keep)
 		m->w->sampler, &m->o->picture, crops(m), &some, &m->layout);
 }
 
-static struct decoded kept_of(
-	const struct engine_parts *parts, const struct original *o)
+static struct decoded kept_of(const struct make *m)
 {
+	const struct engine_parts *parts = m->w->parts;
+	const struct part_span *span = original_parts(m->w->parts->pool, m->o);
+	const struct original *o = m->o;
 	struct decoded d = {
 		.data = o->kept->data + (parts->s->plain ? o->skip : 0),
-		.bytes = o->kept_bytes,
+		.bytes = span ? span[0].bytes : o->kept_bytes,
 		.width = o->width,
 		.height = o->height,
 		.channels = o->channels,
@@ -195,7 +202,7 @@ static int copy_kept(struct make *m)
 	const struct engine_parts *parts = m->w->parts;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
-	struct decoded d = kept_of(parts, m->o);
+	struct decoded d = kept_of(m);
 	int rc = 0;
 
 	if (parts->c->echo_point == REFRAIN_ECHO_BEFORE || parts->s->plain)
@@ -204,11 +211,13 @@ static int copy_kept(struct make *m)
 	else
 		memcpy(place_of(parts, m->s), m->o->kept->data,
 			parts->s->sample_bytes);
-	if (rc < 0)
-		zero(parts, m->s);
-	else
+	if (rc == 0) {
 		sample_crop(parts->s, &m->o->picture, &d, slot->augment_seed,
 			crop_place(m->s));
+		rc = members_map(parts, m->s, m->o->kept);
+	}
+	if (rc < 0)
+		zero(parts, m->s);
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
 }
@@ -253,7 +262,7 @@ static int decode_and_make(
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	const struct engine_parts *parts = m->w->parts;
 	uint64_t now_ns = clock_now_ns(), then_ns;
-	struct encoded in = encoded_of(m->o);
+	struct encoded in = encoded_of(m);
 	uint8_t *room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
 	int rc = sample_decode(
 		m->w->sampler, &m->o->picture, &in, &m->layout, room, d, err);
@@ -262,14 +271,18 @@ static int decode_and_make(
 	m->decode_ns = then_ns - now_ns;
 	if (rc)
 		return rc;
+	if (m->keep)
+		members_copy(parts, m->o, m->keep->data, m->layout.bytes);
 	rc = sample_augment(m->w->sampler, &m->o->picture, d,
 		slot->augment_seed, place_of(parts, m->s));
+	if (rc == 0) {
+		sample_crop(parts->s, &m->o->picture, d, slot->augment_seed,
+			crop_place(m->s));
+		rc = members_map(parts, m->s, m->o->encoded);
+	}
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
 		zero(parts, m->s);
-	else
-		sample_crop(parts->s, &m->o->picture, d, slot->augment_seed,
-			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
 }
@@ -282,7 +295,8 @@ static void adopt(
 	struct original *o = m->o;
 
 	o->kept = b;
-	o->kept_bytes = bytes;
+	o->kept_bytes = members_behind(bytes, m->tail);
+	members_moved(parts, o, bytes);
 	o->image = d->image;
 	o->width = d->width;
 	o->height = d->height;
@@ -297,13 +311,15 @@ static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
 	const struct engine_parts *parts = m->w->parts;
-	struct buffer *b = budget_to_keep(parts->budget, bytes);
+	struct buffer *b =
+		budget_to_keep(parts->budget, members_behind(bytes, m->tail));
 
 	ASSERT_TURN(parts->turn);
 	if (!b)
 		return;
 	turn_unlock(parts->turn);
 	memcpy(b->data, from, bytes);
+	members_copy(parts, m->o, b->data, bytes);
 	turn_lock(parts->turn);
 	adopt(m, d, b, bytes);
 }
@@ -358,7 +374,8 @@ static void give_back_keep(struct make *m, size_t bytes)
 
 	if (!m->keep)
 		return;
-	originals_drop(parts->pool, memory_cost(bytes));
+	originals_drop(
+		parts->pool, memory_cost(members_behind(bytes, m->tail)));
 	memory_put(parts->memory, m->keep);
 	m->keep = NULL;
 }
@@ -393,7 +410,8 @@ static int find_room(struct make *m)
 	int rc;
 
 	if (pool)
-		m->keep = budget_to_keep(parts->budget, bytes);
+		m->keep = budget_to_keep(
+			parts->budget, members_behind(bytes, m->tail));
 	if (!m->keep)
 		find_layout(m, false); /* decode only what this serving needs */
 	rc = take_room(m);
@@ -410,12 +428,16 @@ static int find_room(struct make *m)
 static int probe(struct make *m, struct error *err)
 {
 	const struct engine_parts *parts = m->w->parts;
-	struct encoded in = encoded_of(m->o);
+	struct encoded in = encoded_of(m);
 	struct seeds every = {0, crops(m), seed_of_serving, m};
 	int rc;
 
+	m->tail = members_tail(parts, m->o);
 	turn_unlock(parts->turn);
-	rc = sample_probe(m->w->sampler, &m->o->picture, &in, &every, err);
+	rc = members_load(parts, m->o, err);
+	if (rc == 0)
+		rc = sample_probe(
+			m->w->sampler, &m->o->picture, &in, &every, err);
 	if (rc == 0)
 		find_layout(m, true);
 	turn_lock(parts->turn);

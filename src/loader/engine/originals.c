@@ -31,6 +31,8 @@
 struct originals {
 	const struct engine_parts *parts; /* set once; all below: the lock */
 	struct original *table, *free;
+	struct part_span *spans; /* NULL: originals have one part */
+	uint32_t parts_n;
 	uint32_t count, free_count;
 	struct original **buckets;
 	uint32_t bucket_mask;
@@ -53,9 +55,15 @@ static uint32_t bucket_count(uint64_t count)
 	return n;
 }
 
-uint64_t originals_bytes(uint64_t count)
+static uint64_t spans_count(uint64_t count, uint32_t parts)
+{
+	return parts > 1 ? count * parts : 0;
+}
+
+uint64_t originals_bytes(uint64_t count, uint32_t parts)
 {
 	return count * sizeof(struct original) + idle_bytes(count) +
+		spans_count(count, parts) * sizeof(struct part_span) +
 		bucket_count(count) * sizeof(struct original *);
 }
 
@@ -80,6 +88,13 @@ int originals_new(struct originals **out, const struct engine_parts *parts,
 	if (!pool->table || !pool->buckets ||
 		idle_init(&pool->idle, (uint32_t)count) < 0)
 		return -ENOMEM;
+	pool->parts_n = dataset_parts(parts->dataset);
+	if (pool->parts_n > 1) {
+		pool->spans = calloc(spans_count(count, pool->parts_n),
+			sizeof(*pool->spans));
+		if (!pool->spans)
+			return -ENOMEM;
+	}
 	pool->count = pool->free_count = (uint32_t)count;
 	pool->bucket_mask = buckets - 1;
 	for (uint64_t i = 0; i < count; i++) {
@@ -100,10 +115,18 @@ void originals_free(struct originals *pool)
 	}
 	if (pool) {
 		free(pool->table);
+		free(pool->spans);
 		free(pool->buckets);
 		idle_release(&pool->idle);
 	}
 	free(pool);
+}
+
+struct part_span *original_parts(
+	const struct originals *pool, const struct original *o)
+{
+	return pool->spans ? pool->spans + (o - pool->table) * pool->parts_n
+			   : NULL;
 }
 
 /* -- Asking ---------------------------------------------------------------- */
@@ -196,6 +219,15 @@ struct original *original_find(const struct originals *pool, uint64_t fresh)
 	return o;
 }
 
+void original_forget_sizes(struct originals *pool, struct original *o)
+{
+	struct part_span *span = original_parts(pool, o);
+
+	o->size_hint = 0;
+	for (uint32_t i = 0; span && i < pool->parts_n; i++)
+		span[i].file_bytes = 0;
+}
+
 struct original *original_add(struct originals *pool,
 	const struct schedule_slot *slot, const struct example *example)
 {
@@ -217,6 +249,7 @@ struct original *original_add(struct originals *pool,
 		.was_decoded = slot->echo > 0,
 		.since_ns = meter_now_ns(pool->parts->meter),
 	};
+	original_forget_sizes(pool, o);
 	list_init(&o->node);
 	list_init(&o->waiting);
 	*bucket = o;

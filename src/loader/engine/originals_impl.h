@@ -46,6 +46,15 @@ enum original_list {
 	ON_STARVED, /* planned and read, but there was no memory to decode it */
 };
 
+/* A part of an example that has several. */
+struct part_span {
+	size_t at; /* in `encoded` or `kept`; PART_ABSENT: it has none */
+	size_t bytes;
+	size_t file_bytes; /* when it was read; 0: unknown */
+};
+
+#define PART_ABSENT SIZE_MAX
+
 struct original {
 	struct original *next; /* in its bucket, or free */
 	struct list node;      /* of the list `on` */
@@ -99,8 +108,8 @@ int originals_new(struct originals **out, const struct engine_parts *parts,
 	uint64_t count);
 /* Does not free buffers that running reads use. NULL is allowed. */
 void originals_free(struct originals *pool);
-/* The memory of a pool for `count` originals. */
-uint64_t originals_bytes(uint64_t count);
+/* The memory of a pool for `count` originals with so many parts. */
+uint64_t originals_bytes(uint64_t count, uint32_t parts);
 
 /* The number of originals that may be added, and the number of originals that
  * are to be read but not planned yet. */
@@ -131,10 +140,18 @@ bool originals_reclaim_unused(struct originals *pool);
 
 /* -- Its originals -- */
 
+/* The parts of an original, of dataset_parts(); NULL: it has only one. Needs no
+ * lock: they belong to the reader or worker that has the original, then they
+ * are constant. */
+struct part_span *original_parts(
+	const struct originals *pool, const struct original *o);
+
 struct original *original_find(const struct originals *pool, uint64_t fresh);
 /* Add an original that is not in the pool yet; one must be free. */
 struct original *original_add(struct originals *pool,
 	const struct schedule_slot *slot, const struct example *example);
+/* Another example takes its place: the sizes of files are unknown. */
+void original_forget_sizes(struct originals *pool, struct original *o);
 /* Set from `slot` how often an original is served. No serving of it may be
  * planned yet. */
 void original_serve(struct original *o, const struct schedule_slot *slot);

@@ -30,6 +30,7 @@
 static void on_open(struct uring_op *op, int res);
 static void on_read(struct uring_op *op, int res);
 static void on_close(struct uring_op *op, int res);
+static void run_over(struct reader *reader, struct read_op *r);
 
 /* -- Operations; they begin when the lock has been released ---------------- */
 
@@ -72,19 +73,19 @@ static void begin_close(struct read_op *r)
 
 static void begin_read(struct read_op *r)
 {
-	size_t room = r->buffer->bytes - r->got;
+	size_t at = r->base + r->got, room = r->buffer->bytes - at;
 
-	if (!r->original->example.whole)
+	if (!r->whole)
 		room = r->want - r->got;
 	r->op.done = on_read;
-	uring_read(r->ring, &r->op, r->fd, r->buffer->data + r->got,
+	uring_read(r->ring, &r->op, r->fd, r->buffer->data + at,
 		room < READ_MAX ? room : READ_MAX, r->offset + r->got);
 }
 
 static void begin_open(struct read_op *r)
 {
 	r->op.done = on_open;
-	uring_open(r->ring, &r->op, r->dir_fd, r->original->example.file,
+	uring_open(r->ring, &r->op, r->dir_fd, r->file,
 		r->waits ? O_RDONLY | O_NOCTTY : READER_OPEN_FLAGS);
 }
 
@@ -144,14 +145,36 @@ static bool lack_descriptors(struct reader *reader, int rc)
 	return true;
 }
 
+static void say_failure(const struct reader *reader, const struct read_op *r,
+	int rc, struct error *why)
+{
+	if (rc == -EBADMSG)
+		(void)error_set(why, rc, "the file ends within this example");
+	else if (rc == -ENXIO)
+		(void)error_set(why, rc, "it is not a regular file");
+	else if (rc == -E2BIG)
+		reader_say_large(reader, why);
+	else
+		(void)error_set(why, rc, "%m");
+	parts_say(reader, r, why);
+}
+
 /* With the lock. */
 static void read_failed(struct reader *reader, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
-	struct original *o = end_read(reader, r);
+	struct original *o;
 	struct error why;
 
 	ASSERT_TURN(reader->parts->turn);
+	if (rc == -ENOENT && parts_may_lack(reader, r->part) &&
+		!outcome_closing(reader->parts->outcome)) {
+		run_over(reader, r);
+		return;
+	}
+	if (!outcome_closing(reader->parts->outcome))
+		say_failure(reader, r, rc, &why);
+	o = end_read(reader, r);
 	memory_put(reader->parts->memory, buffer);
 	if (outcome_closing(reader->parts->outcome))
 		return;
@@ -162,14 +185,6 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 			o->planned ? ON_URGENT : ON_AHEAD);
 		return;
 	}
-	if (rc == -EBADMSG)
-		(void)error_set(&why, rc, "the file ends within this example");
-	else if (rc == -ENXIO)
-		(void)error_set(&why, rc, "it is not a regular file");
-	else if (rc == -E2BIG)
-		reader_say_large(reader, &why);
-	else
-		(void)error_set(&why, rc, "%m");
 	damage_fail(reader->parts, o, rc, "read", why.msg);
 }
 
@@ -222,33 +237,120 @@ static void read_whole(struct reader *reader, struct read_op *r)
 {
 	struct refrain_stats *out = meter_stats(reader->parts->meter);
 	struct buffer *buffer = r->buffer;
-	size_t bytes = r->got;
-	struct original *o = end_read(reader, r);
+	size_t bytes = r->end;
+	struct read_count count;
+	struct original *o;
 
+	parts_count(reader, r, &count);
+	o = end_read(reader, r);
 	if (outcome_closing(reader->parts->outcome)) {
 		memory_put(reader->parts->memory, buffer);
 		return;
 	}
 	o->encoded = fit(reader, buffer, bytes);
-	o->encoded_bytes = bytes;
+	o->encoded_bytes = count.image_bytes;
 	o->size_hint = bytes + o->example.whole;
 	take_label(reader, o);
 	time_read(reader);
-	out->files_read++;
-	out->bytes_read += bytes;
-	out->rereads += o->was_read;
+	out->files_read += count.files;
+	out->bytes_read += count.bytes;
+	out->rereads += o->was_read ? count.files : 0;
 	o->was_read = true;
 	out->stages[REFRAIN_STAGE_READ].items++;
-	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
+	out->stages[REFRAIN_STAGE_READ].bytes += count.bytes;
 	meter_file(reader->parts->meter, memory_cost(bytes), reader->full);
 	original_state(reader->parts->pool, o, ORIGINAL_ENCODED);
 	original_settle(reader->parts->pool, o);
 }
 
-void reader_read(struct reader *reader, struct read_op *r)
+/* Read the rest of the open file. */
+static void reader_read(struct reader *reader, struct read_op *r)
 {
 	r->ring = reader->ring;
 	reader_queue(reader, r, begin_read);
+}
+
+static void begin_run(
+	struct reader *reader, struct read_op *r, const struct part_run *run)
+{
+	const struct original *o = r->original;
+	size_t hint = parts_hint(reader, o, run->part), room;
+
+	r->file = run->file;
+	r->part = run->part;
+	r->bits = run->bits;
+	r->got = 0;
+	r->want = run->bytes;
+	if (o->example.whole && hint)
+		r->want = hint - 1;
+	r->whole = o->example.whole;
+	r->offset = r->whole ? 0 : run->offset;
+	r->unsized = r->waits = false;
+	if (parts_direct(reader, o, run->part, &room) &&
+		parts_room(reader, r, room)) {
+		direct_start(reader, r);
+		return;
+	}
+	help_note_read(reader->parts->help, 0);
+	r->unsized = reader->local && o->example.whole && !hint && !run->bytes;
+	if (!o->example.whole && o->example.shard < reader->shards_max &&
+		r->fd < 0) {
+		r->fd = reader->shard_fds[o->example.shard];
+		r->shared_fd = r->fd >= 0;
+	}
+	if (r->fd >= 0)
+		reader_read(reader, r);
+	else
+		reader_open(reader, r);
+}
+
+static void on_run_closed(struct uring_op *op, int res);
+
+static void begin_run_close(struct read_op *r)
+{
+	r->op.done = on_run_closed;
+	uring_close(r->ring, &r->op, r->fd_closing);
+}
+
+/* The parts of a shard are in the same file. */
+static void begin_next_run(struct reader *reader, struct read_op *r)
+{
+	struct part_run run;
+
+	if (r->whole && r->fd >= 0) {
+		r->fd_closing = r->fd;
+		r->fd = -1;
+		reader_queue(reader, r, begin_run_close);
+		return;
+	}
+	(void)parts_run(reader, r->original, r->done, &run); /* there is one */
+	begin_run(reader, r, &run);
+}
+
+static void on_run_closed(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+
+	(void)res; /* the file was only read */
+	turn_lock(reader->parts->turn);
+	if (outcome_closing(reader->parts->outcome))
+		read_failed(reader, r, -ECANCELED);
+	else
+		begin_next_run(reader, r);
+	turn_unlock(reader->parts->turn);
+}
+
+/* Not while the loader closes. */
+static void run_over(struct reader *reader, struct read_op *r)
+{
+	struct part_run run;
+
+	r->done |= r->bits;
+	if (parts_run(reader, r->original, r->done, &run))
+		begin_next_run(reader, r);
+	else
+		read_whole(reader, r);
 }
 
 /* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
@@ -260,13 +362,13 @@ static int grow(struct reader *reader, struct read_op *r)
 
 	if (r->got > most)
 		return -E2BIG;
-	if (bytes > most)
-		bytes = (size_t)most + 1;
+	if (bytes - r->base > most)
+		bytes = r->base + (size_t)most + 1;
 	more = memory_get(reader->parts->memory, bytes);
 	r->original->size_hint = bytes;
 	if (!more)
 		return -ENOBUFS;
-	memcpy(more->data, r->buffer->data, r->got);
+	memcpy(more->data, r->buffer->data, r->base + r->got);
 	memory_put(reader->parts->memory, r->buffer);
 	r->buffer = more;
 	return 0;
@@ -277,15 +379,22 @@ static int grow(struct reader *reader, struct read_op *r)
 static int got_some(struct reader *reader, struct read_op *r, size_t n)
 {
 	r->got += n;
-	if (!r->original->example.whole) {
+	if (!r->whole) {
 		if (r->got == r->want)
 			return 1;
 		return n ? 0 : -EBADMSG;
 	}
 	/* The file ended at the expected size: room for more was left. */
-	if (n == 0 || (r->got == r->want && r->got < r->buffer->bytes))
+	if (n == 0 ||
+		(r->got == r->want && r->base + r->got < r->buffer->bytes))
 		return 1;
-	return r->got == r->buffer->bytes ? grow(reader, r) : 0;
+	return r->base + r->got == r->buffer->bytes ? grow(reader, r) : 0;
+}
+
+static void run_read(struct reader *reader, struct read_op *r)
+{
+	parts_take(reader, r);
+	run_over(reader, r);
 }
 
 static void on_read(struct uring_op *op, int res)
@@ -303,7 +412,7 @@ static void on_read(struct uring_op *op, int res)
 	else if (rc < 0)
 		read_failed(reader, r, rc);
 	else
-		read_whole(reader, r);
+		run_read(reader, r);
 	turn_unlock(reader->parts->turn);
 }
 
@@ -372,6 +481,10 @@ static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	struct buffer *b;
 
 	r->want = bytes;
+	if (dataset_parts(reader->parts->dataset) > 1) {
+		(void)parts_room(reader, r, bytes + 1);
+		return;
+	}
 	r->original->size_hint = bytes + 1;
 	if (cost == memory_cost(r->buffer->bytes))
 		return;
@@ -421,7 +534,7 @@ static void on_open(struct uring_op *op, int res)
 
 void reader_done(struct reader *reader, struct read_op *r)
 {
-	read_whole(reader, r);
+	run_read(reader, r);
 }
 
 void reader_cancel(struct reader *reader, struct read_op *r)
@@ -445,4 +558,12 @@ void reader_open(struct reader *reader, struct read_op *r)
 	r->ring = reader->ring;
 	r->dir_fd = dataset_dir(reader->parts->dataset);
 	reader_queue(reader, r, begin_open);
+}
+
+void reader_start_first(struct reader *reader, struct read_op *r)
+{
+	struct part_run run;
+
+	(void)parts_run(reader, r->original, 0, &run); /* there is one */
+	begin_run(reader, r, &run);
 }

@@ -17,7 +17,6 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 {
 	struct read_op *r = reader->free;
 	uint64_t now_ns = meter_now_ns(reader->parts->meter);
-
 	reader->free = r->next;
 	reader->busy++;
 	budget_begin_read(reader->parts->budget);
@@ -28,29 +27,14 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	r->busy = true;
 	r->original = o;
 	r->buffer = b;
-	r->got = 0;
-	r->want = o->example.bytes;
-	if (o->example.whole && o->size_hint)
-		r->want = o->size_hint - 1;
-	r->whole = o->example.whole;
-	r->offset = r->whole ? 0 : o->example.offset;
 	r->started_ns = now_ns;
+	r->done = r->files = 0;
+	r->base = r->end = 0;
 	r->fd = -1;
-	r->shared_fd = r->unsized = r->waits = false;
+	r->shared_fd = false;
+	parts_begin(reader, o);
 	help_note_start(reader->parts->help, o->slot.fresh);
-	if (direct_start(reader, r))
-		return;
-	help_note_read(reader->parts->help, 0);
-	r->unsized = reader->local && o->example.whole && !o->size_hint &&
-		!o->example.bytes;
-	if (!o->example.whole && o->example.shard < reader->shards_max)
-		r->fd = reader->shard_fds[o->example.shard];
-	if (r->fd >= 0) {
-		r->shared_fd = true;
-		reader_read(reader, r);
-		return;
-	}
-	reader_open(reader, r);
+	reader_start_first(reader, r);
 }
 
 /* Guess the size of a file: the mean of the files so far plus a quarter, but at
@@ -70,11 +54,17 @@ static size_t guess(const struct reader *reader)
 static size_t bytes_needed(
 	const struct reader *reader, const struct original *o)
 {
-	size_t direct = direct_bytes(reader, o);
 	uint64_t most = reader->parts->s->encoded_max;
+	size_t room;
 
-	if (direct)
-		return direct;
+	if (dataset_parts(reader->parts->dataset) > 1) {
+		room = parts_bytes(reader, o);
+		if (!room)
+			room = o->size_hint;
+		return room ? room : guess(reader);
+	}
+	if (parts_direct(reader, o, 0, &room))
+		return room;
 	if (!o->example.whole)
 		return o->example.bytes + !o->example.bytes;
 	if (o->size_hint)
@@ -85,23 +75,23 @@ static size_t bytes_needed(
 	return o->example.bytes < most ? o->example.bytes + 1 : most;
 }
 
-/* Is it certain before the read that the example is too large? */
-static bool is_too_large(const struct reader *reader, const struct original *o)
-{
-	uint64_t bytes = direct_example_bytes(reader, o);
-
-	if (!bytes && !o->example.whole)
-		bytes = o->example.bytes;
-	return bytes > reader->parts->s->encoded_max;
-}
-
-static void refuse_large(struct reader *reader, struct original *o)
+/* Is it certain before the read that the example is damaged? Then handle it. */
+static bool refuse_damaged(struct reader *reader, struct original *o)
 {
 	struct error why;
+	int rc;
 
-	reader_say_large(reader, &why);
+	if (parts_too_large(reader, o)) {
+		rc = -E2BIG;
+		reader_say_large(reader, &why);
+	} else if (parts_lack(reader, o, &why)) {
+		rc = -ENOENT;
+	} else {
+		return false;
+	}
 	original_list(reader->parts->pool, o, ON_NONE);
-	damage_fail(reader->parts, o, -E2BIG, "read", why.msg);
+	damage_fail(reader->parts, o, rc, "read", why.msg);
+	return true;
 }
 
 /* Get memory for a planned read, or NULL. Data that was read but not used yet
@@ -201,10 +191,8 @@ static bool start_next(struct reader *reader)
 			!help_knows(reader->parts->help, o->slot.fresh,
 				o->index == o->slot.index)))
 		return false;
-	if (is_too_large(reader, o)) {
-		refuse_large(reader, o);
+	if (refuse_damaged(reader, o))
 		return true;
-	}
 	return urgent ? start_urgent(reader, o) : start_ahead(reader, o);
 }
 

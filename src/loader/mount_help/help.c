@@ -33,15 +33,15 @@
 /* -- Doing it -------------------------------------------------------------- */
 
 static void keep_key(
-	struct mount_help *m, uint64_t index, const struct answer_key *answer)
+	struct mount_help *m, uint64_t file, const struct answer_key *answer)
 {
-	struct help_key *key = &m->keys[index % m->keys_count];
+	struct help_key *key = &m->keys[file % m->keys_count];
 
-	m->known += !key->index_1;
+	m->known += !key->file_1;
 	*key = (struct help_key){
 		.key = answer->key,
 		.bytes = answer->bytes,
-		.index_1 = (uint32_t)(index + 1),
+		.file_1 = (uint32_t)(file + 1),
 	};
 }
 
@@ -62,7 +62,7 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
-	m->answered = m->known < m->examples ? next : UINT64_MAX;
+	m->answered = m->known < m->files ? next : UINT64_MAX;
 	turn_unlock(m->c.turn);
 	return 0;
 }
@@ -323,7 +323,8 @@ static bool may_help(const struct help_config *c)
 
 	if (c->s->c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
 		dataset_shards(c->dataset) ||
-		dataset_count(c->dataset) >= UINT32_MAX ||
+		dataset_count(c->dataset) >=
+			UINT32_MAX / dataset_parts(c->dataset) ||
 		dataset_fs_type(c->dataset) != FUSE_SUPER_MAGIC)
 		return false;
 	dataset_example(c->dataset, 0, &first);
@@ -338,8 +339,8 @@ static int new_tables(struct mount_help *m)
 	if (room < TALK_BYTES + KEYS_FIRST * sizeof(*m->keys))
 		return -ENOMEM;
 	m->keys_count = (room - TALK_BYTES) / sizeof(*m->keys);
-	if (m->keys_count > m->examples)
-		m->keys_count = m->examples;
+	if (m->keys_count > m->files)
+		m->keys_count = m->files;
 	m->keys = calloc(m->keys_count, sizeof(*m->keys));
 	m->request = malloc(HELP_REQUEST_BYTES);
 	m->asked = calloc(HELP_NAMES_MAX, sizeof(*m->asked));
@@ -362,10 +363,11 @@ struct mount_help *help_new(const struct help_config *config)
 		return NULL;
 	MAGIC_BEGIN(m, mount_help);
 	m->c = *config;
-	m->examples = dataset_count(config->dataset);
+	m->parts = dataset_parts(config->dataset);
+	m->files = dataset_count(config->dataset) * m->parts;
 	m->answered = config->first_fresh;
-	m->epoch_fresh = (m->examples + world - 1) / world;
-	m->in_row = m->epoch_fresh;
+	m->epoch_fresh = (dataset_count(config->dataset) + world - 1) / world;
+	m->in_row = m->epoch_fresh * m->parts;
 	m->talk.fd = m->socket = -1;
 	if (new_tables(m) == 0)
 		return m;

@@ -106,7 +106,8 @@ struct mount_help {
 	uint32_t magic;
 	/* Set once, before the thread is there. */
 	struct help_config c;
-	uint64_t examples;
+	uint32_t parts;	      /* of an example */
+	uint64_t files;	      /* the parts of all examples, also missing ones */
 	uint64_t epoch_fresh; /* fresh examples of an epoch, of this rank */
 	uint64_t keys_count;
 	uint64_t charged;   /* bytes charged to the loader's memory */
@@ -122,7 +123,7 @@ struct mount_help {
 	/* An answer is late, so no read waits for keys now, in any state. */
 	bool late;
 	int socket;	       /* closing shuts it down; -1: none */
-	struct help_key *keys; /* by index modulo keys_count; NULL: none */
+	struct help_key *keys; /* by file modulo keys_count; NULL: none */
 	uint64_t known;	       /* number of keys in `keys` */
 	uint64_t answered; /* keys have been requested for fresh numbers below
 			      this */
@@ -156,7 +157,7 @@ struct mount_help {
 	char below[PATH_MAX];
 	struct schedule schedule; /* a copy of the planner's */
 	char *request;
-	uint64_t *asked;	    /* indices of a request */
+	uint64_t *asked;	    /* files of a request */
 	struct answer_key *answers; /* the answers to these */
 	/* The last task: keys and names for the plan take turns */
 	enum help_work last;
@@ -165,6 +166,8 @@ struct mount_help {
 		uint64_t first; /* the fresh number at position 0 */
 		uint64_t added; /* fresh numbers below this are in the plan */
 		uint64_t positions; /* how many the plan has */
+		uint64_t named;	    /* files from `first` to `added` */
+		uint64_t passed;    /* files from `first` to `reported` */
 		bool full;	    /* the mount takes no more until a report */
 		uint64_t reported;  /* the fresh number of the last report */
 		uint64_t step_ns;   /* that the mount was told */

@@ -15,6 +15,12 @@
 
 #define LEFT_OUT UINT64_MAX /* no index of an example */
 
+/*
+ * The mount counts files, and here examples are counted: the numbers of
+ * examples in messages are multiplied by their parts. Of the parts that
+ * examples lack, the mount knows nothing; they are counted like names that it
+ * left out.
+ */
 uint64_t help_slack(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
@@ -45,7 +51,7 @@ static int ask_daemon(struct mount_help *m, int bytes)
 int help_plan_begin(struct mount_help *m, const struct help_report *now)
 {
 	const struct schedule_config *c = schedule_settings(&m->schedule);
-	uint32_t batch = m->c.s->c.batch;
+	uint32_t batch = m->c.s->c.batch * m->parts;
 	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
 	const char *again =
 		m->plan_state == PLAN_AGAIN ? ",\"again\":true" : "";
@@ -63,17 +69,18 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 	 * refuse. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
-			c->window);
+			c->window * m->parts);
 	(void)snprintf(ours, sizeof(ours),
 		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
 		",\"spread\":%" PRIu64 "%s%s",
-		now->begun, help_slack(m), spread(m), measure, again);
+		now->begun * m->parts, help_slack(m) * m->parts,
+		spread(m) * m->parts, measure, again);
 	rc = ask_daemon(m,
 		snprintf(m->request, HELP_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
 			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64 ",%s%s}\n",
 			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
-			c->echo_max.q, now->fresh, ours, window));
+			c->echo_max.q, now->fresh * m->parts, ours, window));
 	if (rc == 0)
 		rc = ask_daemon(m,
 			snprintf(m->request, HELP_REQUEST_BYTES,
@@ -103,15 +110,23 @@ static struct names_tail names_begin(struct mount_help *m, const char *head)
 		m->request + n, m->request + HELP_REQUEST_BYTES - 8, 0};
 }
 
-/* Returns false if the request is full. */
+static bool find_part(
+	const struct mount_help *m, uint64_t file, struct example *out)
+{
+	return dataset_part(m->c.dataset, file / m->parts,
+		(uint32_t)(file % m->parts), out);
+}
+
+/* Add a file, if there is one. Returns false if the request is full. */
 static bool names_add(
-	struct mount_help *m, struct names_tail *names, uint64_t index)
+	struct mount_help *m, struct names_tail *names, uint64_t file)
 {
 	char path[2 * PATH_MAX];
 	struct example example;
 	size_t n;
 
-	dataset_example(m->c.dataset, index, &example);
+	if (!find_part(m, file, &example))
+		return true;
 	n = (size_t)snprintf(
 		path, sizeof(path), "%s%s", m->below, example.file);
 	if (n >= sizeof(path))
@@ -122,7 +137,22 @@ static bool names_add(
 	if (names->count)
 		*names->at++ = ',';
 	names->at = answer_put_name(names->at, path, n);
-	m->asked[names->count++] = index;
+	m->asked[names->count++] = file;
+	return true;
+}
+
+/* Add all files of an example. Returns false if the request has no room for
+ * all. */
+static bool names_add_parts(
+	struct mount_help *m, struct names_tail *names, uint64_t index)
+{
+	struct names_tail before = *names;
+
+	for (uint32_t i = 0; i < m->parts; i++)
+		if (!names_add(m, names, index * m->parts + i)) {
+			*names = before;
+			return false;
+		}
 	return true;
 }
 
@@ -144,8 +174,8 @@ static bool needed(
 
 /* -- The plan -------------------------------------------------------------- */
 
-static int names_added(
-	struct mount_help *m, const char *line, size_t bytes, uint64_t next)
+static int names_added(struct mount_help *m, const char *line, size_t bytes,
+	uint64_t next, uint32_t named)
 {
 	struct help_plan *p = &m->plan;
 	uint64_t n;
@@ -156,6 +186,7 @@ static int names_added(
 	if (rc <= 0)
 		return rc;
 	p->positions += n;
+	p->named += named;
 	p->added = next;
 	return 0;
 }
@@ -180,10 +211,10 @@ int help_plan_add(struct mount_help *m, uint64_t to)
 		epoch);
 	names = names_begin(m, head);
 	while (f < to && needed(m, f, &slot) && slot.epoch == epoch &&
-		names_add(m, &names, slot.index))
+		names_add_parts(m, &names, slot.index))
 		f++;
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &n);
-	return rc < 0 ? rc : names_added(m, line, n, f);
+	return rc < 0 ? rc : names_added(m, line, n, f, names.count);
 }
 
 static int put_step_time(
@@ -211,7 +242,8 @@ static int put_echo(struct mount_help *m, char *text, size_t size)
 		return 0;
 	p->echo = echo;
 	return snprintf(text, size, ",\"from\":%" PRIu64 ",\"echo\":\"%u/%u\"",
-		schedule_change_begins(&m->schedule), echo.p, echo.q);
+		schedule_change_begins(&m->schedule) * m->parts, echo.p,
+		echo.q);
 }
 
 /* Add values that have changed: the time of a step if it changed by a tenth,
@@ -227,20 +259,36 @@ static void put_changes(struct mount_help *m, const struct help_report *now,
 	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
+/* The number of files of the fresh examples from `from` to `to`. */
+static uint64_t count_files(struct mount_help *m, uint64_t from, uint64_t to)
+{
+	struct schedule_slot slot;
+	struct example example;
+	uint64_t n = 0;
+
+	if (m->parts == 1)
+		return to > from ? to - from : 0;
+	for (uint64_t f = from; f < to && needed(m, f, &slot); f++)
+		for (uint32_t i = 0; i < m->parts; i++)
+			n += find_part(m, slot.index * m->parts + i, &example);
+	return n;
+}
+
 /* Names that the mount left out have no position. The mount does not say which
  * these are, so each position is reported too low by their number. */
 int help_plan_report(struct mount_help *m, const struct help_report *now)
 {
 	struct help_plan *p = &m->plan;
-	uint64_t missing = p->added - p->first - p->positions;
-	uint64_t position = now->fresh > p->first ? now->fresh - p->first : 0;
+	uint64_t missing = p->named - p->positions, position;
 	char changes[256];
 	const char *line;
 	size_t n;
 	int rc;
 
+	p->passed += count_files(m, p->reported, now->fresh);
 	p->reported = now->fresh;
 	p->full = false;
+	position = p->passed;
 	position = position > missing ? position - missing : 0;
 	if (position > p->positions)
 		position = p->positions;
@@ -254,16 +302,17 @@ int help_plan_report(struct mount_help *m, const struct help_report *now)
 
 /* -- Keys ------------------------------------------------------------------ */
 
-/* Get the indices of the next `most` examples that are needed. Returns their
- * number, which is less than `most` at the end of the run. */
+/* Get the files of the next `most` examples that are needed. Returns the number
+ * of examples, which is less than `most` at the end of the run. */
 static uint32_t look_at_fresh(
 	struct mount_help *m, uint64_t from, uint32_t most)
 {
 	struct schedule_slot slot;
 	uint32_t n = 0;
 
-	while (n < most && needed(m, from + n, &slot))
-		m->asked[n++] = slot.index;
+	for (; n < most && needed(m, from + n, &slot); n++)
+		for (uint32_t i = 0; i < m->parts; i++)
+			m->asked[n * m->parts + i] = slot.index * m->parts + i;
 	return n;
 }
 
@@ -272,7 +321,7 @@ static void leave_out_known(struct mount_help *m, uint32_t n)
 	TURN_LOOK_SCOPE(m->c.turn);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (m->keys[m->asked[i] % m->keys_count].index_1 ==
+		if (m->keys[m->asked[i] % m->keys_count].file_1 ==
 			m->asked[i] + 1)
 			m->asked[i] = LEFT_OUT;
 }
@@ -282,18 +331,20 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 {
 	struct names_tail names =
 		names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
-	uint32_t i = 0, n = look_at_fresh(m, from, most);
+	uint32_t examples = most / m->parts;
+	uint32_t i = 0, n = look_at_fresh(m, from, examples), files;
 	const char *line;
 	size_t bytes;
 	int rc;
 
-	leave_out_known(m, n);
+	files = n * m->parts;
+	leave_out_known(m, files);
 	/* This overwrites `asked` with the requested names only: an element is
 	 * read before it may be overwritten. */
-	while (i < n &&
+	while (i < files &&
 		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;
-	*next = i == n && n < most ? UINT64_MAX : from + i;
+	*next = i == files && n < examples ? UINT64_MAX : from + i / m->parts;
 	*count = names.count;
 	if (!names.count)
 		return 0;

@@ -31,7 +31,7 @@ static void add_rates(struct mount_help *m, const struct answer_value *v)
 		.long_ns = before->long_ns + v[LONG_US].value * NS_PER_US,
 		.long_bytes = before->long_bytes + v[LONG_BYTES].value,
 		.bursts = before->bursts + v[BURSTS].value,
-		.looked = before->looked + v[LOOKED].value,
+		.looked = before->looked + v[LOOKED].value / m->parts,
 		.missing_bytes = before->missing_bytes + v[MISSING_BYTES].value,
 	};
 	m->fetching = v[FETCHING].value;

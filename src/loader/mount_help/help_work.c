@@ -38,15 +38,18 @@ bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 	return false;
 }
 
-const struct help_key *help_key(const struct mount_help *m, uint64_t index)
+const struct help_key *help_key(
+	const struct mount_help *m, uint64_t index, uint32_t part)
 {
 	const struct help_key *k;
+	uint64_t file;
 
 	if (!m || !m->ring)
 		return NULL;
 	ASSERT_HELP(m);
-	k = &m->keys[index % m->keys_count];
-	return k->index_1 == index + 1 && k->bytes ? k : NULL;
+	file = index * m->parts + part;
+	k = &m->keys[file % m->keys_count];
+	return k->file_1 == file + 1 && k->bytes ? k : NULL;
 }
 
 struct uring *help_ring(const struct mount_help *m)
@@ -109,7 +112,8 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
  */
 static bool plan_wanted(const struct mount_help *m)
 {
-	return m->plan_state != PLAN_REFUSED && m->in_row < m->epoch_fresh;
+	return m->plan_state != PLAN_REFUSED &&
+		m->in_row < m->epoch_fresh * m->parts;
 }
 
 static enum help_work plan_due(
@@ -121,8 +125,8 @@ static enum help_work plan_due(
 		return WORK_NONE;
 	if (!help_plan_begun(m))
 		return WORK_BEGIN;
-	if (group > HELP_NAMES_MAX)
-		group = HELP_NAMES_MAX;
+	if (group > HELP_NAMES_MAX / m->parts)
+		group = HELP_NAMES_MAX / m->parts;
 	group += !group;
 	return !m->plan.full && m->plan.added + group <= plan_end(m, run)
 		? WORK_PLAN

@@ -56,11 +56,12 @@ struct help_config {
 	uint64_t room_bytes;
 };
 
-/* The key of an example; unknown if its index + 1 is 0. */
+/* The key of a file, which is a part of an example; unknown if its number + 1
+ * is 0. The parts of example i have the numbers from i * dataset_parts() on. */
 struct help_key {
 	struct hash128 key;
 	uint32_t bytes; /* 0: read it through the mount */
-	uint32_t index_1;
+	uint32_t file_1;
 };
 
 /* Returns NULL if no help is available; lack of memory is not a failure. */
@@ -86,14 +87,15 @@ bool help_take_stirred(struct mount_help *h);
 /* Note that a read of that fresh example starts. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
 /* Note that direct_bytes were read from a tier; 0: that a file is read through
- * the mount. */
+ * the mount. This is noted for each part. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
 /* Returns false if the read should wait: it will soon be known whether there is
  * an entry for this fresh example. `own`: the example itself is read, not a
  * substitute. */
 bool help_knows(struct mount_help *h, uint64_t fresh, bool own);
-/* The key of the entry to try for an example, or NULL. */
-const struct help_key *help_key(const struct mount_help *h, uint64_t index);
+/* The key of the entry to try for a part of an example, or NULL. */
+const struct help_key *help_key(
+	const struct mount_help *h, uint64_t index, uint32_t part);
 /* Does the mount fetch for the loader's plan? help_rates_get() returns how
  * fast, and whether at full speed. */
 bool help_plans(const struct mount_help *h);
