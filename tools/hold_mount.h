@@ -5,8 +5,8 @@
 
 #include "common/base/err.h"
 
-/* The minor number of the device of the refrain mount at a path; 0: there is
- * none that is visible here. */
+/* The minor number of the device of the refrain mount at a path; 0: no such
+ * mount is visible here. */
 unsigned hold_mounted(const char *mountpoint);
 
 /*

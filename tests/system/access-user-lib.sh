@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of ordinary users (M21); sourced after user.sh. Its mount namespace
 # has a /dev/fuse that everybody may open, so that fusermount3 mounts for a

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# refrain analyze of a dataset of which the temporary copy has room for half:
+# refrain analyze with room for half of the dataset in the temporary copy:
 # cached images stand in for the rest.
 set -eu
 name=analyze-copy-part

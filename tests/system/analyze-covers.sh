@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # refrain analyze: the mount covers the source for the command. If its words
-# contain {}, it does not, and each {} is replaced by the mountpoint, whatever
-# characters the path of that has.
+# contain {}, the source is not covered, and each {} becomes the mountpoint,
+# even if that contains {}.
 set -eu
 name=analyze-covers
 # shellcheck source=tests/system/lib.sh
@@ -19,7 +19,7 @@ from analyze_run import analyze, end, src, work
 covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
-# With {} nothing is, and each is replaced, whatever the path contains.
+# With {} the source is not covered, and each {} is replaced.
 status, out, err = end(analyze(src, "--", "sh", "-c", f"{covered}; exit 4",
                                "{}"))
 assert status == 1 and "failed with status 4" in err, err

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # SIGINT ends refrain analyze with its command and its mount, even if another
-# mount namespace has a copy of that.
+# mount namespace has a copy of the mount.
 set -eu
 name=analyze-interrupted
 # shellcheck source=tests/system/lib.sh
@@ -43,7 +43,7 @@ until = time.monotonic() + 20 * patience
 while not (pid := reads()):
     assert time.monotonic() < until and stopped.poll() is None
     time.sleep(0.01)
-# Somebody else's namespace gets copies of the mounts, and keeps them.
+# Another mount namespace gets copies of the mounts, and keeps them.
 other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 600"],
                          stdout=subprocess.PIPE)
 may = other.stdout.readline()

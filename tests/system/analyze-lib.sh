@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of `refrain analyze`; sourced after lib.sh. Makes 200 images in $src,
-# and directories for temporary files and caches.
+# For tests of `refrain analyze`; sourced after lib.sh. Makes 200 images in
+# $src, and directories for temporary files and caches.
 requires fuse python3 timeout
 XDG_CACHE_HOME=$work/xdg
 TMPDIR=$work/tmp

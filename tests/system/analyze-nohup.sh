@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # SIGINT ends refrain analyze while it fetches the dataset. SIGHUP stays ignored
-# if it was, as nohup has it.
+# if nohup has set it so.
 set -eu
 name=analyze-nohup
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +17,7 @@ from analyze_run import analyze, children, end, src
 
 fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}",
                    hangup=signal.SIG_IGN)
-while not children(fetching):   # the daemon, at least
+while not children(fetching):   # it has started the daemon
     assert fetching.poll() is None
     time.sleep(0.01)
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# refrain analyze does not touch what looks like a mount that a killed analysis
-# of another user has left, even one whose daemon is silent.
+# refrain analyze does not unmount a mount that looks like one of a killed
+# analysis of another user, even if the daemon of that mount is silent.
 set -eu
 name=analyze-others
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +24,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 rc = libc.mount(b"others", others.encode(), b"fuse.refrain", 0,
                 b"fd=%d,rootmode=40000,user_id=12345,group_id=12345,"
                 b"allow_other" % fuse)
-root = os.geteuid() == 0   # others may not make such a mount
+root = os.geteuid() == 0   # other users cannot make such a mount
 assert rc == 0 or not root, os.strerror(ctypes.get_errno())
 status, out, err = end(analyze(src, "--", "true", "{}"))
 assert status == 1 and "ended during" in err, err

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The files that refrain analyze writes: a link and a FIFO are written to, a
-# file is replaced with its permissions, and a reader of the report that goes
-# away does not take the profile with it.
+# refrain analyze writes through a link and into a FIFO, replaces a file with
+# its permissions, and writes the profile even if the reader of the report has
+# ended.
 set -eu
 name=analyze-output
 # shellcheck source=tests/system/lib.sh
@@ -42,7 +42,7 @@ again = end(analyze("--from", profile, "--html", work + "/out/link"))
 assert again == (0, text, ""), again
 with open(work + "/out/target") as f:
     assert os.path.islink(work + "/out/link") and f.read() == page
-# A reader of the report that goes away does not take the profile with it.
+# The profile is written even if the reader of the report has ended.
 with open(work + "/out/saved", "w") as f:
     os.fchmod(f.fileno(), 0o640)
 gone, out = os.pipe()

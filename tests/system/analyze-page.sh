@@ -26,9 +26,9 @@ with open(work + "/page.html") as f:
     page = f.read()
 xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
 assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
-# Each plot has a table, that of the rates an open one.
+# Each plot has a table; the table of rates is open.
 assert page.count("<details") == 5 and page.count("<table") == 7, page
-# Both say what to do first.
+# Page and text give the same first advice.
 first = "First reduce the wait" if decided else "First measure again for longer"
 assert all(first in t for t in (text, page)), text
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))

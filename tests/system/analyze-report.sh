@@ -23,12 +23,12 @@ assert len(text.splitlines()) <= 40
 with open(profile) as f:
     saved = f.read()
 p = json.loads(saved)
-# A machine with much other work may leave it undecided.
+# On a busy machine the bottleneck may be undecided.
 decided = p["bottleneck"] == "fetch"
 assert decided or p["bottleneck"] == "undecided", p
 assert (p["verdict"], p["likely"]) == ("highly", "fetch"), p
-# The source gives 80 samples a second, the trainer takes 800. On a machine that
-# does much else it takes fewer, and after a pause the source gives more.
+# The source gives 80 samples a second, the trainer takes 800. On a busy machine
+# the trainer takes fewer, and after a pause the source gives more.
 assert 20 < slower * p["R0"]["value"] < 160, p["R0"]
 assert 1.3 * p["R0"]["value"] < p["R1"]["value"], p["R1"]
 assert p["R1"]["value"] - p["R1"]["ci"] < 900, p["R1"]
@@ -39,7 +39,7 @@ assert actions["everything cached"] < 0.9 * actions["nothing changed"], actions
 assert any("librefrain through the mount" in n for n in p["notes"]), p["notes"]
 assert len(p["series"]) > 5 and p["P"] >= p["R1"]["value"], p["series"]
 misses = {q["x"]: q["miss"] for q in p["points"]}
-# None between them is measured if the two rates could differ by chance.
+# No point between is measured if the two rates could differ by chance.
 assert misses[0] == 1 and misses[1] == 0 and len(misses) in (2, 5), misses
 again = end(analyze("--from", profile))
 assert again == (0, text, ""), again

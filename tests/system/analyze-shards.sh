@@ -12,7 +12,7 @@ name=analyze-shards
 
 mkdir "$work/shards"
 tar cf "$work/shards/a.tar" -C "$src" .
-# Several: an epoch must be longer than pages stay.
+# Several shards, because an epoch must be longer than pages stay in the kernel.
 for shard in b c d e f g h; do
 	cp "$work/shards/a.tar" "$work/shards/$shard.tar"
 done

@@ -12,7 +12,7 @@ name=analyze-threads
 analyses <<'PY'
 from analyze_run import brief, has_a_limit, profile_of, src, trainer
 
-# What each of 64 threads can do with a rest of 50 ms a file, and less.
+# The maximum is the rate of 64 threads that rest for 50 ms after each file.
 has_a_limit(profile_of(brief(src, *trainer("threads"),
                              options=["--fault", "rate=1M"])),
             200, 1300, "samples", 1 << 20)

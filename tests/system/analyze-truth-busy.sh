@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What refrain analyze predicts for a trainer whose source is busy all the time,
-# beside the truth.
+# Compares the prediction of refrain analyze with the truth, for a trainer whose
+# source is busy all the time.
 set -eu
 name=analyze-truth-busy
 # shellcheck source=tests/system/lib.sh

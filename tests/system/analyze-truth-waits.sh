@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What refrain analyze predicts for a trainer whose readers wait for each miss,
-# beside the truth.
+# Compares the prediction of refrain analyze with the truth, for a trainer whose
+# readers wait for each miss.
 set -eu
 name=analyze-truth-waits
 # shellcheck source=tests/system/lib.sh

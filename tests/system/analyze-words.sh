@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # refrain analyze shows the words of the command in the profile, also words that
-# are not UTF-8, and cuts them if they are too many.
+# are not UTF-8, and cuts a long command.
 set -eu
 name=analyze-words
 # shellcheck source=tests/system/lib.sh

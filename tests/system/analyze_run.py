@@ -5,15 +5,15 @@ import json, os, signal, struct, subprocess, sys
 refrain, src, work, patience = *sys.argv[1:4], int(sys.argv[4])
 size = sum(os.path.getsize(os.path.join(d, f))
            for d, _, files in os.walk(src) for f in files)
-# In bytes a second: an epoch takes 2.5 s. Where all programs are slower, the
-# source is slower, too, so that the trainer still waits for it; it is measured
-# for as many samples.
+# In bytes a second: an epoch takes 2.5 s. In a build whose programs are slower,
+# the source is slower, too, so that the trainer still waits for it. It is
+# measured for as many samples.
 slower = min(patience, 4)
 rate = 0.4 * size / slower
 
 
 def signals(ignored):
-    """A shell may have had SIGINT ignored for all that it starts."""
+    """Set SIGHUP; and SIGINT, which a shell may have set to be ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, ignored)
 
@@ -81,12 +81,12 @@ def profile_of(p):
 
 
 def is_fetch(p):
-    """A machine with much other work may leave it undecided."""
+    """Is fetching the bottleneck? On a busy machine it may be undecided."""
     return p["likely"] == "fetch" and p["bottleneck"] in ("fetch", "undecided")
 
 
 def refused(analyses):
-    """Pairs of an analysis and what its only line of an error contains."""
+    """Check pairs of an analysis and the text that its one error contains."""
     for p, why in analyses:
         status, out, err = end(p)
         said = [s for s in err.splitlines()
@@ -97,7 +97,7 @@ def refused(analyses):
 
 
 def has_a_limit(p, samples, most, unit, limit):
-    """The source is the limit of this profile: `limit` bytes a second."""
+    """Check that the source is the limit: `limit` bytes a second."""
     assert p["source"]["samples"] == samples, p
     assert p["source"]["unit"] == unit, p
     assert p["R0"]["value"] < p["G"]["value"] < most, p

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of caches that outlive their mounts; sourced after lib.sh. Makes a
 # source of $bytes bytes, whose sums are in $work/sums.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # Containers of podman, without a network, for tests that sourced lib.sh. Makes
 # $root, a Debian with systemd in which this build is installed.

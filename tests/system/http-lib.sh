@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of http:// and https:// on nginx; sourced after far-lib.sh. nginx
 # shows $src at http://127.0.0.1:$plain and, by TLS of several kinds, at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of web servers with odd habits; sourced after far-lib.sh. Begins
 # with odd_server.py at $port, whose files are in $src.

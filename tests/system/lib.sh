@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # Shared by the system tests. A test sets `name`, sources this, says what it
 # `requires` and goes on; it runs in the build folder. One mount at a time.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What `refrain load` prints at its end: the time, advice on echoes where they
-# would help, and why --echo auto has not changed anything yet.
+# `refrain load` prints at its end: the time, advice on echoes if they would
+# help, and why --echo auto has not changed the factor yet.
 set -eu
 name=load-advice
 # shellcheck source=tests/system/lib.sh

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` on a mount that has half of the dataset cached: the
-# factor follows R, which that halves; nothing is fetched in vain, and the bytes
-# are those that were missing.
+# factor follows R, which is halved; nothing is fetched in vain, and only
+# missing bytes are fetched.
 set -eu
 name=load-auto-half
 # shellcheck source=tests/system/lib.sh
@@ -21,8 +21,9 @@ half_cached() {
 	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
 		--epochs 3
 	expect 'wasted' "$(status_field prefetch_wasted)" 0
-	# What was cached before anybody read it came, and was a hit as well.
-	# The kernel may drop pages of its own accord, and ask for them again.
+	# Bytes that were cached before their first read came from the origin
+	# and were hits as well. The kernel may drop pages and ask for them
+	# again.
 	came=$(($(status_field origin_bytes) - $(status_field reread_bytes) +
 		$(status_field prefetch_carried_bytes) +
 		$(status_field hit_bytes) + $(status_field direct_hit_bytes) -

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A run of `refrain load --echo auto` that was killed goes on with its log,
-# which makes the stream of both runs.
+# After a kill, `refrain load --echo auto` continues with its log. Replaying the
+# log gives the stream of both runs.
 set -eu
 name=load-auto-killed
 # shellcheck source=tests/system/lib.sh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of `refrain load --echo auto`; sourced after lib.sh. Makes a dataset
 # of $images small images in "$work/data".
@@ -14,7 +14,7 @@ batch=32
 
 # slow_mount STEP_MS [TIER [OPTION ...]]: with 64 reads at a time, a batch of 32
 # takes about 2.6 steps. The mount is a new one for each run, so that the kernel
-# and the tier hold nothing yet.
+# and the tier are empty.
 slow_mount() {
 	slow_ms=$1 tier=${2:-64K}
 	[ $# -lt 2 ] || shift
@@ -26,8 +26,8 @@ slow_mount() {
 	scan_through
 }
 
-# slower WHAT STEP_MS ...: call WHAT with each of these steps until it holds. The
-# speed of a busy machine changes all the time, which matters less with longer
+# slower WHAT STEP_MS ...: call WHAT with each of these steps until it holds.
+# The speed of a busy machine changes all the time, which matters less with longer
 # steps. A build that is slower itself gets longer steps.
 slower() {
 	what=$1
@@ -43,7 +43,7 @@ slower() {
 	fail "$what with no step"
 }
 
-# load DIR OPTION ...: its JSON is in $work/json.
+# load DIR OPTION ...: run it; its JSON is in $work/json.
 load() {
 	dir=$1
 	shift
@@ -70,9 +70,10 @@ holds() {
 	}
 }
 
-# follows_mount LEAST STEP_MS: the last factor is R, which the delay makes LEAST
-# and a busy machine makes more. How much more is measured then: without echoes,
-# a step takes R times as long as the trainer needs, or as long.
+# follows_mount LEAST STEP_MS: check that the last factor is R. The delay makes
+# R at least LEAST, and a busy machine makes it larger. If the factor is larger,
+# R is measured: without echoes, a step takes R times the trainer's time, or
+# once that if R is smaller.
 follows_mount() {
 	e=$(value echo_factor_last)
 	is_so "$e >= 0.85 * $1" || return 1
@@ -91,8 +92,9 @@ hashes() {
 	echo "$(value stream_hash) $(value pixel_hash)"
 }
 
-# follows STEP_MS: on a slow mount, with the options $help, the factor follows R.
-# Nothing is fetched in vain, and the origin is read once for each example.
+# follows STEP_MS: check on a slow mount, with the options $help, that the
+# factor follows R, that nothing is fetched in vain, and that the origin is read
+# once for each example.
 follows() {
 	slow_mount "$1"
 	before=$(status_field origin_reads)
@@ -121,7 +123,8 @@ follows() {
 echoes_or_ended() {
 	[ -s "$work/log" ] || ! kill -0 "$loading" 2>/dev/null
 }
-# A trainer whose steps take as long as the origin needs has nothing to echo.
+# begins_to_echo: wait for the first change. Returns 1 if the run ends without
+# one, because its steps take as long as the origin needs.
 begins_to_echo() {
 	wait_for 60 echoes_or_ended || fail 'it neither echoes nor ends'
 	[ ! -s "$work/log" ] || return 0
@@ -141,8 +144,8 @@ is_killed() {
 	kill -9 $loading 2>/dev/null || return 1
 	wait $loading 2>/dev/null || :
 }
-# killed_while_it_echoes: a run with "$work/log", "$work/state" and "$work/trace"
-# is killed after its first change of the factor.
+# killed_while_it_echoes: kill a run with "$work/log", "$work/state" and
+# "$work/trace" after its first change of the factor.
 killed_while_it_echoes() {
 	slower is_killed 5 20 60
 }

@@ -10,8 +10,8 @@ name=load-auto-returns
 # shellcheck source=tests/system/load-auto-lib.sh
 . "$(dirname "$0")/load-auto-lib.sh"
 
-# With memory for a part of an epoch only, or the second one would be there
-# before the origin is fast.
+# The mount has memory for only a part of an epoch, so that the second epoch is
+# not fetched before the origin is fast.
 comes_back() {
 	slow_mount "$1" 64K --limit 64K --chunk 64K --pages 64K --staging 1M
 	rm -f "$work/log"

@@ -11,7 +11,7 @@ requires python3 timeout
 # shellcheck source=tests/system/load-messages-lib.sh
 . "$(dirname "$0")/load-messages-lib.sh"
 
-# A signal comes once a batch was used, as the trace says.
+# The signal is sent when the trace shows that a batch was used.
 for signal in INT TERM; do
 	rm -f "$work/trace"
 	python3 - "$refrain" "$data" "$work" $signal <<'END' ||

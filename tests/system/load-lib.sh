@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of `refrain load` on a directory; sourced after lib.sh. Makes $data,
 # a dataset of $images images, of which a run has $epochs epochs, $fresh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of the messages of `refrain load`; sourced after lib.sh. Makes
 # $data, a dataset of 90 images.
@@ -20,7 +20,7 @@ says() {
 	}
 }
 
-# refused STATUS TEXT OPERAND OPTION...: a run ends with this status and message.
+# refused STATUS TEXT OPERAND OPTION...: a run ends with this status and text.
 refused() {
 	want=$1 text=$2
 	shift 2

@@ -70,7 +70,7 @@ mount_tests = \
 	tests/system/survive-unserved.sh \
 	tests/system/survive-upgrade.sh
 
-# Where time is what is looked at.
+# Tests that measure time.
 timed_tests = \
 	tests/system/load-auto-half.sh \
 	tests/system/load-auto-returns.sh \
@@ -83,7 +83,7 @@ timed_tests = \
 	tests/system/plan-ranks.sh \
 	tests/system/plan-wrong-order.sh
 
-# Where little of the machine is enough, but must be at hand.
+# Tests that need little processor time, but at once.
 quiet_tests = \
 	tests/system/plan-epochs.sh \
 	tests/system/load-advice.sh \
@@ -358,9 +358,9 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 		case $$t in *_store*) echo "== $$t"; $$t;; esac; \
 	done
 
-# What outlives a daemon, with many names. REFRAIN_KILLS=500,
-# REFRAIN_UPGRADES=200, REFRAIN_DAMAGES=1000 and MINUTES=10 are asked for by
-# name, as they take an hour.
+# Tests of mounts that outlive their daemon, with many names. They take an hour
+# with REFRAIN_KILLS=500, REFRAIN_UPGRADES=200, REFRAIN_DAMAGES=1000 and
+# MINUTES=10, which are not the default.
 check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
@@ -371,12 +371,12 @@ check-survive: all $(check_PROGRAMS)
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 
-# Everything at once for MINUTES; in a build with a sanitizer, too.
+# Run everything at once for MINUTES; this also works with a sanitizer.
 MINUTES = 3
 soak: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
 
-# What README.md tells a newcomer to type, in a new root of Debian.
+# Run the commands of README.md in a new root of Debian.
 check-readme: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/doc-readme.sh' || \
 		test $$? -eq 77

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of the daemon's log; sourced after lib.sh. Makes a source of 20
 # files; $log is the log of a mount with $cache.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of mounts that are killed; sourced after lib.sh. Makes a source and
 # the places of two tiers, $fast and $slow, that have less room than it needs;

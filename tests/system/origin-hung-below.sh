@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The source is a directory in a file system that holds in the kernel whoever
-# accesses it, given by a link into it: cached files are served.
+# The source is a directory, named by a link, in a file system on which every
+# access hangs in the kernel: cached files are served.
 set -eu
 name=origin-hung-below
 # shellcheck source=tests/system/lib.sh

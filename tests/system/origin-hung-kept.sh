@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A source that holds in the kernel whoever accesses it, with a kept manifest,
-# and a link on the way to it: cached files are served, a miss fails after
-# --timeout, and all is well when the source answers.
+# A source on which every access hangs in the kernel, with a kept manifest, and
+# a link on the way to it: cached files are served, a miss fails after
+# --timeout, and reads work again when the source answers.
 set -eu
 name=origin-hung-kept
 # shellcheck source=tests/system/lib.sh
@@ -38,8 +38,8 @@ took=$(($(date +%s) - begun))
 [ $took -le $((10 * patience)) ] || fail "a miss fails after $took s"
 kill -CONT $far
 expect 'the miss' "$(cat "$mnt/top2/d8/f")" 8
-# Nothing of the daemon may wait in the kernel when the source stops: no signal
-# ends that.
+# No thread of the daemon may wait in the kernel when the source stops, because
+# no signal would end that.
 scan_through
 stop_process "$far"
 "$refrain" umount "$mnt" || fail 'cannot unmount'

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of a source that does not answer; sourced after lib.sh. Makes a
 # source of 60 files in 60 directories. The path of the tier, $cache, is not
 # UTF-8.
 requires fuse
 
-# More directories than a walk lists at a time, several times over.
+# Several times as many directories as a walk lists at a time.
 for d in $(seq 60); do
 	mkdir -p "$src/top$((d % 3))/d$d"
 	echo "$d" >"$src/top$((d % 3))/d$d/f"
@@ -21,7 +21,7 @@ warm_tier() {
 }
 
 # hanging_source: $work/far shows $src, and its process is $far. While that is
-# stopped, the kernel holds whoever accesses $work/far.
+# stopped, every access to $work/far hangs in the kernel.
 hanging_source() {
 	mkdir "$work/far"
 	"$helpers/failing_fs" "$src" "$work/far" "$work/switch" \

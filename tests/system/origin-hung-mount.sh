@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A source that holds in the kernel whoever accesses it: `refrain mount` ends
-# after --timeout and says why. It mounts once the source answers.
+# A source on which every access hangs in the kernel: `refrain mount` ends after
+# --timeout and says why. It mounts once the source answers.
 set -eu
 name=origin-hung-mount
 # shellcheck source=tests/system/lib.sh

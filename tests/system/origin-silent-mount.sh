@@ -13,7 +13,7 @@ name=origin-silent-mount
 warm_tier
 stop_mount
 
-# A mount that waited for its source would be given up before that.
+# If the mount waited for its source, the test would give up before 600 s.
 start_mount "$src" "$mnt" --cache "$cache:20M" --timeout 600 \
 	--fault stall=1,meta=1
 expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7

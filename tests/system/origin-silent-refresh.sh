@@ -16,7 +16,7 @@ stop_mount
 
 timeout_s=$((3 * patience))
 start_mount "$src" "$mnt" --cache "$cache:20M" --timeout $timeout_s --fault ''
-# How long that takes here when nothing hangs: busy machines are slow.
+# Measure a refresh while nothing hangs, because a busy machine is slow.
 begun=$(date +%s)
 "$refrain" refresh "$mnt" >"$work/out" || fail 'cannot refresh'
 usual_s=$(($(date +%s) - begun + 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of hits beside an origin that hangs (M26); sourced after lib.sh. The
 # hundredth part of 1000 reads is at the mercy of whatever else runs here, which

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What is in the tier of a mount that is held is read directly even while there
-# is no daemon, and the next daemon is told of it.
+# A loader reads entries in the tier of a held mount directly, even while the
+# mount has no daemon, and reports the hits to the next daemon.
 set -eu
 name=survive-direct
 # shellcheck source=tests/system/lib.sh
@@ -16,7 +16,7 @@ held_mount all:64M
 load "$work/warm" "$mnt/train" --epochs 30 --echo 2 --step-ms 20 \
 	--step-log "$work/steps" &
 job=$!
-# steps N: that many have been.
+# steps N: have there been N steps?
 steps() {
 	[ -e "$work/steps" ] && [ "$(wc -l <"$work/steps")" -ge "$1" ]
 }

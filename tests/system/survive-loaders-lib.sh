@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of loaders and plans that outlive the daemon of a mount that is held
 # (P1); sourced after lib.sh. Makes "$src/train", a dataset of $images images
@@ -14,7 +14,7 @@ images=300
 mv "$work/data" "$src/train"
 bytes=$(tree_bytes "$src/train")
 
-# held_mount TIER OPTION ...: in the background, which has a holder.
+# held_mount TIER OPTION ...: mount in the background, with a holder.
 held_mount() {
 	tier=$1
 	shift
@@ -29,7 +29,7 @@ ends_with_mount() {
 	wait_for 10 has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-# load OUT DATASET OPTION ...: the JSON of a run in OUT.
+# load OUT DATASET OPTION ...: run it; its JSON is in OUT.
 load() {
 	out=$1
 	shift
@@ -37,12 +37,12 @@ load() {
 		--size 32 --seed 5 --json >"$out" 2>"$out.err"
 }
 
-# value NAME FILE
+# value NAME FILE: print a value of the JSON in FILE.
 value() {
 	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2"
 }
 
-# same WHAT GOT WANT: the samples and their order.
+# same WHAT GOT WANT: check that the samples and their order are equal.
 same() {
 	for hash in pixel_hash stream_hash; do
 		expect "$hash, $1" "$(value $hash "$2")" "$(value $hash "$3")"
@@ -57,7 +57,7 @@ daemon_of() {
 	done
 }
 
-# The daemon has ended, and another one serves.
+# killed: kill the daemon, and wait for its end.
 killed() {
 	was=$(daemon_of)
 	kill -9 "$was"
@@ -72,7 +72,7 @@ has_plans() {
 	has_status plans "$1" && has_status plans_again "$1"
 }
 
-# plans_return HOW N: N plans are there again within a second.
+# plans_return HOW N: check that N plans are there again within a second.
 plans_return() {
 	wait_for 1 has_plans "$2" ||
 		fail "$1: $(status_field plans) plans, of $2"

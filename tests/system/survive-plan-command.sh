@@ -15,12 +15,12 @@ held_mount small:4K
 find "$src/train" -name '*.jpg' -printf 'train/%P\n' | sort >"$work/order"
 "$refrain" plan --json "$mnt" <"$work/order" >"$work/plan.1" &
 jobs=$!
-# shellcheck disable=SC2002 # a pipe is what is meant
+# shellcheck disable=SC2002 # it must be a pipe
 cat "$work/order" | "$refrain" plan --json "$mnt" >"$work/plan.2" &
 jobs="$jobs $!"
 wait_for 20 has_status planned_positions $((2 * images)) ||
 	fail "$(status_field planned_positions) positions"
-# read_files FIRST LAST: of the order.
+# read_files FIRST LAST: read these files of the order.
 read_files() {
 	sed -n "$1,$2p" "$work/order" | while read -r f; do
 		cmp "$mnt/$f" "$src/$f" || fail "wrong bytes of $f"

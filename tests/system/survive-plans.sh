@@ -15,8 +15,8 @@ load "$work/want" "$src/train" --epochs 30 --echo 2 || fail 'the directory'
 load "$work/want.share" "$src/train" --epochs 30 --echo 2 --rank 1 --world 2 \
 	--equal-ranks || fail 'the directory, rank 1'
 
-# Only a half fits, so each epoch has misses, and the plans never end: that of a
-# loader, and that of a share's host.
+# The tier has room for half, so each epoch has misses, and the plans of the
+# loader and of the share's host never end.
 held_mount "half:$((bytes / 2 / 1024))K"
 load "$work/alone" "$mnt/train" --epochs 30 --echo 2 --step-ms 4 &
 jobs=$!
