@@ -54,7 +54,9 @@ struct cache_miss {
 };
 
 struct cache_config {
-	struct store *store; /* outlives the cache, like the next three */
+	/* The store, the origin, the timers and the counters outlive the
+	 * cache. */
+	struct store *store;
 	struct origin *origin;
 	struct timers *timers;
 	struct counters *counters;

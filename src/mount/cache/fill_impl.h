@@ -78,11 +78,10 @@
 #define READING_NS NS_PER_S
 
 /*
- * Assume an item that was served to its end and has left memory. A read of at
- * most this many bytes of it is for single pages that the kernel has dropped,
- * which is no reason to fetch the whole item again. The beginning of the item
- * is an exception: the kernel requests little when a program starts to read in
- * small steps.
+ * If an item was served to its end and has left memory, a later read of at most
+ * this many bytes is for single pages that the kernel has dropped. Then the
+ * whole item is not fetched again. The beginning of the item is an exception:
+ * the kernel requests little when a program starts to read in small steps.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u

@@ -45,7 +45,7 @@ static void publish(struct thread_job *job)
 	if (rc == 0)
 		part_discard(c, &f->item, f->key);
 	jobs_enter(c, &a);
-	/* From here on, readers find the item in its tier. */
+	/* Readers find the item in its tier from now on. */
 	ceased = fill_published(c, f, rc, &a);
 	publish_ended(c);
 	fill_unref(c, f);

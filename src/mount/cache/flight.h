@@ -31,7 +31,7 @@ struct flight {
 	/* Set once: the largest useful number of requests */
 	unsigned useful;
 	uint64_t bytes_max; /* set once: maximum of `bytes` */
-	/* Of struct flight_request, ordered by .alive_ns */
+	/* Requests in the order of alive_ns: struct flight_request */
 	struct list inflight;
 	struct list slow;   /* requests that got no byte for SLOW_NS */
 	unsigned ninflight; /* number of requests on .inflight */

@@ -14,11 +14,11 @@
 
 struct compare {
 	uint32_t magic;
-	struct origin *origin; /* set once, like the next */
-	struct counters *counters;
-	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t cond;  /* the last comparison has ended */
-	struct list running;  /* of struct comparison */
+	struct origin *origin;	   /* set once */
+	struct counters *counters; /* set once */
+	pthread_mutex_t lock;	   /* guards all below */
+	pthread_cond_t cond;	   /* the last comparison has ended */
+	struct list running;	   /* of struct comparison */
 	bool stopping;
 };
 
@@ -26,8 +26,8 @@ struct compare {
 struct comparison {
 	struct origin_read r;
 	struct list link;
-	struct compare *all; /* set once, like the next */
-	struct peers_check *check;
+	struct compare *all;	   /* set once */
+	struct peers_check *check; /* set once */
 	struct hash_stream *hash;
 	size_t got;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fits the memory of a mount into its memory control group, because the kernel
- * kills a daemon whose group is full. Any thread.
+ * kills a daemon whose group is full. Any thread may call the functions.
  */
 #include "mount/daemon/mount_impl.h"
 

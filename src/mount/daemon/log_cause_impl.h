@@ -31,7 +31,7 @@ struct log_cause {
 };
 
 struct log_causes {
-	/* By kind, for all causes that are not in `own` */
+	/* of_kind[k] is for the events of kind k whose cause is not in `own` */
 	struct log_cause of_kind[EVENT_KINDS];
 	struct log_cause own[LOG_CAUSES_MAX];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports events of the daemon itself to the log. Any thread.
+ * Reports events of the daemon itself to the log. Any thread may call the
+ * functions.
  */
 #include "mount/daemon/mount_impl.h"
 

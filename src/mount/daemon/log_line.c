@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats lines of the log. No state. */
+/* Formats lines of the log. The functions have no state. */
 #include "mount/daemon/log_line_impl.h"
 
 #include <errno.h>

@@ -39,7 +39,7 @@ enum scan_state {
 
 /* The states of a mount's life. The lock guards all members below it. */
 struct mount_life {
-	/* Used by daemon_process.c, like the next. */
+	/* Only daemon_process.c uses these two members */
 	pthread_t signal_thread;
 	bool signal_started;
 	/* mount_quiesce() was called. Set by the signal thread or, when that
@@ -324,7 +324,8 @@ void compare_free(struct compare *all);
 struct peering;
 struct peering_config {
 	struct peers_config peers;
-	struct origin *origin; /* outlives the peering, like the next two */
+	/* The origin, the manifest and the tree outlive the peering. */
+	struct origin *origin;
 	struct manifest *manifest;
 	struct tree *tree;
 };

@@ -26,7 +26,8 @@
 
 struct peering {
 	uint32_t magic;
-	struct peers *peers; /* set once, like the next four */
+	/* The members before `scan` are set once */
+	struct peers *peers;
 	struct compare *compare;
 	size_t npeers;
 	struct manifest *manifest;
@@ -34,7 +35,8 @@ struct peering {
 	struct scan *scan; /* set by peering_start() */
 	pthread_t thread;
 	bool started;
-	/* A digest was passed to the peers; thread only, like the next */
+	/* Only the thread uses these: whether a digest was passed to the peers,
+	 * and the generation of the names in that digest */
 	bool said;
 	uint64_t said_generation;
 	pthread_mutex_t lock; /* guards `stopping` */

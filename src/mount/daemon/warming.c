@@ -40,7 +40,7 @@ struct warm {
 	uint64_t out_bytes;
 	/* late: another item has taken the space in the tier */
 	struct warm_count cached, failed, late;
-	/* Of `failed`: items of which the source had another version */
+	/* How many of `failed` failed because the source had another version */
 	uint64_t changed;
 	node_id failed_file; /* the file of the first failed item */
 	int failed_status;   /* the reason, as -errno */

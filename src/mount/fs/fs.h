@@ -32,7 +32,9 @@ struct fs_read_hook {
 };
 
 struct fs_config {
-	struct manifest *manifest; /* outlives the fs, like the next five */
+	/* The manifest, the tree, the cache, the prefetch, the plans and the
+	 * session outlive the fs. */
+	struct manifest *manifest;
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;

@@ -29,7 +29,8 @@ struct asked;
 
 /* Only fs_gather.c uses the members. */
 struct gathers {
-	uint64_t max; /* set once, like the next */
+	uint64_t max; /* set once */
+	/* Set once */
 	void (*read)(const struct asked *ask, fuse_req_t req);
 	/* Both are sequentially consistent: either the thread that returns
 	 * memory sees that a read waits, or that read sees the memory. */
@@ -75,7 +76,7 @@ struct fs_reader {
 /* The data of a thread that answers requests. */
 struct fs_worker {
 	uint32_t magic;
-	/* By number of the thread, modulo FS_READERS */
+	/* Indexed by the number of the reading thread, modulo FS_READERS */
 	struct fs_reader reader[FS_READERS];
 	struct store_scratch *scratch;
 	/* For the next read, so that a hit allocates nothing */

@@ -2,9 +2,9 @@
 /*
  * Handles processes that are killed while their requests wait for an origin.
  * The kernel waits for the answer to a request even if the process was killed.
- * So a killed process gets EINTR at once, and the later answer of the origin is
- * dropped. Other signals are ignored, because programs do not expect the read
- * of a file to be interrupted.
+ * Therefore a killed process gets EINTR at once, and the later answer of the
+ * origin is dropped. Other signals are ignored, because programs do not expect
+ * the read of a file to be interrupted.
  *
  * One atomic exchange decides which thread answers. libfuse usually keeps the
  * request alive while it calls on_interrupt(), which may then answer. But while

@@ -69,8 +69,8 @@ struct session {
 	bool crashed;
 	/* The handshake is done; set before there are other threads */
 	bool complete;
-	char last_end[64]; /* set once, like the next */
-	bool on_purpose;
+	char last_end[64]; /* set once */
+	bool on_purpose;   /* set once */
 };
 
 static uint64_t page_hash(const struct session_page *p)

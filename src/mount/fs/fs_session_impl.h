@@ -10,7 +10,7 @@
 #define SESSION_INIT_MAX 256u
 #define SESSION_WORKERS 16u
 
-/* What kernel and daemon agreed on in the handshake. It does not change while
+/* The results of the handshake of kernel and daemon. They do not change while
  * the connection lasts. */
 struct session_agreed {
 	uint32_t want, max_write, max_readahead, max_background;

@@ -93,7 +93,7 @@ bool manifest_identity(const struct manifest *m, node_id id,
 	struct hash128 *digest, struct file_version *version);
 
 /* Call this before bytes of this version are given to a reader of the node.
- * From then on the node keeps its version. Returns false if the node has
+ * The node keeps its version from this call on. Returns false if the node has
  * another version now; then these bytes must not be used. Takes no lock. */
 bool manifest_serve(const struct manifest *m, node_id id,
 	const struct file_version *version);

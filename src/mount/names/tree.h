@@ -22,7 +22,8 @@
 struct tree;
 
 struct tree_config {
-	struct origin *origin; /* outlives the tree, like the next two */
+	/* The origin, the manifest and the timers outlive the tree. */
+	struct origin *origin;
 	struct manifest *manifest;
 	struct timers *timers;
 	/* Names are checked again after this time; 0: only by a refresh */

@@ -57,8 +57,7 @@ enum plans_turn {
 	PLANS_NONE,  /* the read belongs to no position */
 	PLANS_NOW,   /* it belongs to a position for which the reader waits */
 	PLANS_LATER, /* it belongs to a position that the reader needs later */
-	/* As NOW and LATER, but the position has begun to read the file
-	 * before. */
+	/* The same two, if the position has begun to read the file before */
 	PLANS_NOW_AGAIN,
 	PLANS_LATER_AGAIN,
 };

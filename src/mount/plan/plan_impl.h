@@ -64,7 +64,8 @@ struct plan {
 	uint64_t stray_min;
 	struct list holds;
 	struct backlog backlog; /* the cache updates it */
-	/* As in struct plan_rates, but for all positions before the cursor. */
+	/* Like the members of struct plan_rates with these names, but these
+	 * count all positions before the cursor. */
 	uint64_t looked, missing_bytes;
 	bool closing;
 	/* At the number of the file modulo PLAN_TURNS */
@@ -94,7 +95,7 @@ struct plans {
 	_Atomic unsigned active;
 	struct list plans;
 	struct list gone; /* of struct hold that have ended */
-	/* Of struct hold, by plan and position */
+	/* Hash table of struct hold, by plan and position */
 	struct list held[HELD_BUCKETS];
 	/* Number of plans with a reader; relaxed */
 	_Atomic unsigned readers;

@@ -22,7 +22,7 @@
  * position for the one after it or for none. So a file is fetched for its
  * reader at most once in an epoch.
  *
- * Any thread; the lock of the plans guards everything.
+ * Any thread may call the functions; the lock of the plans guards all data.
  */
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"

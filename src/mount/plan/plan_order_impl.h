@@ -46,7 +46,8 @@ struct order_epoch {
 struct order {
 	/* Positions that are not forgotten: [first, end) */
 	uint64_t first, end;
-	/* Of the next three arrays; element 0 is `first` */
+	/* The next three arrays have this many elements. Element 0 belongs to
+	 * position `first`. */
 	size_t cap;
 	uint32_t *file;
 	uint32_t *next; /* next position in the same bucket, a ring */

@@ -2,7 +2,7 @@
 /*
  * Parts: entries that have only some pages of an item. Their content is the
  * bytes of the item, with zeros in place of pages that were not fetched, and a
- * bitmap of the pages. Any thread.
+ * bitmap of the pages. Any thread may call the functions.
  */
 #include <stdlib.h>
 #include <string.h>
