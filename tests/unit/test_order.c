@@ -22,7 +22,7 @@ START_TEST(test_an_order_finds_where_a_file_comes_next)
 
 			ck_assert(order_find(&o, file, 0, &pos));
 			ck_assert_uint_eq(pos, (uint64_t)e * n + i);
-			ck_assert_uint_eq(order_epoch_of(&o, pos), e);
+			ck_assert_uint_eq(order_epoch_at(&o, pos).number, e);
 			order_set(&o, pos, ORDER_SERVED);
 		}
 	ck_assert(!order_find(&o, 5, 0, &pos));

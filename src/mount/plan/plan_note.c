@@ -100,8 +100,8 @@ static bool tell_holds(struct plan *plan, uint64_t pos,
 static void read_astray(struct plan *plan, uint64_t pos)
 {
 	if (plan->params.reader || pos < plan->cursor ||
-		order_epoch_of(&plan->order, pos) !=
-			order_epoch_of(&plan->order, plan->cursor))
+		order_epoch_at(&plan->order, pos).number !=
+			order_epoch_at(&plan->order, plan->cursor).number)
 		return;
 	order_set(&plan->order, pos, ORDER_SKIPPED);
 	if (plan->stray == 0 || pos < plan->stray_min)
@@ -134,7 +134,7 @@ static void read_near(struct plan *plan, uint64_t pos)
 /* Is so little of the epoch left that its readers may read the next one? */
 static bool epoch_is_near(const struct plan *plan, uint64_t pos)
 {
-	uint64_t begin = order_epoch_begin(&plan->order, pos);
+	uint64_t begin = order_epoch_at(&plan->order, pos).begin;
 	uint64_t left = begin > plan->base ? begin - plan->base : 0;
 	uint64_t most = plan->params.slack < EPOCH_SPREAD ? plan->params.slack
 							  : EPOCH_SPREAD;

@@ -193,10 +193,12 @@ bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
 	return false;
 }
 
-static unsigned order_epoch_at(const struct order *o, uint64_t pos)
+struct order_epoch order_epoch_at(const struct order *o, uint64_t pos)
 {
 	unsigned low = 0, high = o->epochs;
 
+	if (high == 0)
+		return (struct order_epoch){0};
 	while (high - low > 1) {
 		unsigned middle = low + (high - low) / 2;
 
@@ -205,15 +207,5 @@ static unsigned order_epoch_at(const struct order *o, uint64_t pos)
 		else
 			high = middle;
 	}
-	return low;
-}
-
-uint64_t order_epoch_of(const struct order *o, uint64_t pos)
-{
-	return o->epochs ? o->epoch[order_epoch_at(o, pos)].number : 0;
-}
-
-uint64_t order_epoch_begin(const struct order *o, uint64_t pos)
-{
-	return o->epochs ? o->epoch[order_epoch_at(o, pos)].begin : 0;
+	return o->epoch[low];
 }

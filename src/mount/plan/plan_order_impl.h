@@ -36,7 +36,7 @@ enum order_state {
 	ORDER_UNREAD = 16,
 };
 
-/* The first position of each epoch. */
+/* An epoch: its number, and its first position. */
 struct order_epoch {
 	uint64_t number, begin;
 };
@@ -92,10 +92,7 @@ static inline uint32_t order_file(const struct order *o, uint64_t pos)
 bool order_find(
 	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
 
-/* Returns the number of the epoch of a position. */
-uint64_t order_epoch_of(const struct order *o, uint64_t pos);
-
-/* Returns the first position of the epoch of `pos`; 0 if there is no epoch. */
-uint64_t order_epoch_begin(const struct order *o, uint64_t pos);
+/* Returns the epoch of a position; all members are 0 if there is no epoch. */
+struct order_epoch order_epoch_at(const struct order *o, uint64_t pos);
 
 #endif
