@@ -77,6 +77,7 @@ unit_tests = \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \
+	tests/unit/test_schedule_end \
 	tests/unit/test_segment \
 	tests/unit/test_trainer \
 	tests/unit/test_share \

@@ -46,6 +46,10 @@
  *    as D_1 >= S (or D_1 = 0, S = 1).
  * 7. Nothing but (configuration, changes, position) enters: O(K) a slot, and
  *    random access by bisection of slots_before(), which is a closed form.
+ * 8. An open end changes nothing before it: lane k > 0 reaches a block only
+ * after all of its units were fresh, as D_1 >= S. If a factor changed less than
+ * V before the end, ticks may be empty between the lanes of the last segment,
+ *    so that 4 does not hold there.
  * A run shorter than V has V = (K-1) U instead: no tick is empty before the
  * drain. No change can begin in such a run, so segments still share V.
  */
@@ -257,10 +261,14 @@ uint32_t tick_slots(const struct schedule *s, uint64_t u,
 uint64_t ticks_end(const struct schedule *s)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];
+	uint64_t end = s->units + (last->lanes > 1 ? s->spread : 0);
 
-	/* The units of a segment before the last have had all servings by now:
-	 * the segment ended at least one spread ago (schedule_change()). */
-	return s->units + (last->lanes > 1 ? s->spread : 0);
+	/* The units of a segment before the last have had all servings by
+	 * then: the segment ended at least one spread before the end
+	 * (schedule_change()), unless the end was open. */
+	if (s->segments > 1 && last[-1].lanes > 1)
+		end = max_u64(end, last->start + s->spread);
+	return end;
 }
 
 bool tick_known(const struct schedule *s, uint64_t u)

@@ -59,7 +59,7 @@ enum schedule_share {
 };
 
 struct schedule_config {
-	uint64_t examples; /* of the dataset, >= 1 */
+	uint64_t examples; /* of the dataset, >= 1; see also open_end */
 	uint64_t epochs;   /* 0: without end */
 	uint64_t seed;
 	uint32_t batch;	      /* examples in a step, >= 1 */
@@ -74,6 +74,13 @@ struct schedule_config {
 	uint64_t nearby;	 /* SCHEDULE_NEARBY: examples in a block */
 	bool drop_last;		 /* a short last batch is not delivered */
 	bool allow_small_window; /* duplicates may occur: count them */
+	/*
+	 * The number of examples is not known yet: `examples` is 0, there is
+	 * one epoch, in order, and schedule_end() ends it. A change may begin
+	 * at any example, also less than a spread before the end. Not with
+	 * SCHEDULE_BATCH.
+	 */
+	bool open_end;
 };
 
 /* A stretch of fresh units with one echo factor. Private. */
@@ -177,6 +184,33 @@ int schedule_seek(const struct schedule *s, struct schedule_cursor *cursor,
 uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 	struct schedule_slot *slots);
 
+/*
+ * One slot at a time, for a reader that does not need whole batches. Fill in
+ * the slot at the cursor, and return 1, or 0 at the end of the run. The slot
+ * stays there until schedule_advance(). Not with SCHEDULE_BATCH.
+ */
+int schedule_peek(const struct schedule *s, struct schedule_cursor *cursor,
+	struct schedule_slot *slot);
+
+/* Go past the slot that schedule_peek() has found. Its step may be odd in the
+ * middle of a batch: `step` counts the batches that are complete. */
+void schedule_advance(const struct schedule *s, struct schedule_cursor *cursor);
+
+/* Is a serving of f at the cursor or later? */
+bool schedule_is_owed(const struct schedule *s,
+	const struct schedule_cursor *cursor, uint64_t f);
+
+/*
+ * End a run whose end was open: this rank has `fresh` examples, of which none
+ * after the cursor's position has been served. From there on the stream is that
+ * of a run of fresh x world examples. A change that has not begun by then is
+ * dropped. Returns -EINVAL if the end is known already.
+ */
+int schedule_end(struct schedule *s, uint64_t fresh);
+
+/* Is the number of examples known? */
+bool schedule_has_end(const struct schedule *s);
+
 /* --- fresh examples in order: reading, decoding and the prefetch plan --- */
 
 /*
@@ -226,7 +260,8 @@ uint64_t schedule_epoch_end_all(const struct schedule *s, uint64_t epoch);
  * order, to a schedule of the same configuration gives the same stream.
  *
  * -EINVAL above echo_max; -EBUSY while the last change has not begun by `step`;
- * -ERANGE if less than a spread of fresh units would be left for it. Only the
+ * -ERANGE if less than a spread of fresh units would be left for it, or, with
+ * an open end, none. Only the
  * last SCHEDULE_SEGMENTS stretches of the log are kept, so positions more than
  * SCHEDULE_SEGMENTS - 2 changes ago can no longer be sought.
  */

@@ -21,6 +21,13 @@ static int first_tick(const struct schedule *s, uint64_t step, uint64_t *tick)
 	return r;
 }
 
+bool segment_fits(const struct schedule *s, uint64_t start)
+{
+	uint64_t behind = s->c.open_end ? 0 : s->spread;
+
+	return start < s->units_common && start + behind < s->units_common;
+}
+
 static void append(
 	struct schedule *s, uint64_t start, struct schedule_echo echo)
 {
@@ -53,7 +60,7 @@ int schedule_change(
 	if (last->p == echo.p && last->q == echo.q)
 		return 0;
 	start = max_u64(start, last->start + max_u64(s->spread, 1));
-	if (start + s->spread >= s->units_common)
+	if (!segment_fits(s, start))
 		return -ERANGE;
 	append(s, start, echo);
 	return 0;

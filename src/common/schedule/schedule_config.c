@@ -152,8 +152,17 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 	return max_u64(usual, schedule_min_window(batch, echo, lag, point));
 }
 
+/* The number of examples of an open end that is still to come. */
+#define OPEN_EXAMPLES SCHEDULE_GLOBAL_MAX
+
 static int check_numbers(const struct schedule_config *c, struct error *err)
 {
+	if (c->open_end &&
+		(c->order != SCHEDULE_IN_ORDER || c->epochs != 1 ||
+			c->point == SCHEDULE_BATCH ||
+			c->share != SCHEDULE_UNEVEN))
+		return error_set(
+			err, -EINVAL, "an open end needs one epoch, in order");
 	if (!c->examples || c->examples > SCHEDULE_GLOBAL_MAX)
 		return error_set(err, -EINVAL, "no examples, or too many");
 	if (c->epochs > SCHEDULE_GLOBAL_MAX / c->examples)
@@ -231,6 +240,8 @@ static int check(struct schedule_config *c, struct error *err)
 		c->world = 1;
 	if (!c->lag)
 		c->lag = 1;
+	if (c->open_end && !c->examples)
+		c->examples = OPEN_EXAMPLES;
 	r = check_numbers(c, err);
 	if (r == 0)
 		r = check_echo(c, err);
@@ -259,11 +270,20 @@ static void set_shares(struct schedule *s)
 		s->units = div_up(s->fresh, s->unit_examples);
 }
 
+void spread_set(struct schedule *s)
+{
+	uint64_t run = max_u64(s->units_common, s->units ? 1 : 0);
+	uint64_t lanes = s->segment[0].lanes;
+
+	s->spread = s->c.window / s->unit_examples - s->slots_a_step;
+	if (lanes > 1 && run < s->spread)
+		s->spread = min_u64(s->spread, (lanes - 1) * run);
+}
+
 int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	struct schedule_echo echo, uint64_t base, uint64_t step_base,
 	struct error *err)
 {
-	uint64_t lanes = div_up(echo.p, echo.q), window, run;
 	int r;
 
 	*s = (struct schedule){.c = *config,
@@ -281,12 +301,33 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	s->unit_examples = s->c.point == SCHEDULE_BATCH ? s->c.batch : 1;
 	s->slots_a_step = s->c.batch / s->unit_examples;
 	set_shares(s);
-	window = s->c.window / s->unit_examples;
-	s->spread = window - s->slots_a_step;
-	run = max_u64(s->units_common, s->units ? 1 : 0);
-	if (lanes > 1 && run < s->spread)
-		s->spread = min_u64(s->spread, (lanes - 1) * run);
+	s->segment[0].lanes = (uint32_t)div_up(echo.p, echo.q);
+	spread_set(s);
 	segment_init(s, &s->segment[0], 0, 0, echo);
+	return 0;
+}
+
+bool schedule_has_end(const struct schedule *s)
+{
+	return !s->c.open_end || s->c.examples != OPEN_EXAMPLES;
+}
+
+int schedule_end(struct schedule *s, uint64_t fresh)
+{
+	struct schedule_segment *first = s->segment;
+
+	if (schedule_has_end(s) || fresh > OPEN_EXAMPLES / s->c.world)
+		return -EINVAL;
+	while (s->segments > 1 && first[s->segments - 1].start >= fresh)
+		s->segments--;
+	s->c.examples = s->total = fresh * s->c.world;
+	s->fresh = s->units = s->units_common = fresh;
+	if (s->segments > 1 || s->forgotten)
+		return 0;
+	/* Only a run without changes can be shorter than the spread. */
+	spread_set(s);
+	segment_init(
+		s, first, 0, 0, (struct schedule_echo){first->p, first->q});
 	return 0;
 }
 

@@ -146,6 +146,51 @@ uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 	return n;
 }
 
+/* --- one slot at a time --- */
+
+int schedule_peek(const struct schedule *s, struct schedule_cursor *cursor,
+	struct schedule_slot *slot)
+{
+	struct lane_slot lanes[TICK_SLOTS_MAX];
+	uint64_t end = ticks_end(s);
+
+	for (; cursor->tick < end; cursor->tick++, cursor->offset = 0) {
+		if (cursor->offset >= tick_slots(s, cursor->tick, lanes))
+			continue;
+		(void)fill_unit(s, &lanes[cursor->offset], slot);
+		return 1;
+	}
+	return 0;
+}
+
+void schedule_advance(const struct schedule *s, struct schedule_cursor *cursor)
+{
+	uint64_t slot = slots_before(s, cursor->tick) + ++cursor->offset;
+
+	cursor->step = s->step_base + slot / s->slots_a_step;
+}
+
+bool schedule_is_owed(const struct schedule *s,
+	const struct schedule_cursor *cursor, uint64_t f)
+{
+	struct lane_slot slots[TICK_SLOTS_MAX];
+	const struct schedule_segment *seg = &s->segment[segment_at(s, f)];
+	uint64_t tick;
+	uint32_t k, at = 0;
+
+	if (f >= s->fresh || f < seg->start)
+		return false;
+	k = segment_servings(seg, f - seg->start) - 1;
+	tick = seg->start + segment_delay(s, seg, k) +
+		lane_place(s, seg, k, f - seg->start);
+	if (tick != cursor->tick)
+		return tick > cursor->tick;
+	(void)tick_slots(s, tick, slots);
+	while (slots[at].seg != seg || slots[at].echo != k)
+		at++; /* it is there: the lane has a slot in this tick */
+	return at >= cursor->offset;
+}
+
 /* --- fresh examples in order --- */
 
 int schedule_fresh(const struct schedule *s, uint64_t f,

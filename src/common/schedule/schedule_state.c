@@ -71,7 +71,7 @@ static uint32_t pack(const struct saved *v)
 		(uint32_t)v->c.share << 4 | (uint32_t)v->c.drop_last << 6 |
 		(uint32_t)v->c.allow_small_window << 7 |
 		(uint32_t)v->forgotten << 8 | v->anchor << 9 |
-		v->segments << 12;
+		v->segments << 12 | (uint32_t)v->c.open_end << 15;
 }
 
 static void unpack(struct saved *v, uint32_t bits)
@@ -83,7 +83,8 @@ static void unpack(struct saved *v, uint32_t bits)
 	v->c.allow_small_window = bits >> 7 & 1;
 	v->forgotten = bits >> 8 & 1;
 	v->anchor = bits >> 9 & 7;
-	v->segments = bits >> 12;
+	v->segments = bits >> 12 & 7;
+	v->c.open_end = bits >> 15 & 1;
 }
 
 static void code(struct codec *c, struct saved *v, uint32_t *version)
@@ -200,6 +201,7 @@ static const char *const share_words[] = {
 };
 
 static const char *const last_words[] = {"short", "drop"};
+static const char *const end_words[] = {"known", "open"};
 
 /* Name the first option that differs. `now` has its defaults filled in. The
  * number of epochs may differ; it is not compared here. */
@@ -220,6 +222,7 @@ static int compare_configs(const struct schedule_config *old,
 		{"echo_point", old->point, now->point, false, point_words},
 		{"shares", old->share, now->share, false, share_words},
 		{"last", old->drop_last, now->drop_last, false, last_words},
+		{"end", old->open_end, now->open_end, false, end_words},
 		{"batch", old->batch, now->batch, true, NULL},
 		{"window", old->window, now->window, true, NULL},
 		{"min_lag", old->lag, now->lag, true, NULL},
@@ -252,8 +255,7 @@ static int install(struct schedule *s, const struct saved *v)
 		uint64_t start = seg->start, slot = 0, room;
 
 		room = i ? s->segment[i - 1].start + max_u64(s->spread, 1) : 0;
-		if (start < room || start > s->units_common ||
-			(start && start + s->spread >= s->units_common) ||
+		if (start < room || (start && !segment_fits(s, start)) ||
 			(!i && !v->forgotten && start))
 			return -EBADMSG;
 		if (i == v->anchor)
@@ -398,8 +400,13 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	if (read_state(state, size, &v) < 0)
 		return error_set(err, -EBADMSG, "not a saved state");
 	r = schedule_init(&now, config, err);
+	if (r == 0 && v.c.open_end && now.c.open_end)
+		now.c.examples = v.c.examples; /* if it has ended, how many */
 	if (r == 0)
 		r = compare_configs(&v.c, &now.c, err);
+	if (r == 0 && v.c.open_end && v.c.world != now.c.world)
+		r = error_set(err, -EINVAL, "saved with world %u, not %u",
+			v.c.world, now.c.world);
 	if (r < 0)
 		return r;
 	*restored = (struct schedule_restored){.step = v.step};
