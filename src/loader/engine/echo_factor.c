@@ -10,26 +10,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/lock.h"
-
-/* The maximum number of changes, one a window. A run with more changes keeps
- * the last factor. */
-#define CHANGES_MAX (UINT32_C(1) << 20)
-#define LINE_MAX_BYTES 32
+#include "loader/engine/echo_log.h"
 
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
-
-/* A line of the log: the arguments of schedule_change(). */
-struct echo_change {
-	uint64_t step;
-	struct schedule_echo echo;
-};
 
 struct echoes {
 	const struct engine_parts *parts; /* set once */
@@ -39,19 +26,10 @@ struct echoes {
 	bool ended; /* no more changes in this run */
 	/* Changes of the run from number `base` on. In a replay the log has all
 	 * of them from the beginning; otherwise it has those made so far. */
-	struct echo_change *log;
-	uint32_t logged;
-	size_t room;
+	struct echo_log log;
 	uint64_t base;
 	uint64_t made; /* including those before this handle */
 };
-
-static int reserve(struct echoes *e)
-{
-	return e->logged == CHANGES_MAX
-		? -ENOSPC
-		: ARRAY_ROOM(e->log, e->logged, &e->room);
-}
 
 static void changed(struct echoes *e)
 {
@@ -103,7 +81,7 @@ static void follow(struct echoes *e)
 	if (!e->due || e->ended)
 		return;
 	e->due = false;
-	rc = reserve(e);
+	rc = echo_log_reserve(&e->log);
 	if (rc == 0)
 		rc = auto_change(&e->measured, e->parts->schedule,
 			planner_planned_fresh(e->parts->planner), &step);
@@ -111,7 +89,7 @@ static void follow(struct echoes *e)
 		e->ended = true; /* the factor stays as it is */
 	if (rc <= 0)
 		return;
-	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
+	echo_log_add(&e->log, step, e->measured.asked);
 	changed(e);
 }
 
@@ -154,42 +132,6 @@ const char *echo_reason(const struct echoes *e, uint64_t *needs)
 
 /* -- As a log says --------------------------------------------------------- */
 
-static int parse_line(const char *line, size_t n, struct echo_change *out)
-{
-	char text[LINE_MAX_BYTES + 1], *end;
-	unsigned long long step;
-
-	if (n > LINE_MAX_BYTES || *line < '0' || *line > '9')
-		return -EINVAL;
-	memcpy(text, line, n);
-	text[n] = '\0';
-	errno = 0;
-	step = strtoull(text, &end, 10);
-	if (errno || *end != ' ')
-		return -EINVAL;
-	out->step = step;
-	return schedule_echo_parse(end + 1, &out->echo, NULL);
-}
-
-static int parse_log(struct echoes *e, const char *text, struct error *err)
-{
-	for (; *text; text += text[0] == '\n') {
-		size_t n = strcspn(text, "\n");
-		struct echo_change change;
-
-		if (parse_line(text, n, &change) < 0)
-			return error_set(err, -EINVAL,
-				"echo_log line %u is not \"STEP P/Q\"",
-				e->logged + 1);
-		if (reserve(e) < 0)
-			return error_set(
-				err, -ENOMEM, "no memory for the echo_log");
-		e->log[e->logged++] = change;
-		text += n;
-	}
-	return 0;
-}
-
 /* The first fresh number that the change would apply to. */
 static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 {
@@ -204,10 +146,10 @@ static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 static void replay(struct echoes *e)
 {
 
-	while (e->made < e->logged &&
+	while (e->made < e->log.count &&
 		schedule_change_begins(e->parts->schedule) <=
 			planner_planned_fresh(e->parts->planner)) {
-		const struct echo_change *c = &e->log[e->made];
+		const struct echo_change *c = &e->log.lines[e->made];
 		int rc = -ESTALE;
 
 		if (begins(e->parts->schedule, c) >=
@@ -260,19 +202,19 @@ int echo_new(struct echoes **out, const struct engine_parts *parts,
 	}
 	if (!e->parts->s->changes)
 		return 0;
-	rc = parse_log(e, e->parts->c->echo_log, err);
-	if (rc == 0 && e->logged < e->before)
+	rc = echo_log_parse(&e->log, e->parts->c->echo_log, err);
+	if (rc == 0 && e->log.count < e->before)
 		rc = error_set(err, -ESTALE,
 			"the state was saved after %" PRIu64
 			" changes of the echo factor, but echo_log has %u",
-			e->before, e->logged);
+			e->before, e->log.count);
 	return rc;
 }
 
 void echo_free(struct echoes *e)
 {
 	if (e)
-		free(e->log);
+		echo_log_free(&e->log);
 	free(e);
 }
 
@@ -280,22 +222,9 @@ void echo_free(struct echoes *e)
 
 int echo_print(const struct echoes *e, char *buf, size_t size)
 {
-	size_t used = 0;
-
 	ASSERT_TURN(e->parts->turn);
-	if (!size)
-		return -ENOSPC;
-	*buf = '\0';
-	for (uint64_t i = e->before - e->base; i < e->made - e->base; i++) {
-		const struct echo_change *c = &e->log[i];
-		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
-			c->step, c->echo.p, c->echo.q);
-
-		if ((size_t)n >= size - used)
-			return -ENOSPC;
-		used += (size_t)n;
-	}
-	return (int)used;
+	return echo_log_print(
+		&e->log, e->before - e->base, e->made - e->base, buf, size);
 }
 
 uint64_t echo_changes(const struct echoes *e)

@@ -9,6 +9,7 @@ libengine_la_SOURCES = \
 	src/loader/engine/damage.c src/loader/engine/damage_impl.h \
 	src/loader/engine/direct_read.c \
 	src/loader/engine/echo_factor.c src/loader/engine/echo_factor_impl.h \
+	src/loader/engine/echo_log.c src/loader/engine/echo_log.h \
 	src/loader/engine/engine.c src/loader/engine/engine.h \
 	src/loader/engine/engine_impl.h src/loader/engine/engine_parts_impl.h \
 	src/loader/engine/engine_next.c \
