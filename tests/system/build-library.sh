@@ -27,8 +27,8 @@ cc=$(variable CC)
 sanitize=$(variable SANITIZE_CFLAGS)
 strict='-Wall -Wextra -pedantic -Werror'
 
-# -- The header ---------------------------------------------------------------
-echo '#include <refrain/loader.h>' >"$work/alone.c"
+# -- The headers --------------------------------------------------------------
+echo '#include <refrain/echo.h>' >"$work/alone.c" # includes loader.h
 cp "$work/alone.c" "$work/alone.cc"
 # shellcheck disable=SC2086 # lists of words
 $cc -std=c11 $strict -I"$top/include" -c "$work/alone.c" -o "$work/alone.o" ||
@@ -61,9 +61,9 @@ names() {
 		sed 's/@.*//' | sort -u
 }
 names -D "$so" >"$work/exported"
-grep -o 'refrain_[a-z_]*(' "$top/include/refrain/loader.h" | tr -d '(' |
+grep -oh 'refrain_[a-z_]*(' "$top"/include/refrain/*.h | tr -d '(' |
 	sort -u | while read -r f; do
-	grep -q "REFRAIN_API.*[ *]$f(" "$top/include/refrain/loader.h" ||
+	grep -q "REFRAIN_API.*[ *]$f(" "$top"/include/refrain/*.h ||
 		continue
 	grep -qx "$f" "$work/exported" || fail "$f is not exported"
 done

@@ -19,6 +19,8 @@ unit_tests = \
 	tests/unit/test_decode_bad \
 	tests/unit/test_decode_memory \
 	tests/unit/test_depth \
+	tests/unit/test_echo_stage \
+	tests/unit/test_echo_stage_auto \
 	tests/unit/test_epochs \
 	tests/unit/test_escape \
 	tests/unit/test_examples \

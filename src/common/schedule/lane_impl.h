@@ -46,9 +46,6 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 /* May a change of the factor begin at this unit? */
 bool segment_fits(const struct schedule *s, uint64_t start);
 
-/* Set the spread: that of the window, but less for a short run. */
-void spread_set(struct schedule *s);
-
 /* Set the members that follow from start, slot and factor. */
 void segment_init(const struct schedule *s, struct schedule_segment *seg,
 	uint64_t start, uint64_t slot, struct schedule_echo echo);

@@ -270,7 +270,8 @@ static void set_shares(struct schedule *s)
 		s->units = div_up(s->fresh, s->unit_examples);
 }
 
-void spread_set(struct schedule *s)
+/* Set the spread: that of the window, but less for a short run. */
+static void spread_set(struct schedule *s)
 {
 	uint64_t run = max_u64(s->units_common, s->units ? 1 : 0);
 	uint64_t lanes = s->segment[0].lanes;

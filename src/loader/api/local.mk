@@ -1,10 +1,14 @@
 # The loader library: a convenience library for the tests, which reach inside,
-# and the installed one, which exports the public header's names alone.
-pkginclude_HEADERS = include/refrain/loader.h
+# and the installed one, which exports the public headers' names alone.
+pkginclude_HEADERS = include/refrain/loader.h include/refrain/echo.h
 
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
+	src/loader/api/echo_stage.c src/loader/api/echo_stage_impl.h \
+	src/loader/api/echo_stage_change.c \
+	src/loader/api/echo_stage_state.c \
 	src/loader/api/loader.c src/loader/api/loader_impl.h \
+	src/loader/api/stage_meter.c src/loader/api/stage_meter_impl.h \
 	src/loader/api/stats_json.c \
 	src/loader/api/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
@@ -33,7 +37,8 @@ librefrain.a: libloader.la
 	$(AM_V_GEN)rm -f $@ && \
 	$(CC) -r -nostdlib -o $@.o $$(sed -n \
 		's/^REFRAIN_API.*[ *]\(refrain_[a-z_]*\)(.*/-Wl,-u,\1/p' \
-		'$(srcdir)/include/refrain/loader.h') \
+		'$(srcdir)/include/refrain/loader.h' \
+		'$(srcdir)/include/refrain/echo.h') \
 		.libs/libloader.a && \
 	$(OBJCOPY) --wildcard --keep-global-symbol='refrain_*' $@.o && \
 	$(AR) cr $@ $@.o && rm -f $@.o

@@ -518,3 +518,12 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 	else if (c->shuffle_window)
 		out->order = SCHEDULE_NEARBY;
 }
+
+void settings_open_schedule(const struct settings *s, uint64_t seed,
+	struct schedule_echo echo, struct schedule_config *out)
+{
+	settings_schedule(s, 0, out);
+	out->open_end = true;
+	out->seed = seed;
+	out->echo = echo;
+}
