@@ -1,11 +1,12 @@
-# The Python package: the extension module on the public header alone, and the
+# The Python package: the extension module on the public headers alone, and the
 # package around it as tests import it, in python/pkg. Users install it by pip
 # (doc/python.md).
 python_ext = python/ext/batch.c python/ext/callback.c \
 	python/ext/column.c python/ext/core.c python/ext/dlpack.c \
-	python/ext/ext_impl.h python/ext/loader.c python/ext/module.c \
-	python/ext/open.c python/ext/view.c
+	python/ext/echo.c python/ext/ext_impl.h python/ext/loader.c \
+	python/ext/module.c python/ext/open.c python/ext/view.c
 python_package = python/refrain/__init__.py python/refrain/__init__.pyi \
+	python/refrain/_echo.py \
 	python/refrain/_errors.py python/refrain/_loader.py \
 	python/refrain/_refrain.pyi python/refrain/_values.py \
 	python/refrain/plan.py python/refrain/plan.pyi \

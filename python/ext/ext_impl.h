@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension module refrain._refrain: the loader of refrain/loader.h for
- * CPython, on that header alone. What is convenient is written in Python around
- * it; here is what must be fast, release the GIL, or keep memory alive.
+ * The extension module refrain._refrain: the loader of refrain/loader.h and the
+ * echo stage of refrain/echo.h for CPython, on these headers alone. What is
+ * convenient is written in Python around it; here is what must be fast, release
+ * the GIL, or keep memory alive.
  *
  * All structs belong to the GIL, but where a comment says otherwise.
  */
@@ -43,7 +44,7 @@ struct core {
 
 /* -- module.c -- */
 
-extern PyObject *batch_type, *view_type, *column_type, *loader_type;
+extern PyObject *batch_type, *view_type, *column_type, *loader_type, *echo_type;
 
 /*
  * Raise what refrain._errors makes of an errno and a message; NULL, always.
@@ -176,5 +177,14 @@ PyObject *dlpack_device(PyObject *self, PyObject *unused);
 /* -- loader.c -- */
 
 extern PyType_Spec loader_spec;
+
+/* Set members from a dict of texts, which must live as long as the
+ * configuration, and a state that is bytes or None. -1 with an exception. */
+int config_set_members(struct refrain_config *config, PyObject *members);
+int config_set_state(struct refrain_config *config, PyObject *state);
+
+/* -- echo.c -- */
+
+extern PyType_Spec echo_spec;
 
 #endif

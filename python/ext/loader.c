@@ -35,8 +35,7 @@ struct loader {
 
 /* -- Opening --------------------------------------------------------------- */
 
-/* Texts of members; `hold` keeps those that are kept as pointers. */
-static int set_members(struct refrain_config *config, PyObject *members)
+int config_set_members(struct refrain_config *config, PyObject *members)
 {
 	PyObject *name, *text;
 	Py_ssize_t at = 0;
@@ -72,7 +71,7 @@ static int set_cpus(struct refrain_config *config, PyObject *cpus)
 	return 0;
 }
 
-static int set_state(struct refrain_config *config, PyObject *state)
+int config_set_state(struct refrain_config *config, PyObject *state)
 {
 	char *bytes;
 	Py_ssize_t n;
@@ -145,8 +144,9 @@ static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
 		return -1;
 	}
 	refrain_config_init(&config);
-	if (set_members(&config, members) < 0 || set_cpus(&config, cpus) < 0 ||
-		set_state(&config, state) < 0)
+	if (config_set_members(&config, members) < 0 ||
+		set_cpus(&config, cpus) < 0 ||
+		config_set_state(&config, state) < 0)
 		return -1;
 	self->core = core_new();
 	if (!self->core)

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-PyObject *batch_type, *view_type, *column_type, *loader_type;
+PyObject *batch_type, *view_type, *column_type, *loader_type, *echo_type;
 
 static PyObject *error_factory; /* of refrain._errors */
 static PyObject *numpy_asarray; /* NULL until an array is asked for */
@@ -188,7 +188,8 @@ PyMODINIT_FUNC PyInit__refrain(void)
 				0 ||
 			add_type(module, "View", &view_spec, &view_type) < 0 ||
 			add_type(module, "Column", &column_spec, &column_type) <
-				0))
+				0 ||
+			add_type(module, "Echo", &echo_spec, &echo_type) < 0))
 		Py_CLEAR(module);
 	return module;
 }

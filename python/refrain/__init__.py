@@ -4,7 +4,8 @@
     for batch in refrain.Loader('/data/train', batch=256, echo='auto'):
         train(torch.from_dlpack(batch), batch.labels)
 
-Loader is the loader, and refrain.torch has its datasets for PyTorch. Plan and
+Loader is the loader, and refrain.torch has its datasets for PyTorch. echo()
+repeats the decoded examples of any other pipeline in the same way. Plan and
 PlannedSampler tell a refrain mount the order in which another loader reads.
 """
 
@@ -22,6 +23,7 @@ except ImportError as _error:
 from . import _errors
 from ._errors import (ClosedError, ConfigError, Error, NotFoundError,
                       StateError, TimeoutError)
+from ._echo import Echo, echo
 from ._loader import Loader, members
 from ._refrain import Batch, Column, View
 
@@ -37,7 +39,7 @@ def version():
 
 
 __version__ = version()
-__all__ = ['Batch', 'ClosedError', 'Column', 'ConfigError', 'ECHO_AUTO',
+__all__ = ['Batch', 'ClosedError', 'Column', 'ConfigError', 'ECHO_AUTO', 'Echo',
            'Error', 'Loader', 'NotFoundError', 'Plan', 'PlannedSampler',
-           'StateError', 'TimeoutError', 'View', 'find_mount', 'members',
-           'version']
+           'StateError', 'TimeoutError', 'View', 'echo', 'find_mount',
+           'members', 'version']

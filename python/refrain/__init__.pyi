@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 from os import PathLike
-from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping,
-                    Optional, Sequence, SupportsFloat, SupportsIndex, Tuple,
-                    Type)
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, Literal,
+                    Mapping, Optional, Sequence, SupportsFloat, SupportsIndex,
+                    Tuple, Type)
 
 from ._refrain import Batch as Batch
 from ._refrain import Column as Column
 from ._refrain import View as View
+from ._refrain import Echo as _EchoCore
 from ._refrain import Loader as _Core
 from .plan import Plan as Plan
 from .plan import PlannedSampler as PlannedSampler
@@ -119,3 +120,46 @@ class Loader(_Core):
     def state_dict(self) -> Dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
     def stats(self) -> Dict[str, Any]: ...
+
+class Echo(_EchoCore):
+    def __init__(
+        self,
+        source: Iterable[Any],
+        factor: _Echo = ...,
+        *,
+        batch: SupportsIndex = ...,
+        window: SupportsIndex | None = ...,
+        seed: SupportsIndex = ...,
+        augment: Callable[..., Any] | None = ...,
+        min_lag: SupportsIndex | None = ...,
+        echo_max: _Real | None = ...,
+        echo_log: str | None = ...,
+        rank: SupportsIndex | None = ...,
+        world: SupportsIndex | None = ...,
+        allow_duplicates: bool | None = ...,
+        state: Mapping[str, Any] | None = ...,
+    ) -> None: ...
+    def __iter__(self) -> Echo: ...
+    def __len__(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    def set_epoch(self, epoch: int) -> None: ...
+    def state_dict(self) -> Dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+def echo(
+    source: Iterable[Any],
+    factor: _Echo = ...,
+    *,
+    batch: SupportsIndex = ...,
+    window: SupportsIndex | None = ...,
+    seed: SupportsIndex = ...,
+    augment: Callable[..., Any] | None = ...,
+    min_lag: SupportsIndex | None = ...,
+    echo_max: _Real | None = ...,
+    echo_log: str | None = ...,
+    rank: SupportsIndex | None = ...,
+    world: SupportsIndex | None = ...,
+    allow_duplicates: bool | None = ...,
+    state: Mapping[str, Any] | None = ...,
+) -> Echo: ...

@@ -87,6 +87,7 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 /* The schedule of an echo stage, whose examples nobody has counted. */
 void settings_open_schedule(const struct settings *s, uint64_t seed,
 	struct schedule_echo echo, struct schedule_config *out);
+
 /* Set the members that the configuration needs. Returns 0 or -EINVAL. */
 int settings_members(struct settings *s, struct error *err);
 
