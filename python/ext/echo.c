@@ -26,8 +26,8 @@ struct stage {
 	uint64_t note_at;	/* ... of this example or a later one */
 	uint64_t pulled;	/* the next example of the source */
 	bool seeded;		/* augment takes a seed */
-	bool failed;  /* the source has raised an exception */
-	bool drained; /* the source has no more */
+	bool failed;		/* the source has raised an exception */
+	bool drained;		/* the source has no more */
 	bool ended;
 	bool inside; /* next() is running */
 };
@@ -483,9 +483,9 @@ static PyMethodDef stage_methods[] = {
 		"stream."},
 	{"stats", stage_stats, METH_NOARGS,
 		"stats()\n--\n\nCounters and times so far, a dict: epoch, "
-		"serving (of the epoch), fresh, served, pulled,\nduplicates (in "
-		"a batch), pull_s, augment_s, trainer_s, window, kept (examples "
-		"now),\necho_factor, echo_changes, and for 'auto' "
+		"serving (of the epoch), fresh, served,\npulled, duplicates "
+		"(in a batch), pull_s, augment_s, trainer_s, window, kept "
+		"(examples\nnow), echo_factor, echo_changes, and for 'auto' "
 		"t_upstream_ms, t_downstream_ms and r."},
 	{NULL, NULL, 0, NULL},
 };

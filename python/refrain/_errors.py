@@ -19,7 +19,8 @@ class Error(OSError):
     step = None
 
     def __str__(self):
-        return self.strerror or ''
+        # Made of a message alone, as by a DataLoader from one of a worker.
+        return self.strerror or super().__str__()
 
 
 class ConfigError(Error, ValueError):

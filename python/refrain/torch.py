@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """refrain for PyTorch: datasets for training and evaluation, tensors without a
-copy, ranks from torch.distributed, and positions to save.
+copy, ranks from torch.distributed, and positions to save. EchoDataset repeats
+the examples of any other dataset, in the workers of a DataLoader.
 
     import refrain.torch
 
@@ -21,9 +22,10 @@ import torch
 import torch.utils.data
 
 from . import _values
+from ._echo import Echo
 from ._loader import Loader
 
-__all__ = ['EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
+__all__ = ['EchoDataset', 'EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
            'to_device']
 
 
@@ -273,3 +275,200 @@ class EvalDataset(IterableDataset):
             yield converted
             del converted
         self.close()
+
+
+_SEED_MAX = (1 << 63) - 1
+
+
+class _Examples:
+    """The examples of a dataset with numbers that one stage of several gets:
+    in a new random order each epoch, or in order. Has states as torchdata
+    defines them."""
+
+    def __init__(self, dataset, shuffle, seed, place):
+        self._dataset, self._shuffle, self._seed = dataset, shuffle, int(seed)
+        self._rank, self._world, self._worker, self._workers = place
+        self._epoch, self._next = 0, 0
+
+    def __len__(self):
+        n = len(self._dataset)
+        each = -(-n // self._world)         # of a rank: ranks end together
+        return len(range(self._worker, each, self._workers))
+
+    def set_epoch(self, epoch):
+        """Begin another epoch."""
+        if epoch != self._epoch:
+            self._epoch, self._next = epoch, 0
+
+    def _order(self):
+        n = len(self._dataset)
+        if not self._shuffle:
+            return range(n)
+        generator = torch.Generator()
+        generator.manual_seed(self._seed * 1000003 + self._epoch & _SEED_MAX)
+        return torch.randperm(n, generator=generator).tolist()
+
+    def __iter__(self):
+        order, count = self._order(), len(self)
+        while self._next < count:
+            # A rank that has less than others takes some from the beginning.
+            at = self._next * self._workers + self._worker
+            example = self._dataset[
+                order[(at * self._world + self._rank) % len(order)]]
+            self._next += 1
+            yield example
+        self._next = 0
+
+    def state_dict(self):
+        """The epoch, and the next example of it."""
+        return {'epoch': self._epoch, 'next': self._next}
+
+    def load_state_dict(self, state):
+        """Go there."""
+        self._epoch, self._next = state['epoch'], state['next']
+
+
+class EchoDataset(torch.utils.data.IterableDataset):
+    """EchoDataset(dataset, factor=2, *, batch=64, augment=None, shuffle=True,
+    ...)
+
+    Serves each example of a dataset of decoded examples `factor` times, and
+    augments each serving. One line makes a pipeline echo:
+
+        data = EchoDataset(decoded, factor=4, batch=256, augment=augment)
+        loader = DataLoader(data, batch_size=256, num_workers=8)
+        for epoch in range(90):
+            data.set_epoch(epoch)
+            for images, labels in loader:
+                ...
+
+    In each worker of a DataLoader it reads, decodes, echoes and augments that
+    worker's part of the dataset.
+
+    dataset     a dataset of decoded examples, before random augmentation. One
+                with numbers (__getitem__, __len__) is divided among the ranks
+                and the workers, and shuffled. An IterableDataset must divide
+                and shuffle itself, as usual.
+    shuffle     take a dataset with numbers in a new random order each epoch.
+    batch       the batch_size of the DataLoader. No batch then has an example
+                twice.
+    rank, world default: those of torch.distributed if it is initialised. Ranks
+                then get equally many examples of a dataset with numbers, up to
+                one of them twice.
+
+    The other keywords are those of refrain.Echo: window (for each worker),
+    seed, augment, min_lag, echo_max, echo_log, allow_duplicates.
+
+    One iter() is one epoch. A DataLoader whose workers end with each epoch
+    (persistent_workers=False) begins with the epoch of set_epoch() each time;
+    else iter() goes on with the next epoch.
+
+    factor='auto' needs num_workers=0, since a worker does not see how long the
+    trainer takes. A position (state_dict()) belongs to one worker. Save it with
+    num_workers=0, or with torchdata's StatefulDataLoader, which does so in the
+    workers.
+    """
+
+    def __init__(self, dataset, factor=2, *, shuffle=True, rank=None,
+                 world=None, state=None, **keywords):
+        super().__init__()
+        self._dataset, self._shuffle = dataset, shuffle
+        self._keywords = dict(keywords, factor=factor)
+        self._given = (rank, world)
+        self._state = state
+        self._kept = None       # (place, state) of the pickled stage
+        self._stage = self._place = None
+        # Workers that live on see it, too.
+        self._epoch = torch.zeros(2, dtype=torch.int64).share_memory_()
+        self._seen = 0
+        Echo((), **self._keywords)      # names a wrong keyword here
+
+    def __getstate__(self):
+        state = dict(self.__dict__, _stage=None, _place=None)
+        state['_given'] = self._ranks()     # a worker does not know them
+        if self._stage is not None:
+            state['_kept'] = (self._place, self.state_dict())
+        return state
+
+    def _ranks(self):
+        rank, world = rank_and_world()
+        return (rank if self._given[0] is None else self._given[0],
+                world if self._given[1] is None else self._given[1])
+
+    def _here(self):
+        """(rank, world, worker, workers) of this process."""
+        info = torch.utils.data.get_worker_info()
+        if info is None:
+            return (*self._ranks(), 0, 1)
+        return (*self._ranks(), info.id, info.num_workers)
+
+    def _source(self, place):
+        if isinstance(self._dataset, torch.utils.data.IterableDataset) or \
+                not hasattr(self._dataset, '__getitem__'):
+            return self._dataset
+        return _Examples(self._dataset, self._shuffle,
+                         self._keywords.get('seed', 0), place)
+
+    def _check_auto(self):
+        measures = self._keywords['factor'] == 'auto' and \
+            self._keywords.get('echo_log') is None
+        if measures and torch.utils.data.get_worker_info() is not None:
+            raise RuntimeError(
+                "factor='auto' needs num_workers=0: a worker does not see how "
+                'long the trainer takes. Or put the workers below the stage: '
+                "refrain.echo(DataLoader(dataset, batch_size=None), 'auto')")
+
+    def _opened(self, place):
+        rank, world, worker, workers = place
+        stage = Echo(self._source(place), **self._keywords,
+                     rank=rank * workers + worker, world=world * workers)
+        if self._state is None and self._kept is not None and \
+                self._kept[0] == place:
+            self._state = self._kept[1]
+        if self._state is not None:
+            stage.load_state_dict(self._state)
+        self._state = self._kept = None
+        return stage
+
+    @property
+    def stage(self):
+        """The refrain.Echo of this process, for its stats()."""
+        place = self._here()
+        if self._stage is None or self._place != place:
+            self._check_auto()
+            self._stage, self._place = self._opened(place), place
+        return self._stage
+
+    def _follow_epoch(self):
+        """Go to the epoch of set_epoch(), once for each call of it."""
+        calls, epoch = self._epoch.tolist()
+        if calls != self._seen:
+            self.stage.set_epoch(epoch)
+        self._seen = calls
+
+    def __iter__(self):
+        self._follow_epoch()
+        return iter(self.stage)
+
+    def __len__(self):
+        """Number of servings of an epoch of this rank. TypeError if the length
+        of the dataset is not known, and with 'auto'."""
+        rank, world = self._ranks()
+        return len(Echo(self._source((rank, world, 0, 1)), **self._keywords))
+
+    def set_epoch(self, epoch):
+        """The next iter() begins this epoch, unless it is in the middle of
+        it; as DistributedSampler.set_epoch()."""
+        self._epoch[1] = epoch
+        self._epoch[0] += 1
+
+    def state_dict(self):
+        """The position of this process: see refrain.Echo.state_dict()."""
+        self._follow_epoch()
+        return self.stage.state_dict()
+
+    def load_state_dict(self, state):
+        """Continue from a position. Raises StateError if it belongs to another
+        configuration, rank or worker."""
+        self.stage.load_state_dict(state)
+        self._seen = self._epoch[0].item()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 from os import PathLike
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 import torch.utils.data
 
-from . import Batch, Loader
+from . import Batch, Echo, Loader
 
 def rank_and_world() -> Tuple[int, int]: ...
 def tensor(batch: Batch, name: str = ...,
@@ -30,3 +30,21 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def close(self) -> None: ...
 
 class EvalDataset(IterableDataset): ...
+
+class EchoDataset(torch.utils.data.IterableDataset[Any]):
+    def __init__(self, dataset: Any, factor: float | str = ..., *,
+                 batch: int = ..., window: Optional[int] = ...,
+                 seed: int = ..., augment: Callable[..., Any] | None = ...,
+                 shuffle: bool = ..., min_lag: Optional[int] = ...,
+                 echo_max: Optional[float] = ...,
+                 echo_log: Optional[str] = ...,
+                 rank: Optional[int] = ..., world: Optional[int] = ...,
+                 allow_duplicates: Optional[bool] = ...,
+                 state: Mapping[str, Any] | None = ...) -> None: ...
+    @property
+    def stage(self) -> Echo: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+    def set_epoch(self, epoch: int) -> None: ...
+    def state_dict(self) -> Dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...

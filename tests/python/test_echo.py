@@ -5,12 +5,12 @@ import collections
 import copy
 import fractions
 import gc
+import inspect
 import itertools
 import multiprocessing
-import os
 import pickle
 import random
-import signal
+import re
 import sys
 import threading
 import weakref
@@ -18,6 +18,7 @@ import weakref
 import pytest
 
 import refrain
+from conftest import TREE
 
 
 class Counted:
@@ -612,6 +613,14 @@ def test_auto_leaves_a_fast_source_alone():
                          augment=work)
     assert list(stage) == list(range(4000))
     assert stage.echo_log() == ''
+
+
+@pytest.mark.parametrize('begin', [r'class Echo.*?def __init__', 'def echo'])
+def test_stubs_have_every_keyword(begin):
+    stub = (TREE / 'python/refrain/__init__.pyi').read_text()
+    text = re.search(begin + r'\((.*?)\) -> ', stub, re.S)[1]
+    assert set(re.findall(r'^\s+(\w+):', text, re.M)) - {'self'} == set(
+        inspect.signature(refrain.Echo).parameters)
 
 
 def test_documentation_is_complete():

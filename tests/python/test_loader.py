@@ -425,7 +425,7 @@ def test_every_member_of_a_batch_is_an_attribute():
     assert names - other - set(dir(refrain.Batch)) == set()
 
 
-@pytest.mark.parametrize('name', ['Batch', 'Column', 'View', 'Loader'])
+@pytest.mark.parametrize('name', ['Batch', 'Column', 'View', 'Loader', 'Echo'])
 def test_stubs_have_every_public_name(name):
     texts = ''.join((TREE / 'python/refrain' / stub).read_text()
                     for stub in ('_refrain.pyi', '__init__.pyi'))

@@ -296,6 +296,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/fields_map.py tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
+	tests/python/test_echo.py \
+	tests/python/test_echo_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
 	tests/python/test_folder.py tests/python/test_gpu.py \
 	tests/python/test_loader.py tests/python/test_memory.py \
