@@ -193,8 +193,8 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 	r->r.plan_readers = ask->more.plan_readers;
 }
 
-/* Read several pieces, one after another. The handler has a count in `left` of
- * its own. */
+/* Start to read all pieces. `left` also counts this function, so that the
+ * request is not answered before the last piece was started. */
 static void read_gather(
 	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks an origin that lists recursively: one listing returns everything below
- * a directory, and the paths in it tell the directories. If a directory and a
+ * Walks an origin that lists recursively: one listing returns the files below a
+ * directory, and their paths show which directories exist. If a directory and a
  * file have the same name, the file is hidden. Batches of names arrive on the
  * threads of the origin, one after another. The thread that walks waits for the
  * last one.

@@ -68,7 +68,7 @@ struct plan {
 	 * count all positions before the cursor. */
 	uint64_t looked, missing_bytes;
 	bool closing;
-	/* At the number of the file modulo PLAN_TURNS */
+	/* Indexed by the number of the file, modulo PLAN_TURNS */
 	struct plan_turn turn[PLAN_TURNS];
 	/* The last step that the owner has reported; 0: none yet */
 	uint64_t step_told;
