@@ -167,7 +167,7 @@ static void fill_header(const struct dataset *ds,
 	const struct catalogue_form *form, struct hash128 key,
 	struct catalogue_header *h)
 {
-	uint64_t *hash = h->words + form->sections;
+	uint64_t *hash;
 
 	*h = (struct catalogue_header){
 		.version = form->version,
@@ -183,6 +183,7 @@ static void fill_header(const struct dataset *ds,
 		.skipped = ds->skipped,
 	};
 	memcpy(h->magic, CATALOGUE_MAGIC, sizeof(h->magic));
+	hash = h->words + form->sections;
 	for (unsigned i = 0; i < form->sections; i++) {
 		const struct array *t = &ds->section[form->section[i]];
 
