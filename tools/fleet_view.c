@@ -19,6 +19,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/escape.h"
+#include "common/base/latency.h"
 #include "common/base/size.h"
 #include "share_views.h"
 
@@ -155,6 +156,18 @@ static void print_amount(FILE *to, const struct fleet_mount *m, const char *key)
 	(void)fprintf(to, " %9s", n ? size_format(n, text) : "-");
 }
 
+/* The time that 99 % of the reads took no longer than. */
+static void print_p99(FILE *to, const struct fleet_mount *m)
+{
+	uint64_t count[LATENCY_BUCKETS] = {0}, us;
+	char text[TIME_TEXT_MAX];
+
+	for (unsigned i = LATENCY_TIER; i <= LATENCY_ORIGIN; i++)
+		ask_latency(m->status, m->before, latency_table[i].name, count);
+	us = latency_quantile_us(count, 0.99);
+	(void)fprintf(to, " %7s", us ? ask_time_text(us, text) : "-");
+}
+
 static void print_pct(FILE *to, uint64_t part, uint64_t whole)
 {
 	if (whole == 0)
@@ -191,6 +204,7 @@ static void print_up(FILE *to, const struct fleet_row *row)
 	print_amount(to, m, "hit_bytes");
 	print_amount(to, m, "peer_hit_bytes");
 	print_amount(to, m, "origin_bytes");
+	print_p99(to, m);
 	print_pct(to, hits, hits + misses);
 	print_pct(to, ask_number(m->status, "cache_used_bytes"),
 		ask_number(m->status, "cache_capacity_bytes"));
@@ -210,7 +224,7 @@ static void print_row(FILE *to, const struct fleet_row *row)
 		print_up(to, row);
 	} else {
 		print_waits(to, m->silent_ns / NS_PER_MS);
-		(void)fprintf(to, "%56s", "");
+		(void)fprintf(to, "%64s", "");
 	}
 	(void)fputs("  ", to);
 	escape_print(to, m->mountpoint);
@@ -280,9 +294,10 @@ static int print_lines(FILE *to, const struct fleet_view *v)
 	(void)snprintf(peers, sizeof(peers), "PEERS%s", s);
 	(void)snprintf(source, sizeof(source), "SOURCE%s", s);
 	if (n > 0)
-		(void)fprintf(to, "%-7s %7s %7s %9s %9s %9s %5s %5s %6s  %s\n",
+		(void)fprintf(to,
+			"%-7s %7s %7s %9s %9s %9s %7s %5s %5s %6s  %s\n",
 			"STATE", "WAITS", "READERS", cache, peers, source,
-			"HITS", "FULL", "ERRORS", "MOUNTPOINT");
+			"P99", "HITS", "FULL", "ERRORS", "MOUNTPOINT");
 	for (size_t i = 0; i < n; i++)
 		print_row(to, &rows[i]);
 	for (size_t i = 0; i < v->nshares; i++)

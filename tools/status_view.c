@@ -9,6 +9,7 @@
 #include "analysis/fleet/request.h"
 #include "common/base/counters.h"
 #include "common/base/escape.h"
+#include "common/base/latency.h"
 #include "common/base/size.h"
 #include "progress.h"
 
@@ -338,6 +339,38 @@ static void print_origin(const struct view *v)
 		ask_number(v->now, "open_fds"));
 }
 
+/* -- Latency --------------------------------------------------------------- */
+
+/* Returns the label of the next line. */
+static const char *print_quantiles(const struct view *v, const char *label,
+	const char *name, const char *what)
+{
+	uint64_t count[LATENCY_BUCKETS] = {0};
+	char half[TIME_TEXT_MAX], most[TIME_TEXT_MAX];
+
+	ask_latency(v->now, v->before, name, count);
+	if (latency_quantile_us(count, 1) == 0)
+		return label;
+	(void)printf(LABEL "%s: half within %s, 99 %% within %s\n", label, what,
+		ask_time_text(latency_quantile_us(count, 0.5), half),
+		ask_time_text(latency_quantile_us(count, 0.99), most));
+	return "";
+}
+
+/* Durations since the last screen, or since the mount. */
+static void print_latency(const struct view *v)
+{
+	const char *label = "times";
+
+	label = print_quantiles(v, label, "read_tier", "reads from the cache");
+	label = print_quantiles(v, label, "read_staging", "reads from memory");
+	label = print_quantiles(v, label, "read_peer", "reads from peers");
+	label = print_quantiles(
+		v, label, "read_origin", "reads from the source");
+	(void)print_quantiles(
+		v, label, "origin_read", "requests to the source");
+}
+
 /* After this time without an answer, status reports that the source is silent.
  */
 #define SILENT_MS 1000
@@ -460,6 +493,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 	print_peers(&v);
 	print_epoch(&v);
 	print_origin(&v);
+	print_latency(&v);
 	print_trouble(&v);
 	print_limits(&v);
 }

@@ -58,6 +58,7 @@ mount_tests = \
 	tests/system/status-debug.sh \
 	tests/system/status-epochs.sh \
 	tests/system/status-gdb.sh \
+	tests/system/status-latency.sh \
 	tests/system/status-probes.sh \
 	tests/system/survive-changes.sh \
 	tests/system/survive-foreign-ids.sh \

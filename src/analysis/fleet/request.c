@@ -4,10 +4,12 @@
 #include "mount/daemon/json_text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "common/base/escape.h"
+#include "common/base/latency.h"
 
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err)
@@ -90,6 +92,42 @@ const char *ask_text(const json_t *object, const char *key)
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
+}
+
+/* The number of durations in a bucket. */
+static uint64_t latency_bucket_of(
+	const json_t *status, const char *name, size_t i)
+{
+	const json_t *histogram =
+		json_object_get(json_object_get(status, "latency"), name);
+	json_int_t n = json_integer_value(
+		json_array_get(json_object_get(histogram, "buckets"), i));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+void ask_latency(const json_t *now, const json_t *before, const char *name,
+	uint64_t *count)
+{
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
+		uint64_t n = latency_bucket_of(now, name, i);
+		uint64_t then = latency_bucket_of(before, name, i);
+
+		count[i] += n > then ? n - then : 0;
+	}
+}
+
+const char *ask_time_text(uint64_t us, char buf[TIME_TEXT_MAX])
+{
+	if (us < 1000)
+		(void)snprintf(buf, TIME_TEXT_MAX, "%" PRIu64 " us", us);
+	else if (us < 10 * 1000)
+		(void)snprintf(buf, TIME_TEXT_MAX, "%.1f ms", (double)us / 1e3);
+	else if (us < 1000 * 1000)
+		(void)snprintf(buf, TIME_TEXT_MAX, "%" PRIu64 " ms", us / 1000);
+	else
+		(void)snprintf(buf, TIME_TEXT_MAX, "%.1f s", (double)us / 1e6);
+	return buf;
 }
 
 void ask_print(FILE *to, const json_t *object, const char *key)

@@ -38,6 +38,18 @@ uint64_t ask_number(const json_t *object, const char *key);
  */
 const char *ask_text(const json_t *object, const char *key);
 
+/*
+ * Add the buckets of a histogram of a status, "read_tier", to `count`, which
+ * has LATENCY_BUCKETS elements; less those of an earlier status, unless that is
+ * NULL. Nothing is added for a histogram that is missing.
+ */
+void ask_latency(const json_t *now, const json_t *before, const char *name,
+	uint64_t *count);
+
+/* Write a duration to buf: "1.5 ms"; returns buf. */
+#define TIME_TEXT_MAX 32
+const char *ask_time_text(uint64_t us, char buf[TIME_TEXT_MAX]);
+
 /* Print a string in an object, escaped for a terminal. */
 void ask_print(FILE *to, const json_t *object, const char *key);
 

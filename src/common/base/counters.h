@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/latency.h"
+
 struct counters {
+	struct latency *latency; /* set once; NULL: no histograms */
 #define COUNTER(name, unit, help) _Atomic uint64_t name;
 #include "common/base/counters.def"
 #undef COUNTER
@@ -29,6 +32,9 @@ extern const struct counter_info counter_table[];
 	((void)atomic_fetch_add_explicit(                                      \
 		&(c)->name, (uint64_t)(n), memory_order_relaxed))
 #define COUNT(c, name) COUNT_ADD(c, name, 1)
+
+/* Count a duration in a histogram. */
+#define COUNT_TIME(c, kind, ns) latency_add((c)->latency, kind, ns)
 
 static inline uint64_t counter_get(
 	const struct counters *c, const struct counter_info *info)

@@ -18,6 +18,7 @@ libbase_la_SOURCES = \
 	src/common/base/hash.c src/common/base/hash.h \
 	src/common/base/hex.h \
 	src/common/base/json.c src/common/base/json.h \
+	src/common/base/latency.c src/common/base/latency.h \
 	src/common/base/list.h \
 	src/common/base/lock.c src/common/base/lock.h \
 	src/common/base/lock_ranks.def \

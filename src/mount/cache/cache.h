@@ -149,6 +149,7 @@ struct cache_read {
 	struct fill *fill;  /* private; guarded by the lock of the cache */
 	struct list link;   /* private; guarded by the lock of the cache */
 	struct list waits;  /* private; guarded by the lock of the cache */
+	uint64_t begun_ns;  /* private */
 	uint64_t parked_ns; /* private; guarded by the lock of the cache */
 	int status;	    /* private */
 };

@@ -52,10 +52,14 @@ ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	struct fill *f;
 	ssize_t n;
 
+	r->begun_ns = clock_now_ns();
 	for (int i = 0;; i++) {
 		n = read_hit(c, s, item, key, r);
-		if (n > 0)
+		if (n > 0) {
+			COUNT_TIME(cache_config(c)->counters, LATENCY_TIER,
+				clock_now_ns() - r->begun_ns);
 			return n;
+		}
 		jobs_enter(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);

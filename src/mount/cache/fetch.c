@@ -26,6 +26,11 @@ size_t fetch_span_bytes(const struct fetch_span *p)
 	return fill_run_bytes(p->f, p->first, p->n);
 }
 
+static void fetch_says_from(const struct fetch *x, struct fill *f)
+{
+	f->from = fetch_of_origin(x) ? LATENCY_ORIGIN : LATENCY_PEER;
+}
+
 /* Note that the first `got` bytes of a span have arrived, and answer the reads
  * that wait for them. */
 static void span_arrived(
@@ -36,6 +41,7 @@ static void span_arrived(
 	p->there = got >= fetch_span_bytes(p)
 		? p->n
 		: (unsigned)(got / FILL_PAGE_BYTES);
+	fetch_says_from(x, p->f);
 	if (p->there > there)
 		fill_arrived(x->c, p->f, p->first + there, p->there - there,
 			p->there == p->n, a);
@@ -131,6 +137,7 @@ static void ask_data(
 	if (x->got == s->len)
 		return;
 	jobs_enter(c, &a);
+	fetch_says_from(x, x->span[0].f);
 	fill_arrived(c, x->span[0].f, first, fill_pages(len), false, &a);
 	jobs_run(c, &a);
 }
@@ -145,6 +152,8 @@ static void ask_end(struct fetch *x, int status, struct after *a)
 
 	if (status < 0)
 		fill_owe(p->f);
+	else
+		fetch_says_from(x, p->f);
 	while ((n = fill_run_inflight(p->f, p->first + p->n, &i)) > 0)
 		if (status == 0)
 			fill_arrived(

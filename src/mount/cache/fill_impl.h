@@ -191,6 +191,7 @@ struct fill {
 	unsigned plan_readers;
 	uint64_t made_ns; /* set once */
 	uint64_t last_read_ns;
+	enum latency_kind from; /* the source of the last pages */
 	uint8_t *memory; /* owned */
 	/* The bytes of the item: a page-aligned address in `memory`, because
 	 * the kernel then copies whole pages in half as many steps. The bytes

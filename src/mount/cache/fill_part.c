@@ -149,8 +149,10 @@ static void load(struct thread_job *job)
 
 	jobs_enter(c, &a);
 	if (part_end(c, f)) {
-		if (read)
+		if (read) {
 			take_loaded(f, map);
+			f->from = LATENCY_TIER;
+		}
 		if (moved) {
 			f->in_part = 0;
 			f->res = res;

@@ -537,6 +537,7 @@ static void mount_free(struct mount *m)
 	free(m->refused);
 	free(m->cwd);
 	stack_free(m->stack);
+	latency_free(m->counters.latency);
 	MAGIC_END(m);
 	free(m);
 }
@@ -548,6 +549,10 @@ static struct mount *mount_new(const struct mount_options *options)
 	if (!m)
 		return NULL;
 	MAGIC_BEGIN(m, mount);
+	if (latency_new(&m->counters.latency) < 0) {
+		free(m);
+		return NULL;
+	}
 	m->options = *options;
 	m->started_ns = clock_now_ns();
 	m->ready_fd = m->names_fd = -1;

@@ -10,6 +10,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/daemon_process.c \
 	src/mount/daemon/debug_status.c \
 	src/mount/daemon/epoch_status.c \
+	src/mount/daemon/latency_status.c \
 	src/mount/daemon/epochs.c src/mount/daemon/epochs.h \
 	src/mount/daemon/gauges.c src/mount/daemon/gauges.h \
 	src/mount/daemon/held.c \

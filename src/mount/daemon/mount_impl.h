@@ -349,6 +349,7 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
  * missed (0: no limit). Returns 0 or -ENOMEM. */
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
+void status_add_latency(json_t *o, const struct latency *latency);
 /* Add what is known about the epoch to an object. dataset_bytes is 0 if it is
  * not known. */
 void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,

@@ -216,6 +216,7 @@ json_t *mount_status(struct mount *m)
 	add_store(o, m);
 	for (const struct counter_info *c = counter_table; c->name; c++)
 		ctl_set_number(o, c->name, counter_get(&m->counters, c));
+	status_add_latency(o, m->counters.latency);
 	add_cache(o, m);
 	if (m->peering)
 		peering_status(m->peering, m->cache, o);

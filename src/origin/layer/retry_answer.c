@@ -83,6 +83,7 @@ void retry_done(struct origin_request *in, int status)
 	if (q->last != a) {
 		pthread_mutex_unlock(&o->layer.lock);
 	} else {
+		retry_time(q);
 		if (status != -ETIMEDOUT)
 			retry_heard(o);
 		/* An error after the last byte does not invalidate the bytes.

@@ -230,6 +230,25 @@ void retry_failed(struct retry_request *q, int status)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
+void retry_time(const struct retry_request *q)
+{
+	uint64_t ns = clock_now_ns() - q->started_ns;
+	const struct counters *c = q->o->counters;
+
+	ASSERT_HELD(&q->o->layer.lock);
+	switch (q->op) {
+	case ORIGIN_READ:
+		COUNT_TIME(c, LATENCY_ORIGIN_READ, ns);
+		break;
+	case ORIGIN_STAT:
+		COUNT_TIME(c, LATENCY_ORIGIN_STAT, ns);
+		break;
+	case ORIGIN_LIST:
+		COUNT_TIME(c, LATENCY_ORIGIN_LIST, ns);
+		break;
+	}
+}
+
 /* Requires the lock, and releases it. The attempt did not answer in time. */
 static void attempt_late(struct retry_request *q)
 {
@@ -238,6 +257,7 @@ static void attempt_late(struct retry_request *q)
 
 	ASSERT_HELD(&q->o->layer.lock);
 	COUNT(o->counters, origin_timeouts);
+	retry_time(q);
 	q->last = NULL;
 	retry_attempt_abandon(a);
 	if (!q->outer) { /* the caller has abandoned the request meanwhile */

@@ -93,6 +93,9 @@ void retry_attempt_abandon(struct attempt *a);
  */
 int retry_try(struct retry_request *q);
 
+/* The current attempt has ended: count its time. */
+void retry_time(const struct retry_request *q);
+
 /* An attempt failed with `status`. Releases the lock. The caller has a
  * reference. */
 void retry_failed(struct retry_request *q, int status);
