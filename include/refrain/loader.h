@@ -109,6 +109,9 @@ enum refrain_augment {
 	REFRAIN_AUGMENT_EVAL, /* shorter side to size * 8 / 7, centre crop */
 	REFRAIN_AUGMENT_NONE, /* resize the whole image, ignoring its aspect
 				 ratio */
+	REFRAIN_AUGMENT_FIT,  /* resize the whole image, keeping its aspect
+				 ratio, and fill the rest with `mean` */
+	REFRAIN_AUGMENT_IOU,  /* reserved */
 };
 
 /* The type of a value. Samples have one of the first three; the numbers of the

@@ -96,6 +96,17 @@ def test_pixels_are_those_of_pil(pngs):
         np.testing.assert_array_equal(pixels, want, err_msg=path)
 
 
+def test_fit_keeps_the_aspect_and_fills_with_the_mean(pngs):
+    image = pytest.importorskip('PIL.Image')
+    mean = np.rint(255 * np.array([0.485, 0.456, 0.406]))
+    for path, pixels in load(pngs, width=64, height=64, augment='fit'):
+        with image.open(pngs / path) as png:
+            want = png.convert('RGB').resize((64, 50), image.BILINEAR)
+        inner = pixels[7:57].astype(int)
+        assert abs(inner - np.asarray(want)).max() <= 1, path
+        assert (pixels[:7] == mean).all() and (pixels[57:] == mean).all()
+
+
 def test_pngs_and_jpegs_are_examples_of_one_folder(data, tmp_path, pngs):
     for i, path in enumerate(sorted(data.glob('*/*.jpg'))[:5]):
         (pngs / 'a' / ('%d.jpg' % i)).write_bytes(path.read_bytes())

@@ -12,6 +12,7 @@ unit_tests = \
 	tests/unit/test_cgroup \
 	tests/unit/test_config \
 	tests/unit/test_crop \
+	tests/unit/test_crop_boxes \
 	tests/unit/test_ctl \
 	tests/unit/test_ctl_place \
 	tests/unit/test_dataset \

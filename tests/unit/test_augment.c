@@ -244,6 +244,65 @@ START_TEST(test_a_cutout_is_the_mean_and_nothing_else_changes)
 }
 END_TEST
 
+/* The part of the sample that shows the image is a sample of that size. */
+static void fits(const struct augment_config *c, const struct image *in)
+{
+	struct augment_config part = *c;
+	struct crop crop, of_part;
+	void *whole, *inner;
+
+	crop_of(c, 1, in->width, in->height, &crop);
+	part.width = crop.inner.width;
+	part.height = crop.inner.height;
+	part.augment = REFRAIN_AUGMENT_NONE;
+	crop_of(&part, 1, in->width, in->height, &of_part);
+	ck_assert(part.width == c->width || part.height == c->height);
+	/* The corners of the image are the corners of that part. */
+	ck_assert_double_eq_tol(
+		-crop.x * c->width / crop.width, crop.inner.x, 1e-9);
+	ck_assert_double_eq_tol((in->height - crop.y) * c->height / crop.height,
+		crop.inner.y + part.height, 1e-9);
+	ck_assert_uint_le(crop.inner.x - (c->width - part.width) / 2, 0);
+	whole = sample_of(c, in, &crop);
+	inner = sample_of(&part, in, &of_part);
+	for (uint32_t i = 0; i < c->width * c->height * 3; i++) {
+		uint32_t y = i / 3 / c->width, x = i / 3 % c->width, k = i % 3;
+		double want = c->type == REFRAIN_U8
+			? floor(255 * c->mean[k] + 0.5)
+			: 0;
+
+		y -= crop.inner.y;
+		x -= crop.inner.x;
+		if (x < part.width && y < part.height)
+			want = value_at(&part, inner, y, x, k);
+		ck_assert(value_at(c, whole, y + crop.inner.y, x + crop.inner.x,
+				  k) == want);
+	}
+	free(whole);
+	free(inner);
+}
+
+START_TEST(test_fit_shows_the_whole_image_and_fills_the_rest)
+{
+	uint64_t state = 16;
+
+	for (unsigned t = 0; t < 240; t++) {
+		struct augment_config c;
+		struct image in;
+
+		config_init(&c, 1 + chance(&state, 40));
+		c.width = 1 + chance(&state, 40);
+		c.augment = REFRAIN_AUGMENT_FIT;
+		c.type = (int)(t % 3);
+		c.layout = (int)(t / 3 % 2);
+		image_make(&in, 1 + chance(&state, t % 7 ? 60 : 3),
+			1 + chance(&state, t % 5 ? 60 : 2), 1, 0, &state);
+		fits(&c, &in);
+		free(in.data);
+	}
+}
+END_TEST
+
 START_TEST(test_an_image_that_does_not_hold_the_box_is_refused)
 {
 	struct augment_config c;
@@ -312,6 +371,8 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, test_jitter_is_as_a_naive_one_does_it);
 	tcase_add_test(
 		tcase, test_a_cutout_is_the_mean_and_nothing_else_changes);
+	tcase_add_test(
+		tcase, test_fit_shows_the_whole_image_and_fills_the_rest);
 	tcase_add_test(
 		tcase, test_an_image_that_does_not_hold_the_box_is_refused);
 	tcase_add_test(tcase, test_scratch_memory_stays_what_it_grew_to);

@@ -407,7 +407,8 @@ static void derive_settings(struct settings *s)
 		.type = c->type,
 		.layout = c->layout,
 		.augment = c->augment,
-		.flip = c->augment == REFRAIN_AUGMENT_TRAIN &&
+		.flip = (c->augment == REFRAIN_AUGMENT_TRAIN ||
+				c->augment == REFRAIN_AUGMENT_IOU) &&
 			!(c->flags & REFRAIN_FLAG_NO_FLIP),
 		.normalise = !(c->flags & REFRAIN_FLAG_NO_NORMALISE),
 		.area_min = c->area_min,

@@ -128,9 +128,10 @@ static const struct member table[] = {
 		"Type of a pixel value (default: u8)."),
 	WORD(layout, REFRAIN_NCHW, HASHED(3), "nhwc|nchw",
 		"Order of the dimensions of a batch (default: nhwc)."),
-	WORD(augment, REFRAIN_AUGMENT_NONE, HASHED(4), "train|eval|none",
+	WORD(augment, REFRAIN_AUGMENT_FIT, HASHED(4), "train|eval|none|fit",
 		"Random crop and flip (train, the default), centre crop "
-		"(eval), or the whole image resized (none)."),
+		"(eval), or the whole image resized without (none) or with "
+		"its aspect ratio (fit)."),
 	REAL(mean, F32, HASHED(5), LIMITS(0, -1000, 1000), "R,G,B",
 		"Mean of each channel, for values from 0 to 1 (default: "
 		"ImageNet's, unless std is set)."),

@@ -108,10 +108,14 @@ static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 static int source_of(const struct image *in, const struct crop *crop,
 	struct crop_source *out)
 {
-	int64_t x = axis(in->denom, in->x, in->width, crop->box.x,
-		crop->box.width, crop->x, crop->width, &out->across);
-	int64_t y = axis(in->denom, in->y, in->height, crop->box.y,
-		crop->box.height, crop->y, crop->height, &out->down);
+	const struct rect *b = &crop->box;
+	bool whole = crop->inner.width == 0;
+	int64_t x = axis(in->denom, in->x, in->width, b->x, b->width,
+		whole ? crop->x : b->x, whole ? crop->width : b->width,
+		&out->across);
+	int64_t y = axis(in->denom, in->y, in->height, b->y, b->height,
+		whole ? crop->y : b->y, whole ? crop->height : b->height,
+		&out->down);
 
 	if (x < 0 || y < 0)
 		return -EINVAL;
@@ -128,14 +132,13 @@ static size_t mixed_row(const struct augmenter *a, const struct crop_source *s)
 }
 
 static int prepare(struct augmenter *a, const struct crop_source *s,
-	const struct crop *crop, size_t pixels_bytes)
+	const struct rect *part, bool flip, size_t pixels_bytes)
 {
-	const struct augment_config *c = &a->config;
 	int rc;
 
-	rc = filter_make(&a->horizontal, &s->across, c->width, crop->flip);
+	rc = filter_make(&a->horizontal, &s->across, part->width, flip);
 	if (rc == 0)
-		rc = filter_make(&a->vertical, &s->down, c->height, false);
+		rc = filter_make(&a->vertical, &s->down, part->height, false);
 	if (rc == 0)
 		rc = grow(&a->taps, &a->taps_room,
 			2 * (size_t)a->vertical.pairs, sizeof(*a->taps));
@@ -196,16 +199,17 @@ static void make_rows(struct augmenter *a, const struct crop_source *s,
 		&a->horizontal, shift, (const int16_t *const *)in, out);
 }
 
-/* Make all rows. */
-static void resize(
-	struct augmenter *a, const struct crop_source *s, uint8_t *to)
+/* Make all rows of a part of the sample. */
+static void resize(struct augmenter *a, const struct crop_source *s,
+	const struct rect *part, uint8_t *to)
 {
 	size_t row = 3 * (size_t)a->config.width;
 
-	for (uint32_t y = 0; y < a->config.height; y += 2) {
+	to += part->y * row + 3 * (size_t)part->x;
+	for (uint32_t y = 0; y < part->height; y += 2) {
 		uint8_t *out[2] = {to + y * row, to + y * row};
 
-		if (y + 1 < a->config.height)
+		if (y + 1 < part->height)
 			out[1] += row;
 		make_rows(a, s, y, out);
 	}
@@ -228,6 +232,31 @@ static void resize_and_emit(
 	}
 }
 
+/* The part of the sample that shows the image. */
+static struct rect part_of(
+	const struct augment_config *c, const struct crop *crop)
+{
+	if (crop->inner.width)
+		return crop->inner;
+	return (struct rect){0, 0, c->width, c->height};
+}
+
+/* Fill what is not that part. */
+static void fill_around(struct augmenter *a, const struct rect *part, void *out)
+{
+	uint32_t width = a->config.width, height = a->config.height;
+	uint32_t right = part->x + part->width, low = part->y + part->height;
+	const struct rect around[] = {
+		{0, 0, width, part->y},
+		{0, low, width, height - low},
+		{0, part->y, part->x, part->height},
+		{right, part->y, width - right, part->height},
+	};
+
+	for (unsigned i = 0; i < sizeof(around) / sizeof(around[0]); i++)
+		emitter_fill(&a->emitter, &around[i], out);
+}
+
 int augment(struct augmenter *a, const struct image *in,
 	const struct crop *crop, void *out)
 {
@@ -236,29 +265,36 @@ int augment(struct augmenter *a, const struct image *in,
 	       pixels = (size_t)c->height * c->width;
 	bool in_place = c->type == REFRAIN_U8 && c->layout == REFRAIN_NHWC;
 	bool jittered = jitter_needed(crop->jitter);
+	bool at_once = !jittered && !crop->inner.width;
+	struct rect part = part_of(c, crop);
 	uint8_t *rgb = out;
 	struct crop_source s;
 	int rc;
 
 	rc = source_of(in, crop, &s);
 	if (rc == 0)
-		rc = prepare(a, &s, crop,
+		rc = prepare(a, &s, &part, crop->flip,
 			in_place ? 0
-				 : row * (jittered ? c->height : 2) +
+				 : row * (at_once ? 2 : c->height) +
 					KERNEL_SLACK);
 	if (rc < 0)
 		return rc;
-	if (!in_place && !jittered) {
+	if (!in_place && at_once) {
 		resize_and_emit(a, &s, out);
 	} else {
 		rgb = in_place ? out : a->pixels;
-		resize(a, &s, rgb);
+		resize(a, &s, &part, rgb);
 		if (jittered)
 			jitter(crop->jitter, rgb, pixels);
 		for (uint32_t y = 0; !in_place && y < c->height; y++)
 			a->kernels->emit(&a->emitter, rgb + y * row, y, out);
 	}
+	if (crop->inner.width)
+		fill_around(a, &part, out);
 	if (crop->cutout_width)
-		emitter_cutout(&a->emitter, crop, out);
+		emitter_fill(&a->emitter,
+			&(struct rect){crop->cutout_x, crop->cutout_y,
+				crop->cutout_width, crop->cutout_height},
+			out);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/image/box.h"
 #include "loader/image/region.h"
 
 /* At which of libjpeg's scales an image may be decoded. */
@@ -47,6 +48,10 @@ struct augment_config {
 struct crop {
 	struct rect box;	    /* in the upright image at full size */
 	double x, y, width, height; /* the resampled area, in the same pixels */
+	/* With FIT the part of the sample that shows the box; the rest is
+	 * filled. The area is that of the whole sample, and may exceed the
+	 * image. Width 0: the whole sample */
+	struct rect inner;
 	bool flip;
 	float jitter[3];	     /* factors; 1: no change */
 	uint32_t cutout_x, cutout_y; /* top left corner, in the sample */
@@ -69,13 +74,31 @@ size_t augment_sample_bytes(const struct augment_config *c);
  * divisions and square roots of doubles are used, which IEEE 754 defines to the
  * bit, so that a seed gives the same crop on every machine.
  *
- * EVAL and NONE ignore the seed. EVAL is torchvision's Resize and CenterCrop:
- * the shorter side (the tighter one, if the sample is not square) becomes size
+ * IOU: RandomIoUCrop of torchvision, see crop_by_boxes(). Without boxes it is
+ * the whole image. Mirroring, jitter and cutout are those of TRAIN.
+ *
+ * EVAL, NONE and FIT ignore the seed. EVAL is torchvision's Resize and
+ * CenterCrop: the shorter side (the tighter one, if the sample is not square)
+ * becomes size
  * * 8 / 7 rounded down, and the other side is in proportion, rounded down. Then
- * the centre is cut out; halves are rounded to even.
+ * the centre is cut out; halves are rounded to even. FIT resizes all of the
+ * image, keeping its aspect, so that it just fits in the sample, in the centre.
  */
 void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out);
+
+/*
+ * The same for an image with boxes, which decide what IOU draws: a threshold of
+ * 0, .1, .3, .5, .7, .9 or none, and then up to 40 crops with sides of 0.3 to 1
+ * of the image and an aspect of 1/2 to 2, until one has the centre of a box
+ * whose intersection over union with the crop is at least the threshold. If
+ * none has, another threshold is drawn, up to 8 in all. Crowds do not count. It
+ * is the whole image if no threshold is drawn, if there is no box, or after the
+ * last draw.
+ */
+void crop_by_boxes(const struct augment_config *c, uint64_t seed,
+	uint32_t width, uint32_t height, const struct box *boxes,
+	uint32_t count, struct crop *out);
 
 /*
  * The denominator (1, 2, 4 or 8) of the scale at which to decode an image of

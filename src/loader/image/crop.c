@@ -10,53 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "loader/image/augment.h"
+#include "loader/image/crop_impl.h"
 #include "refrain/loader.h"
 
 /* With x87 arithmetic, a sum would depend on which values the compiler keeps in
  * registers. */
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles must be computed as doubles");
 
-/* The number of each draw. They must not change: every saved stream depends on
- * them. */
-enum draw {
-	DRAW_TRY = 0, /* area, aspect, x, y of each of the ten tries */
-	DRAW_FLIP = 64,
-	DRAW_JITTER, /* three */
-	DRAW_CUTOUT_X = DRAW_JITTER + 3,
-	DRAW_CUTOUT_Y,
-};
-
 #define TRIES 10
 #define LN2 0.69314718055994530942
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
-/* The n-th value of splitmix64, started with the hash of the seed, so that
- * neighbouring seeds give unrelated values. */
-static uint64_t draw(uint64_t seed, unsigned n)
-{
-	const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
-
-	return mix(mix(seed + step) + (n + 1) * step);
-}
-
-/* Draw a number in [0, 1), with 53 random bits. */
-static double uniform(uint64_t seed, unsigned n)
-{
-	return (double)(draw(seed, n) >> 11) * 0x1p-53;
-}
-
-/* Draw an integer in [0, below). */
-static uint32_t integer(uint64_t seed, unsigned n, uint32_t below)
-{
-	return (uint32_t)(((draw(seed, n) >> 32) * below) >> 32);
-}
 
 /* Natural logarithm by the series of 2 artanh((m - 1) / (m + 1)), m in
  * [0.7, 1.5). */
@@ -105,17 +67,17 @@ static bool try_box(const struct augment_config *c, uint64_t seed, unsigned n,
 	double low = ln(c->aspect_min), high = ln(c->aspect_max);
 	double area = (double)width * height, share, aspect, w, h;
 
-	share = uniform(seed, n) * ((double)c->area_max - c->area_min);
+	share = crop_uniform(seed, n) * ((double)c->area_max - c->area_min);
 	area *= c->area_min + share;
-	aspect = power_of_e(low + uniform(seed, n + 1) * (high - low));
+	aspect = power_of_e(low + crop_uniform(seed, n + 1) * (high - low));
 	w = sqrt(area * aspect) + 0.5;
 	h = sqrt(area / aspect) + 0.5;
 	if (!(w >= 1 && h >= 1 && w < width + 1.0 && h < height + 1.0))
 		return false;
 	box->width = (uint32_t)w;
 	box->height = (uint32_t)h;
-	box->x = integer(seed, n + 2, width - box->width + 1);
-	box->y = integer(seed, n + 3, height - box->height + 1);
+	box->x = crop_integer(seed, n + 2, width - box->width + 1);
+	box->y = crop_integer(seed, n + 3, height - box->height + 1);
 	return true;
 }
 
@@ -153,6 +115,25 @@ static void cut(uint32_t side, uint32_t centre, uint32_t size, uint32_t *start,
 	*length = (size - centre < after ? size : centre + after) - *start;
 }
 
+/* Draw what does not concern the place of the crop. */
+static void draw_rest(
+	const struct augment_config *c, uint64_t seed, struct crop *out)
+{
+	out->flip = c->flip && crop_draw(seed, DRAW_FLIP) >> 63;
+	for (unsigned i = 0; i < 3; i++) {
+		double x = c->jitter[i], low = x < 1 ? 1 - x : 0;
+		double u = crop_uniform(seed, DRAW_JITTER + i);
+
+		out->jitter[i] = (float)(low + u * (1 + x - low));
+	}
+	if (!c->cutout)
+		return;
+	cut(c->cutout, crop_integer(seed, DRAW_CUTOUT_X, c->width), c->width,
+		&out->cutout_x, &out->cutout_width);
+	cut(c->cutout, crop_integer(seed, DRAW_CUTOUT_Y, c->height), c->height,
+		&out->cutout_y, &out->cutout_height);
+}
+
 static void train(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out)
 {
@@ -164,19 +145,7 @@ static void train(const struct augment_config *c, uint64_t seed, uint32_t width,
 	if (n == TRIES)
 		centre_box(c, width, height, &out->box);
 	use_whole_box(out);
-	out->flip = c->flip && draw(seed, DRAW_FLIP) >> 63;
-	for (unsigned i = 0; i < 3; i++) {
-		double x = c->jitter[i], low = x < 1 ? 1 - x : 0;
-		double u = uniform(seed, DRAW_JITTER + i);
-
-		out->jitter[i] = (float)(low + u * (1 + x - low));
-	}
-	if (!c->cutout)
-		return;
-	cut(c->cutout, integer(seed, DRAW_CUTOUT_X, c->width), c->width,
-		&out->cutout_x, &out->cutout_width);
-	cut(c->cutout, integer(seed, DRAW_CUTOUT_Y, c->height), c->height,
-		&out->cutout_y, &out->cutout_height);
+	draw_rest(c, seed, out);
 }
 
 /*
@@ -216,17 +185,59 @@ static void evaluate(const struct augment_config *c, uint32_t width,
 		&out->box.y, &out->box.height);
 }
 
+/* The longer side of the image becomes a side of the sample. */
+static void fit_crop(const struct augment_config *c, uint32_t width,
+	uint32_t height, struct crop *out)
+{
+	uint64_t w = c->width, h = c->height;
+
+	if (w * height <= h * width)
+		h = (2 * w * height + width) / (2 * (uint64_t)width);
+	else
+		w = (2 * h * width + height) / (2 * (uint64_t)height);
+	w = w > 0 ? w : 1;
+	h = h > 0 ? h : 1;
+	out->box = (struct rect){0, 0, width, height};
+	out->inner.width = (uint32_t)w;
+	out->inner.height = (uint32_t)h;
+	out->inner.x = (c->width - out->inner.width) / 2;
+	out->inner.y = (c->height - out->inner.height) / 2;
+	out->width = (double)c->width * width / (double)w;
+	out->height = (double)c->height * height / (double)h;
+	out->x = -((double)out->inner.x * width / (double)w);
+	out->y = -((double)out->inner.y * height / (double)h);
+}
+
 void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out)
+{
+	crop_by_boxes(c, seed, width, height, NULL, 0, out);
+}
+
+void crop_by_boxes(const struct augment_config *c, uint64_t seed,
+	uint32_t width, uint32_t height, const struct box *boxes,
+	uint32_t count, struct crop *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (unsigned i = 0; i < 3; i++)
 		out->jitter[i] = 1;
-	if (c->augment == REFRAIN_AUGMENT_TRAIN) {
+	switch (c->augment) {
+	case REFRAIN_AUGMENT_TRAIN:
 		train(c, seed, width, height, out);
-	} else if (c->augment == REFRAIN_AUGMENT_EVAL) {
+		return;
+	case REFRAIN_AUGMENT_EVAL:
 		evaluate(c, width, height, out);
-	} else {
+		return;
+	case REFRAIN_AUGMENT_FIT:
+		fit_crop(c, width, height, out);
+		return;
+	case REFRAIN_AUGMENT_IOU:
+		out->box = (struct rect){0, 0, width, height};
+		crop_iou(seed, boxes, count, &out->box);
+		use_whole_box(out);
+		draw_rest(c, seed, out);
+		return;
+	default:
 		out->box = (struct rect){0, 0, width, height};
 		use_whole_box(out);
 	}

@@ -84,23 +84,23 @@ void emitter_init(struct emitter *e, const struct augment_config *c)
 		init_channel(e, c, channel);
 }
 
-static void fill_row(const struct emitter *e, const struct crop *crop,
+static void fill_row(const struct emitter *e, const struct rect *part,
 	uint32_t y, void *sample)
 {
-	size_t at = (size_t)y * e->width + crop->cutout_x;
+	size_t at = (size_t)y * e->width + part->x;
 	size_t plane = (size_t)e->width * e->height;
 	bool planes = e->layout == REFRAIN_NCHW;
 
 	for (unsigned channel = 0; channel < 3; channel++)
-		for (size_t i = at; i < at + crop->cutout_width; i++)
+		for (size_t i = at; i < at + part->width; i++)
 			emit_value(e->type,
 				planes ? channel * plane + i : 3 * i + channel,
 				e->fill[channel], sample);
 }
 
-void emitter_cutout(
-	const struct emitter *e, const struct crop *crop, void *sample)
+void emitter_fill(
+	const struct emitter *e, const struct rect *part, void *sample)
 {
-	for (uint32_t i = 0; i < crop->cutout_height; i++)
-		fill_row(e, crop, crop->cutout_y + i, sample);
+	for (uint32_t i = 0; i < part->height; i++)
+		fill_row(e, part, part->y + i, sample);
 }

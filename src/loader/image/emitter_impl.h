@@ -14,8 +14,8 @@ void emitter_init(struct emitter *e, const struct augment_config *c);
 /* The bits of the nearest binary16; halves are rounded to even. */
 uint16_t half_of(float value);
 
-/* Fill the cutout of a crop, in a finished sample. */
-void emitter_cutout(
-	const struct emitter *e, const struct crop *crop, void *sample);
+/* Fill a part of a finished sample with the mean. */
+void emitter_fill(
+	const struct emitter *e, const struct rect *part, void *sample);
 
 #endif

@@ -2,7 +2,9 @@ noinst_LTLIBRARIES += libimage.la
 libimage_la_SOURCES = \
 	src/loader/image/box.h \
 	src/loader/image/augment.c src/loader/image/augment.h \
-	src/loader/image/crop.c \
+	src/loader/image/crop.c src/loader/image/crop_impl.h \
+	src/loader/image/crop_draw.c \
+	src/loader/image/crop_iou.c \
 	src/loader/image/decode.c src/loader/image/decode.h \
 	src/loader/image/decode_impl.h \
 	src/loader/image/decode_exif.c \
