@@ -402,6 +402,7 @@ package_tests += tests/system/package-site.sh
 package_tests += tests/system/package-image.sh
 package_tests += tests/system/package-kubernetes.sh
 package_tests += tests/system/package-slurm.sh
+package_tests += tests/system/package-slurm-unit.sh
 EXTRA_DIST += $(package_tests) tests/system/package_files \
 	tests/system/package_life.sh tests/system/package_release.py \
 	tests/system/package_site.py

@@ -1,11 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# examples/slurm on a real slurmctld and slurmd, in namespaces of their own: two
-# jobs share one mount, which outlives the one that made it, though that was
-# killed, and is taken down after the last. A mount that was there before is
-# left alone, and a mount that cannot be made keeps the job from starting.
+# package-slurm.sh [linuxproc|cgroup]: examples/slurm on a real slurmctld and
+# slurmd, in namespaces of their own, which find the processes of a job by their
+# parents or by a control group; without a word, with either. Two jobs share one
+# mount, which outlives the one that made it, though that was killed, and is
+# taken down after the last. A mount that was there before is left alone, and a
+# mount that cannot be made keeps the job from starting.
 set -eu
+if [ $# -eq 0 ]; then
+	status=0
+	for tracked in linuxproc cgroup; do
+		sh "$0" $tracked || status=$?
+		[ $status -eq 0 ] || exit $status
+	done
+	exit 0
+fi
+proctrack=$1
 name=package-slurm
 # A network of its own, with the loopback device alone.
 if [ -z "${REFRAIN_TEST_NETWORK:-}" ] && unshare -n true 2>/dev/null; then
@@ -62,7 +73,7 @@ SlurmdPidFile=$work/slurmd.pid
 SlurmctldLogFile=$work/slurmctld.log
 SlurmdLogFile=$work/slurmd.log
 SlurmdParameters=config_overrides
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/$proctrack
 TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
@@ -75,6 +86,23 @@ Epilog=/etc/slurm/refrain/epilog
 NodeName=$host NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
+
+# The version of the tree of control groups that has the group of the kernel's
+# processes that are frozen: Slurm tracks by it.
+if [ "$proctrack" = cgroup ]; then
+	if grep -q ' /sys/fs/cgroup/freezer ' /proc/self/mounts; then
+		version=1
+		group_ends_with_test "/sys/fs/cgroup/freezer/slurm_$host"
+	elif grep -q ' /sys/fs/cgroup cgroup2 ' /proc/self/mounts; then
+		version=2
+	else
+		skip 'there are no control groups'
+	fi
+	cat >"$work/cgroup.conf" <<END
+CgroupPlugin=cgroup/v$version
+CgroupMountpoint=/sys/fs/cgroup
+END
+fi
 
 failed_in_slurm() {
 	for log in slurmctld slurmd munged; do
@@ -154,9 +182,16 @@ not_mounted() {
 	! is_mounted
 }
 
+note "proctrack/$proctrack"
 submit
 first=$job
 reads "$first"
+# The daemon is in no group of the job, or it would end with it.
+expect 'the control group of the daemon' \
+	"$(grep -c '/job_' "/proc/$(status_field pid)/cgroup" || :)" 0
+[ "$proctrack" = linuxproc ] ||
+	grep -q "/job_$first" "/proc/$(cat "$work/read.$first")/cgroup" ||
+	failed_in_slurm 'the job has no control group'
 pid=$(status_field pid)
 expect held "$(status_field held)" yes
 submit
