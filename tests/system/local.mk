@@ -405,7 +405,7 @@ package_tests += tests/system/package-slurm.sh
 package_tests += tests/system/package-slurm-unit.sh
 EXTRA_DIST += $(package_tests) tests/system/package_files \
 	tests/system/package_life.sh tests/system/package_release.py \
-	tests/system/package_site.py
+	tests/system/package_site.py tests/system/root-lib.sh
 check-packages: all $(check_PROGRAMS)
 	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
 		echo "== $$t"; \

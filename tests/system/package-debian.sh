@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # The packages for Debian. lintian has nothing to say; each has the files that
-# it promises; a second build, elsewhere, makes the same bytes; and in a new
-# root they are installed, tested, upgraded under programs that read a mount,
-# and purged (package_life.sh). `make check-packages` runs this; it takes about
-# ten minutes.
+# it promises; a second build, by reprotest, makes the same bytes; their tests
+# pass by autopkgtest; and in a new root they are installed, upgraded under
+# programs that read a mount, and purged (package_life.sh).
+# `make check-packages` runs this; it takes about ten minutes.
 #
 # REFRAIN_ROOTS is a directory that keeps the Debian of the root between runs,
 # REFRAIN_DEBS one with packages that are there: nothing is built.
@@ -13,7 +13,11 @@ set -eu
 name='package-debian'
 # shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
-requires root fuse dpkg-buildpackage dh dh_python3 lintian mmdebstrap pivot_root
+# shellcheck source=tests/system/root-lib.sh
+. "${srcdir:-.}/tests/system/root-lib.sh"
+requires root fuse dpkg-buildpackage dh dh_python3 lintian mmdebstrap pivot_root \
+	autopkgtest localedef
+[ -n "${REFRAIN_DEBS:-}" ] || requires reprotest disorderfs faketime
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "${srcdir:-$here/../..}" && pwd)
 [ -f "$top/debian/control" ] || skip 'an archive has no debian/'
@@ -35,27 +39,33 @@ packages_in() {
 
 build_twice() {
 	make -s debs >"$work/log" 2>&1 || gives_up 'make debs'
-	other=$work/another-place/of-a-longer-name
-	mkdir -p "$other"
+	mkdir "$work/first"
+	cp "$debs"/*.deb "$work/first"
 	build_elsewhere || gives_up 'the second build'
 	for file in "$debs"/*.deb; do
-		cmp "$file" "$other/${file##*/}" ||
-			fail "builds differ: ${file##*/}"
+		again=$(find "$work/again" -name "${file##*/}")
+		[ -n "$again" ] || fail "not built again: ${file##*/}"
+		cmp "$file" "$again" || fail "builds differ: ${file##*/}"
 	done
 	note 'two builds have made the same packages'
 }
-build_elsewhere() (
-	umask 027
-	cd "$other" &&
-		dpkg-source --no-check -x "$debs"/*.dsc >"$work/log" 2>&1 &&
-		cd refrain-* || exit
-	# shellcheck disable=SC2016 # for the shell below
-	env -i PATH="$PATH" HOME=/nonexistent USER=another TZ=Asia/Tokyo \
-		LANG=C.UTF-8 LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS=nocheck \
-		unshare --uts sh -c 'hostname another &&
-			exec dpkg-buildpackage -us -uc -j"$(nproc)"' \
-		>"$work/log" 2>&1
-)
+
+# All that reprotest can vary, but for the user: for that it calls
+# `sudo -h localhost`, which sudo refuses since its fix of CVE-2025-32462.
+# Nothing that was compiled before is used, nor are the tests run again.
+build_elsewhere() {
+	mkdir "$work/locales" "$work/dsc"
+	localedef -i et_EE -f UTF-8 "$work/locales/et_EE.UTF-8" \
+		>"$work/log" 2>&1 || return
+	(cd "$work/dsc" && dpkg-source --no-check -x "$debs"/*.dsc) \
+		>"$work/log" 2>&1 || return
+	chmod a+x "$work"
+	CCACHE_DISABLE=1 LOCPATH=$work/locales DEB_BUILD_OPTIONS=nocheck \
+		TMPDIR=$work reprotest --no-diffoscope \
+		--variations=+all,-user_group --control-build "$work/first" \
+		--store-dir "$work/again" --source-root "$work"/dsc/refrain-* \
+		'dpkg-buildpackage --no-sign -b' '../*.deb' -- null >"$work/log" 2>&1
+}
 debs=${REFRAIN_DEBS:-$PWD/debs}
 [ -n "${REFRAIN_DEBS:-}" ] || build_twice
 
@@ -80,31 +90,42 @@ for deb in $(packages_in "$debs"); do
 	dpkg-deb -f "$deb" Depends | tr ',' '\n'
 done | sed -e 's/^ *//' -e 's/[ :|(].*//' | grep -v -e '^$' -e refrain |
 	sort -u >"$work/depends"
-printf '%s\n' dpkg-dev gcc libc6-dev pkg-config >>"$work/depends"
+sed -n 's/^Depends: //p' "$top/debian/tests/control" | tr -d ' ' | tr , '\n' |
+	grep -v refrain >>"$work/depends"
+# autopkgtest needs these.
+printf "%s\n" apt-utils dpkg-dev >>"$work/depends"
 
-# make_debian TARBALL
-make_debian() {
-	find /etc/apt/sources.list /etc/apt/sources.list.d \
-		\( -name '*.list' -o -name '*.sources' \) -size +0 \
-		>"$work/sources" 2>/dev/null || :
-	[ -s "$work/sources" ] || skip 'the host has no package source'
-	# shellcheck disable=SC2046 # the names of the host's files
-	mmdebstrap --variant=minbase \
-		--include="$(tr '\n' ',' <"$work/depends")" \
-		"$(. /etc/os-release && echo "$VERSION_CODENAME")" \
-		"$1.part" $(cat "$work/sources") --format=tar \
-		>"$work/log" 2>&1 || {
-		tail -n 3 "$work/log"
-		skip 'no root could be made: is there a mirror of Debian?'
-	}
-	mv "$1.part" "$1"
-}
-sum=$(sha256sum <"$work/depends" | cut -c 1-8)
-debian=${REFRAIN_ROOTS:-$work}/debian-packages-$sum.tar
-[ -s "$debian" ] || make_debian "$debian"
-mkdir "$root"
-tar -xf "$debian" -C "$root" --exclude='./dev/*' || fail 'tar'
-ln -sf ../proc/self/mounts "$root/etc/mtab"
+debian_with "$work/depends"
+
+# -- The tests that come with them ---------------------------------------------
+
+# autopkgtest installs the packages in a root and runs their tests. /dev/fuse is
+# for everybody, as udev makes it.
+cat >"$work/autopkgtest" <<'END'
+set -eu
+work=$1
+root=$work/test-root
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/run"
+mknod -m 666 "$root/run/fuse" c 10 229
+mount --bind "$root/run/fuse" "$root/dev/fuse"
+shift
+exec autopkgtest --output-dir "$work/tests" --summary-file "$work/summary" \
+	--no-built-binaries "$@" -- chroot "$root"
+END
+unpack_debian "$work/test-root"
+# shellcheck disable=SC2046 # a list of files
+unshare -mpf --kill-child sh "$work/autopkgtest" "$work" \
+	$(packages_in "$debs") "$debs"/*.dsc </dev/null >"$work/log" 2>&1 ||
+	gives_up 'autopkgtest'
+sed 's/^/== autopkgtest: /' "$work/summary"
+expect 'tests that pass' "$(grep -c ' PASS$' "$work/summary")" \
+	"$(sed -n 's/^Tests: //p' "$top/debian/tests/control" | wc -w)"
+rm -rf "$work/test-root"
+
+unpack_debian "$root"
 
 # -- Three versions ------------------------------------------------------------
 
@@ -118,9 +139,9 @@ unpack() {
 	done
 }
 pack() {
-	mkdir -p "$root/debs/$1"
+	mkdir -p "$root/packages/$1"
 	for package in "$work/$1"/*; do
-		dpkg-deb --root-owner-group -b "$package" "$root/debs/$1" \
+		dpkg-deb --root-owner-group -b "$package" "$root/packages/$1" \
 			>"$work/log" 2>&1 || gives_up 'dpkg-deb'
 	done
 }
@@ -137,33 +158,4 @@ done
 
 # -- Their life ----------------------------------------------------------------
 
-mkdir -p "$root/tests/debian" "$root/tests/tests/system" "$root/srv/data"
-cp "$here/package_life.sh" "$here/survive.py" "$helpers/status_field" \
-	"$helpers/read_ways" "$root/tests/tests/system"
-cp -R "$top/debian/tests" "$root/tests/debian"
-make_tree "$root/srv/data" 3 120 400000
-mkdir "$root/srv/data/many"
-(cd "$root/srv/data/many" && seq -f 'n%05.0f' 300 | xargs touch)
-
-# All that runs there ends with its process 1.
-cat >"$work/enter" <<'END'
-set -eu
-cd "$1"
-mount --bind . . && cd "$1"
-mount -t proc proc proc
-mount --rbind /sys sys
-mount --rbind /dev dev
-mount -t tmpfs tmpfs dev/shm
-# For everybody, as udev makes it; the host may have no udev.
-mount -t tmpfs tmpfs run
-mknod -m 666 run/fuse c 10 229 && mount --bind run/fuse dev/fuse
-mkdir old && pivot_root . old
-cd /
-umount -l /old && rmdir /old
-exec sh /tests/tests/system/package_life.sh
-END
-unshare -mpf --kill-child sh "$work/enter" "$root" </dev/null \
-	>"$work/log" 2>&1 || gives_up 'in the root'
-grep '^== ' "$work/log"
-tail -n 1 "$work/log" | grep -qx '== nothing is left' ||
-	gives_up 'it ended early'
+live_in "$root" deb || gives_up 'in the root'

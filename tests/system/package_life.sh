@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs in the root that package-debian.sh has made: installs the packages, runs
-# the tests that come with them, upgrades them under programs that read a mount,
-# and purges them. /debs/1 and /debs/2 have working packages; in those of
-# /debs/3 the command fails.
+# package_life.sh deb|rpm: runs in the root that a test has made: installs the
+# packages, upgrades them under programs that read a mount, and purges them.
+# /packages/1 and /packages/2 have working ones; in those of /packages/3 the
+# command fails.
 set -eu
+kind=$1
 unset REFRAIN_TEST_WORK XDG_RUNTIME_DIR
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C \
 	DEBIAN_FRONTEND=noninteractive
@@ -28,15 +29,30 @@ wait_for() {
 	done
 }
 
-install_debs() {
-	dpkg -i /debs/"$1"/*.deb >$said 2>&1 || fail "dpkg -i: version $1"
+# install VERSION. Debian's rpm wants to be asked for that, and knows none of the
+# packages that are there.
+install() {
+	case $kind in
+	deb) dpkg -i /packages/"$1"/*.deb ;;
+	rpm) rpm --force-debian --nodeps --oldpackage -U /packages/"$1"/*.rpm ;;
+	esac >$said 2>&1 || fail "version $1 is not installed"
 }
 
-# What a purge must leave as it was. dpkg's own files and logs are not ours.
+purge() {
+	case $kind in
+	deb) dpkg --purge refrain python3-refrain librefrain-dev librefrain0 \
+		refrain-doc ;;
+	rpm) rpm --force-debian --nodeps -e refrain python3-refrain \
+		librefrain-devel librefrain0 refrain-doc ;;
+	esac >$said 2>&1 || fail 'the packages are not removed'
+}
+
+# What a purge must leave as it was. The files and logs of dpkg and rpm are not
+# ours.
 files() {
-	find / -xdev \( -path /tests -o -path /debs -o -path /srv \
-		-o -path /var/lib/dpkg -o -path /var/log -o -path /var/cache \
-		-o -path /tmp \) -prune -o -print | sort
+	find / -xdev \( -path /tests -o -path /packages -o -path /srv \
+		-o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /var/log \
+		-o -path /var/cache -o -path /tmp \) -prune -o -print | sort
 }
 
 field() {
@@ -92,14 +108,7 @@ useradd -M -d /srv/reader reader
 mkdir -p /mnt/data /srv/reader/mnt /srv/cache
 chown -R reader: /srv/reader
 files >/run/before
-install_debs 1
-for test in smoke library python; do
-	AUTOPKGTEST_TMP=$(mktemp -d)
-	export AUTOPKGTEST_TMP
-	debian/tests/$test >$said 2>&1 || fail "the test '$test'"
-	rm -r "$AUTOPKGTEST_TMP"
-done
-echo '== the tests of the packages pass'
+install 1
 
 # -- Upgraded, with a mount of root's and one of a user's ----------------------
 
@@ -108,7 +117,7 @@ refrain mount /srv/data /mnt/data --cache /srv/cache:8M --limit 128K \
 as_reader refrain mount /srv/data /srv/reader/mnt --cache /srv/reader/cache:1M
 [ "$(program_of)" = /usr/bin/refrain ] || fail "it runs $(program_of)"
 start_readers
-install_debs 2
+install 2
 says "the mount at '/mnt/data' has been upgraded in place"
 says "the mount at '/srv/reader/mnt' has been upgraded in place"
 [ "$(program_of)" = /usr/bin/refrain ] || fail "it runs $(program_of)"
@@ -118,12 +127,12 @@ readers_saw_nothing 'an upgrade'
 
 # A program that cannot go on, and one that can.
 start_readers
-install_debs 3
+install 3
 says "/mnt/data' goes on with .*: this program does nothing"
 says "/srv/reader/mnt' goes on with .*: this program does nothing"
 [ "$(program_of)" = '/usr/bin/refrain (deleted)' ] ||
 	fail "it runs $(program_of)"
-install_debs 2
+install 2
 says "the mount at '/mnt/data' has been upgraded in place"
 [ "$(field recoveries)" = 2 ] || fail 'not upgraded once more'
 readers_saw_nothing 'an upgrade to a program that fails'
@@ -133,7 +142,7 @@ pid=$(reader_field pid)
 kill -STOP "$pid"
 wait_for is_stopped "$pid" || fail 'the daemon does not stop'
 export REFRAIN_UPGRADE_WAIT=2
-install_debs 1
+install 1
 says "/srv/reader/mnt' goes on with .*: it does not answer"
 says "the mount at '/mnt/data' has been upgraded in place"
 kill -CONT "$pid"
@@ -147,8 +156,7 @@ wants=/etc/systemd/system/multi-user.target.wants
 start_readers
 mkdir -p $wants
 ln -s /lib/systemd/system/refrain@.service $wants/refrain@data.service
-dpkg --purge refrain python3-refrain librefrain-dev librefrain0 refrain-doc \
-	>$said 2>&1 || fail 'dpkg --purge'
+purge
 says 'these mounts stay'
 says '^/mnt/data$'
 ! grep -i warning $said || fail 'a warning'

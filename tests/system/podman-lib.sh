@@ -4,6 +4,8 @@
 # podman without a network, and roots of Debian for it, for tests that sourced
 # lib.sh.
 
+# shellcheck source=tests/system/root-lib.sh
+. "${srcdir:-.}/tests/system/root-lib.sh"
 requires root fuse podman mmdebstrap ldd
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 ! ldd "$refrain" | grep -q -e libasan -e libtsan ||
@@ -42,22 +44,4 @@ pod() {
 
 before_cleanup() {
 	pod rm --all --force --time 0 >/dev/null 2>&1 || :
-}
-
-# make_debian FILE PACKAGE,...: a tarball of a Debian of the host's release.
-make_debian() {
-	find /etc/apt/sources.list /etc/apt/sources.list.d \
-		\( -name '*.list' -o -name '*.sources' \) -size +0 \
-		>"$work/sources" 2>/dev/null || :
-	[ -s "$work/sources" ] || skip 'the host has no package source'
-	# shellcheck disable=SC2046 # the names of the host's files
-	mmdebstrap --variant=minbase \
-		${2:+--include="$2"} \
-		"$(. /etc/os-release && echo "$VERSION_CODENAME")" \
-		"$1.part" $(cat "$work/sources") --format=tar \
-		>"$work/mmdebstrap.log" 2>&1 || {
-		tail -n 3 "$work/mmdebstrap.log"
-		skip 'no root could be made: is there a mirror of Debian?'
-	}
-	mv "$1.part" "$1"
 }
