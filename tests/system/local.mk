@@ -398,6 +398,7 @@ package_tests = tests/system/package-wheel.sh
 package_tests += tests/system/package-dist.sh
 package_tests += tests/system/package-debian.sh
 package_tests += tests/system/package-release.sh
+package_tests += tests/system/package-rpm.sh
 package_tests += tests/system/package-site.sh
 package_tests += tests/system/package-image.sh
 package_tests += tests/system/package-kubernetes.sh

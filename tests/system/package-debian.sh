@@ -15,8 +15,8 @@ name='package-debian'
 . "${srcdir:-.}/tests/system/lib.sh"
 # shellcheck source=tests/system/root-lib.sh
 . "${srcdir:-.}/tests/system/root-lib.sh"
-requires root fuse dpkg-buildpackage dh dh_python3 lintian mmdebstrap pivot_root \
-	autopkgtest localedef
+requires root fuse dpkg-buildpackage dh dh_python3 lintian mmdebstrap
+requires pivot_root autopkgtest localedef
 [ -n "${REFRAIN_DEBS:-}" ] || requires reprotest disorderfs faketime
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "${srcdir:-$here/../..}" && pwd)
@@ -93,7 +93,7 @@ done | sed -e 's/^ *//' -e 's/[ :|(].*//' | grep -v -e '^$' -e refrain |
 sed -n 's/^Depends: //p' "$top/debian/tests/control" | tr -d ' ' | tr , '\n' |
 	grep -v refrain >>"$work/depends"
 # autopkgtest needs these.
-printf "%s\n" apt-utils dpkg-dev >>"$work/depends"
+printf '%s\n' apt-utils dpkg-dev >>"$work/depends"
 
 debian_with "$work/depends"
 

@@ -29,8 +29,8 @@ wait_for() {
 	done
 }
 
-# install VERSION. Debian's rpm wants to be asked for that, and knows none of the
-# packages that are there.
+# install VERSION. Debian's rpm wants to be asked for that, and knows none of
+# the packages that are there.
 install() {
 	case $kind in
 	deb) dpkg -i /packages/"$1"/*.deb ;;
@@ -51,7 +51,7 @@ purge() {
 # ours.
 files() {
 	find / -xdev \( -path /tests -o -path /packages -o -path /srv \
-		-o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /var/log \
+		-o -path /var/lib/dpkg -o -path /root/.rpmdb -o -path /var/log \
 		-o -path /var/cache -o -path /tmp \) -prune -o -print | sort
 }
 
