@@ -144,9 +144,12 @@ def tag(tree, name, text):
 
 
 def make_git_tree(tree):
-    (tree / 'debian').mkdir(parents=True)
+    for folder in 'debian', 'packaging', 'python':
+        (tree / folder).mkdir(parents=True)
     run('git', 'init', '-q', tree)
     tag(tree, 'debian/changelog', f'refrain ({DEB_VERSION}) unstable; x\n')
+    tag(tree, 'packaging/refrain.spec', 'Name: refrain\nVersion: 0.1.0\n')
+    tag(tree, 'python/pyproject.toml', 'version = "0.1.0"\n')
     tag(tree, 'NEWS.md', '# News\n\n## 0.1.0 (1 May 2027)\n\n'
         '## 0.0.1 (not released yet)\n')
 
@@ -485,6 +488,12 @@ READY = [
     ('another commit', lambda tree: git(tree, 'commit', '-qm', 'x',
                                         '--allow-empty'),
      'the commit has no tag v0.1.0'),
+    ('an older spec', lambda tree: tag(
+        tree, 'packaging/refrain.spec', 'Version: 0.0.9\n'),
+     "packaging/refrain.spec lacks 'Version: 0.1.0'"),
+    ('an older module', lambda tree: tag(
+        tree, 'python/pyproject.toml', 'version = "0.1.0.dev"\n'),
+     'python/pyproject.toml lacks \'version = "0.1.0"\''),
     ('news of later', lambda tree: tag(
         tree, 'NEWS.md', '# News\n\n## 0.1.0 (not released yet)\n\nx\n'),
      "NEWS.md says 'not released yet'"),
