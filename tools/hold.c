@@ -196,7 +196,7 @@ static void hold_ready(struct holder *h)
 	if (h->ready_fd < 0)
 		return;
 	let_go_of_caller();
-	/* no process may wait for it any more */
+	/* The write fails if the caller no longer waits; that does no harm. */
 	(void)!write(h->ready_fd, "r", 1);
 	(void)close(h->ready_fd);
 	h->ready_fd = -1;

@@ -137,7 +137,7 @@ static void mount_found(struct fleet_entry *e)
 	mount_ask(e);
 }
 
-/* Keep a status, and the one before it for the rates. */
+/* Keep a status and the one before it: a rate needs two of them. */
 static void mount_take(struct fleet_entry *e, json_t *status)
 {
 	json_decref(e->before);
@@ -150,7 +150,8 @@ static void mount_take(struct fleet_entry *e, json_t *status)
 	e->fresh = true;
 }
 
-/* The answer to the question of an earlier look is old: ask again. */
+/* Receive the answer of a mount. If its request was sent in an earlier look,
+ * the status is out of date, and the mount is asked again. */
 static void mount_answered(struct fleet_entry *e)
 {
 	json_t *reply = NULL, *status;
@@ -260,8 +261,8 @@ static int entry_add(struct fleet *f, const struct mountinfo_entry *m)
 	return 0;
 }
 
-/* A file system that is mounted twice counts once. What is mounted at a path
- * hides what was mounted there before. */
+/* Note one line of the mount table. A file system that is mounted at two paths
+ * counts once; a later mount at the same path hides the earlier one. */
 static int entry_note(struct fleet *f, const struct mountinfo_entry *m)
 {
 	bool refrain = strcmp(m->type, MOUNTINFO_REFRAIN) == 0 &&

@@ -50,7 +50,8 @@ bool segment_fits(const struct schedule *s, uint64_t start);
 void segment_init(const struct schedule *s, struct schedule_segment *seg,
 	uint64_t start, uint64_t slot, struct schedule_echo echo);
 
-/* Ticks from a unit's fresh serving to lane k. */
+/* The number of ticks between the fresh serving of a unit and its serving in
+ * lane k. */
 uint64_t segment_delay(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k);
 
