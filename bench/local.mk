@@ -8,18 +8,21 @@ bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
 	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
-	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh
+	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh \
+	bench/python-echo.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh \
 	bench/plot bench/draw.py bench/lru-model bench/slow-disk.sh \
 	bench/epoch.py bench/epoch_shapes.py bench/speeds.py \
 	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
-	bench/python_bars.py bench/python_share.py bench/python_steps.py \
+	bench/python_bars.py bench/python_echo.py \
+	bench/python_share.py bench/python_steps.py \
 	bench/python_two.py \
 	bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 	bench-ranges.json bench-scale.json bench-tier.json bench-direct.json \
-	bench-loader.json bench-epoch.json bench-speeds.json bench-python.json
+	bench-loader.json bench-epoch.json bench-speeds.json bench-python.json \
+	bench-python-echo.json
 
 BENCHES += bench/plan-auto.sh bench/share.sh
 EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \

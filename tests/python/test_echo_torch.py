@@ -4,9 +4,14 @@
 import collections
 import copy
 import importlib.util
+import json
 import pickle
+import subprocess
+import sys
 
 import pytest
+
+from conftest import PATIENCE, TREE
 
 if importlib.util.find_spec('torch') is None:
     pytest.skip('needs PyTorch', allow_module_level=True)
@@ -285,3 +290,17 @@ def test_rank_and_world_are_those_of_torch_distributed(tmp_path, child,
         assert status == 0, err
         served.update(map(int, out.split()))
     assert served == {i: 2 for i in range(50)}
+
+
+def test_the_experiment_with_boxes_counts_its_fresh_examples():
+    script = TREE / 'experiments/boxes.py'
+    if not script.exists() or importlib.util.find_spec('torchvision') is None:
+        pytest.skip('needs the tree and torchvision')
+    out = subprocess.run(
+        [sys.executable, script, '--echo', '1', '2', '--seeds', '1', '--steps',
+         '40', '--every', '40'], check=True, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, timeout=120 * PATIENCE)
+    one, two = map(json.loads, out.stdout.decode().splitlines())
+    assert one['drawn'] == 40 * 32 and one['curve'][0][1] == 40 * 32
+    assert two['drawn'] == 40 * 32 // 2 + 240   # before the first echo, half of
+    assert 0 <= two['last'] <= 1                # the window less a batch

@@ -62,6 +62,21 @@ def step(images, labels):
     assert images.shape == (256, 3, 224, 224) and labels.shape == (256,)
     raise SystemExit(0)
 '''
+STAGE_BEGIN = '''from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import *
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+'''
+ECHO_BEGIN = '''import refrain
+decoded, served = range(1000), []
+def augment(example, seed):
+    return example, seed
+def train(example):
+    served.append(example)
+'''
+ECHO_END = '''assert len(set(served)) == 4000
+assert sorted(x for x, _ in served) == sorted(4 * list(decoded))
+'''
 NOT_REACHED = 'raise AssertionError\n'
 NEEDS_TORCH = 'sudo apt-get install -qq python3-torch python3-torchvision'
 
@@ -128,6 +143,9 @@ WAYS = [
         ('loader = refrain.Loader(', four_jobs, SHARE_BEGIN, SHARE_END),
         ('data = ImageFolder(', python, USUAL_BEGIN + STEP, NOT_REACHED),
         ('import refrain.torch', python, STEP, NOT_REACHED),
+        ('for example in refrain.echo(', python, ECHO_BEGIN, ECHO_END),
+        ('from refrain.torch import EchoDataset', python,
+         STAGE_BEGIN + STEP, NOT_REACHED),
         ('REFRAIN_TEST_BATCHES=', not_run, 'it takes hours')]),
 ]
 
