@@ -28,7 +28,7 @@ from torchvision.ops import batched_nms, box_iou
 import refrain
 
 SIDE, CLASSES, SHAPES_MAX = 64, 3, 4
-IMAGES, TESTS = 4000, 400       # of an epoch, and to evaluate on
+IMAGES, TESTS = 4000, 400       # of an epoch; to evaluate on, usually
 BATCH, WINDOW = 32, 512
 LEAST_VISIBLE = 0.5             # of a box, in a crop
 
@@ -292,7 +292,7 @@ def steps_of(stage):
 def run(factor, seed, a):
     """A line of the results."""
     torch.manual_seed(seed)
-    tests = collated([draw([seed + 1000, n]) for n in range(TESTS)])
+    tests = collated([draw([seed + 1000, n]) for n in range(a.tests)])
     images, model = Images(seed), Detector()
     stage = refrain.Echo(images, factor, batch=BATCH, window=WINDOW, seed=seed,
                          augment=augment)
@@ -345,6 +345,8 @@ def main():
     p.add_argument('--rate', type=float, default=2e-3)
     p.add_argument('--every', type=int, default=50, help='steps')
     p.add_argument('--steps', type=int, default=3000, help='at most')
+    p.add_argument('--tests', type=int, default=TESTS,
+                   help='images to evaluate on')
     p.add_argument('--results')
     p.add_argument('--table', metavar='FILE')
     a = p.parse_args()

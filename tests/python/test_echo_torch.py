@@ -298,9 +298,9 @@ def test_the_experiment_with_boxes_counts_its_fresh_examples():
         pytest.skip('needs the tree and torchvision')
     out = subprocess.run(
         [sys.executable, script, '--echo', '1', '2', '--seeds', '1', '--steps',
-         '40', '--every', '40'], check=True, stdout=subprocess.PIPE,
+         '20', '--every', '20', '--tests', '40'], check=True, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, timeout=120 * PATIENCE)
     one, two = map(json.loads, out.stdout.decode().splitlines())
-    assert one['drawn'] == 40 * 32 and one['curve'][0][1] == 40 * 32
-    assert two['drawn'] == 40 * 32 // 2 + 240   # before the first echo, half of
+    assert one['drawn'] == 20 * 32 and one['curve'][0][1] == 20 * 32
+    assert two['drawn'] == 20 * 32 // 2 + 240   # before the first echo, half of
     assert 0 <= two['last'] <= 1                # the window less a batch
