@@ -249,6 +249,7 @@ other_tests = \
 	tests/system/status-all.sh \
 	tests/system/status-limits.sh \
 	tests/system/tree-layers.sh \
+	tests/system/tree-packages.sh \
 	tests/system/tree-rooms.sh
 
 system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
