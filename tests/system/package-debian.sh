@@ -64,7 +64,8 @@ build_elsewhere() {
 		TMPDIR=$work reprotest --no-diffoscope \
 		--variations=+all,-user_group --control-build "$work/first" \
 		--store-dir "$work/again" --source-root "$work"/dsc/refrain-* \
-		'dpkg-buildpackage --no-sign -b' '../*.deb' -- null >"$work/log" 2>&1
+		'dpkg-buildpackage --no-sign -b' '../*.deb' \
+		-- null >"$work/log" 2>&1
 }
 debs=${REFRAIN_DEBS:-$PWD/debs}
 [ -n "${REFRAIN_DEBS:-}" ] || build_twice

@@ -78,7 +78,8 @@ find "$rpms/1" -name '*.rpm' | while read -r file; do
 done | sed -e 's/librefrain-devel/librefrain-dev/g' \
 	-e 's|/lib64/\(python3\)[.0-9]*/site-packages/|/lib/\1/dist-packages/|
 		s|-py3[.0-9]*\.egg-info/|.egg-info/|
-		s|/lib64/|/lib/TRIPLET/|; s| /usr/lib/systemd/| /lib/systemd/|' \
+		s|/lib64/|/lib/TRIPLET/|
+		s| /usr/lib/systemd/| /lib/systemd/|' \
 	-e 's|/zsh/site-functions/|/zsh/vendor-completions/|' \
 	-e 's|\.gz$||' |
 	grep -v -e ' /usr/share/licenses/' -e '/\.build-id/' \
