@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "refrain/echo.h"
 #include "refrain/loader.h"
 #include "suite.h"
 
@@ -236,6 +237,31 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, empty_first, 568, 8),
 	MEMBER(refrain_stats, memory_wanted_bytes, 576, 8),
 	MEMBER(refrain_stats, mount_returns, 584, 8),
+	SIZE(refrain_serving, 48),
+	MEMBER(refrain_serving, size, 0, 8),
+	MEMBER(refrain_serving, example, 8, 8),
+	MEMBER(refrain_serving, seed, 16, 8),
+	MEMBER(refrain_serving, echo, 24, 4),
+	MEMBER(refrain_serving, last, 28, 4),
+	MEMBER(refrain_serving, serving, 32, 8),
+	MEMBER(refrain_serving, epoch, 40, 8),
+	SIZE(refrain_echo_stats, 128),
+	MEMBER(refrain_echo_stats, size, 0, 8),
+	MEMBER(refrain_echo_stats, epoch, 8, 8),
+	MEMBER(refrain_echo_stats, serving, 16, 8),
+	MEMBER(refrain_echo_stats, fresh, 24, 8),
+	MEMBER(refrain_echo_stats, served, 32, 8),
+	MEMBER(refrain_echo_stats, pulled, 40, 8),
+	MEMBER(refrain_echo_stats, duplicates, 48, 8),
+	MEMBER(refrain_echo_stats, pull_ns, 56, 8),
+	MEMBER(refrain_echo_stats, augment_ns, 64, 8),
+	MEMBER(refrain_echo_stats, trainer_ns, 72, 8),
+	MEMBER(refrain_echo_stats, window, 80, 8),
+	MEMBER(refrain_echo_stats, echo_factor, 88, 8),
+	MEMBER(refrain_echo_stats, echo_changes, 96, 8),
+	MEMBER(refrain_echo_stats, t_upstream_ms, 104, 8),
+	MEMBER(refrain_echo_stats, t_downstream_ms, 112, 8),
+	MEMBER(refrain_echo_stats, r, 120, 8),
 };
 
 static const struct row values[] = {
@@ -300,6 +326,9 @@ static const struct row values[] = {
 	VALUE(REFRAIN_STAGE_AUGMENT, 2),
 	VALUE(REFRAIN_STAGE_TRAINER, 3),
 	VALUE(REFRAIN_STAGES, 4),
+	VALUE(REFRAIN_ECHO_END, 0),
+	VALUE(REFRAIN_ECHO_SERVE, 1),
+	VALUE(REFRAIN_ECHO_PULL, 2),
 	VALUE(REFRAIN_STATE_MAX, 256),
 };
 
