@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/send_fds.h"
+
 /* The first descriptor that a program gets. Descriptors are moved above this
  * range before they are moved into it, so that none overwrites another. */
 #define FIRST_FD 3
@@ -22,73 +24,23 @@
 #define JOIN "X_REFRAIN_JOIN=1"
 #define ANSWER_MS 10000
 
-/* Room for the descriptors and the sender of one message. */
-union hold_control {
-	char bytes[CMSG_SPACE(sizeof(struct ucred)) +
-		CMSG_SPACE(HOLD_FDS_MAX * sizeof(int))];
-	struct cmsghdr align;
-};
-
-/* Copy the descriptors of a message. Returns their number. */
-static unsigned take_fds(const struct cmsghdr *c, int *fds)
-{
-	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-	if (n > HOLD_FDS_MAX)
-		return 0;
-	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	return (unsigned)n;
-}
-
-/* Like recvmsg(). `text` has room for a NUL at its end. */
-static ssize_t hold_receive(int socket, char *text, size_t size, int *fds,
-	unsigned *nfds, struct ucred *who)
-{
-	union hold_control control;
-	struct iovec iov = {text, size - 1};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-
-	*nfds = 0;
-	if (n < 0)
-		return n;
-	text[n] = '\0';
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
-		c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_RIGHTS)
-			*nfds = take_fds(c, fds);
-		else if (c->cmsg_type == SCM_CREDENTIALS)
-			memcpy(who, CMSG_DATA(c), sizeof(*who));
-	}
-	if (msg.msg_flags & MSG_TRUNC)
-		text[0] = '\0';
-	return n;
-}
-
 /* Receive one message. Returns false if there is none. */
 static bool hold_hear(int socket, struct said *said)
 {
-	struct ucred who = {.pid = -1, .uid = (uid_t)-1};
-	int fds[HOLD_FDS_MAX];
-	unsigned n;
+	struct got_fds got;
+	ssize_t n = fds_receive(socket, said->text, sizeof(said->text) - 1,
+		&got, MSG_DONTWAIT);
 
 	said->fd = -1;
-	if (hold_receive(
-		    socket, said->text, sizeof(said->text), fds, &n, &who) < 0)
+	if (n < 0)
 		return false;
-	for (unsigned i = 0; i < n; i++)
-		if (i == 0)
-			said->fd = fds[i];
-		else
-			(void)close(fds[i]);
-	if (who.uid != geteuid() && who.uid != 0)
+	said->text[got.cut ? 0 : n] = '\0';
+	fds_close(&got, 1);
+	if (got.n > 0)
+		said->fd = got.fd[0];
+	if (got.uid != geteuid() && got.uid != 0)
 		said->text[0] = '\0';
-	said->pid = who.pid;
+	said->pid = got.pid;
 	return true;
 }
 
@@ -135,31 +87,6 @@ bool hold_closed(int link)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Send text and descriptors in one message. */
-static bool hold_send(int socket, const struct sockaddr_un *to,
-	const char *text, const int *fds, unsigned n)
-{
-	union hold_control control = {{0}};
-	struct iovec iov = {(void *)(uintptr_t)text, strlen(text)};
-	struct msghdr msg = {.msg_name = (void *)(uintptr_t)to,
-		.msg_namelen = to ? sizeof(*to) : 0,
-		.msg_iov = &iov,
-		.msg_iovlen = 1};
-
-	if (n > 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	return sendmsg(socket, &msg, MSG_NOSIGNAL) >= 0;
-}
-
 /* Send the descriptors. The text has their names, each with a colon before it.
  */
 bool hold_answer(int link, const struct stored *kept, unsigned n)
@@ -174,7 +101,7 @@ bool hold_answer(int link, const struct stored *kept, unsigned n)
 			i > 0 ? ":" : "", kept[i].name);
 		fds[i] = kept[i].fd;
 	}
-	return hold_send(link, NULL, names, fds, n);
+	return fds_send(link, names, strlen(names), fds, n, 0) >= 0;
 }
 
 /* -- The daemon's side ----------------------------------------------------- */
@@ -205,7 +132,9 @@ static bool ask_to_join(const char *path, int end)
 	bool sent;
 
 	(void)snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
-	sent = fd >= 0 && hold_send(fd, &to, JOIN, &end, 1);
+	sent = fd >= 0 &&
+		connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0 &&
+		fds_send(fd, JOIN, strlen(JOIN), &end, 1, 0) >= 0;
 	if (fd >= 0)
 		(void)close(fd);
 	return sent;
@@ -217,18 +146,23 @@ static bool hear_answer(int link, struct stored *kept, unsigned *n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 2], *at = names + 1;
 	struct pollfd p = {.fd = link, .events = POLLIN};
-	int fds[HOLD_FDS_MAX];
-	struct ucred who;
+	struct got_fds got;
+	ssize_t got_bytes;
 
-	if (poll(&p, 1, ANSWER_MS) != 1 ||
-		hold_receive(link, names, sizeof(names), fds, n, &who) <= 0)
+	if (poll(&p, 1, ANSWER_MS) != 1)
 		return false;
+	got_bytes = fds_receive(
+		link, names, sizeof(names) - 1, &got, MSG_DONTWAIT);
+	if (got_bytes <= 0)
+		return false;
+	names[got.cut ? 0 : got_bytes] = '\0';
+	*n = got.n;
 	for (unsigned i = 0; i < *n; i++) {
 		size_t len = strcspn(at, ":");
 
 		(void)snprintf(
 			kept[i].name, HOLD_NAME_BYTES, "%.*s", (int)len, at);
-		kept[i].fd = fds[i];
+		kept[i].fd = got.fd[i];
 		at += len;
 		at += *at == ':';
 	}

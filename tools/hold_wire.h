@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define HOLD_FDS_MAX 8
+#define HOLD_FDS_MAX 8 /* of one message, too; see send_fds.h */
 #define HOLD_NAME_BYTES 32
 
 /* A descriptor that the holder keeps. */

@@ -17,7 +17,8 @@ refrain_hold_SOURCES = tools/hold.c tools/hold_ends.c tools/hold_ends.h \
 	tools/hold_wire.c tools/hold_wire.h \
 	src/common/base/err.c src/common/base/escape.c \
 	src/common/base/mountinfo.c src/common/base/path.c \
-	src/common/base/proc.c src/common/base/unmount.c
+	src/common/base/proc.c src/common/base/send_fds.c \
+	src/common/base/unmount.c
 refrain_hold_CFLAGS = $(AM_CFLAGS)
 refrain_hold_LDFLAGS = $(HOLD_LDFLAGS)
 refrain_hold_LDADD =

@@ -170,7 +170,7 @@ tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD) $(JANSSON_LIBS)
 tests_unit_test_hold_SOURCES = tests/unit/test_hold.c tools/hold_ends.c \
 	tools/hold_socket.c tools/hold_wire.c
 tests_unit_test_hold_CFLAGS = $(AM_CFLAGS)
-tests_unit_test_hold_LDADD = $(unit_libs)
+tests_unit_test_hold_LDADD = libbase.la $(unit_libs)
 
 tests_unit_test_epochs_LDADD = libdaemon.la libbase.la $(unit_libs)
 tests_unit_test_kept_LDADD = libsubject.la libfs.la libnames.la libformat.la \

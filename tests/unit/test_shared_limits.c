@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "common/base/clock.h"
+#include "common/base/send_fds.h"
 #include "loader_lease.h"
 #include "loader/share/share.h"
 #include "shared_fixture.h"
@@ -352,25 +353,15 @@ static struct share_msg message_of_a_host(void)
  * memory, or with memory that is not sealed. */
 static void say_anything(int to, const struct share_msg *m, int memory)
 {
-	char bytes[8192], control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec part = {bytes, share_msg_print(m, bytes, sizeof(bytes))};
-	struct msghdr out = {.msg_iov = &part, .msg_iovlen = 1};
+	char bytes[8192];
+	size_t size = share_msg_print(m, bytes, sizeof(bytes));
+	bool lends = m->type == SHARE_SEGMENT;
 
 	if (draw(3) == 0)
-		bytes[draw((uint32_t)part.iov_len)] = (char)draw(256);
-	if (m->type == SHARE_SEGMENT && draw(2)) {
-		struct cmsghdr *c;
-
-		out.msg_control = control;
-		out.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&out);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &memory, sizeof(int));
-	}
-	/* the peer may be gone */
-	(void)sendmsg(to, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
+		bytes[draw((uint32_t)size)] = (char)draw(256);
+	/* It fails if the other end has gone. */
+	(void)fds_send(
+		to, bytes, size, &memory, lends && draw(2), MSG_DONTWAIT);
 }
 
 /* Serve one connection. No process listens after that. */

@@ -35,6 +35,7 @@ libbase_la_SOURCES = \
 	src/common/base/probe.c src/common/base/probe.h \
 	src/common/base/proc.c src/common/base/proc.h \
 	src/common/base/real.c src/common/base/real.h \
+	src/common/base/send_fds.c src/common/base/send_fds.h \
 	src/common/base/size.c src/common/base/size.h \
 	src/common/base/speed.c src/common/base/speed.h \
 	src/common/base/table.c src/common/base/table.h \

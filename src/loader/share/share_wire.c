@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/cleanup.h"
+#include "common/base/send_fds.h"
 
 _Static_assert(sizeof(struct wire_head) == 16, "the head has holes");
 _Static_assert(sizeof(struct share_hello) ==
@@ -184,71 +184,22 @@ int share_msg_parse(const void *data, size_t bytes, struct share_msg *out)
 
 /* -- On a socket ----------------------------------------------------------- */
 
-union control {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(4 * sizeof(int))];
-};
-
 int wire_send(int socket_fd, const struct share_msg *msg, int fd)
 {
 	char bytes[WIRE_BYTES_MAX];
-	struct iovec part = {
-		.iov_base = bytes,
-		.iov_len = share_msg_print(msg, bytes, sizeof(bytes)),
-	};
-	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-	union control control = {.room = {0}};
-	ssize_t n;
+	ssize_t n = fds_send(socket_fd, bytes,
+		share_msg_print(msg, bytes, sizeof(bytes)), &fd, fd >= 0,
+		MSG_DONTWAIT);
 
-	if (fd >= 0) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(sizeof(fd));
-		control.head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(fd))};
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	}
-	do
-		n = sendmsg(socket_fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
-	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -EPIPE;
-}
-
-/* Take the first descriptor of the message, and close any others. */
-static int take_fd(struct msghdr *m)
-{
-	int found = -1;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		size_t n = c->cmsg_len - CMSG_LEN(0);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i + sizeof(int) <= n; i += sizeof(int)) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i, sizeof(fd));
-			if (found < 0)
-				found = fd;
-			else
-				(void)close(fd); /* not wanted */
-		}
-	}
-	return found;
+	return n == -EAGAIN || n == -ENOBUFS ? -EAGAIN : -EPIPE;
 }
 
 int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 {
 	char bytes[WIRE_BYTES_MAX + 1];
-	struct iovec part = {.iov_base = bytes, .iov_len = sizeof(bytes)};
-	union control control;
-	struct msghdr m = {.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	CLEANUP_FD int got = -1;
+	struct got_fds got;
 	ssize_t n;
 	int rc;
 
@@ -256,19 +207,21 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 	/* Try again after a reset: it is reported once, before messages that
 	 * are still queued. */
 	do
-		n = recvmsg(socket_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+		n = fds_receive(
+			socket_fd, bytes, sizeof(bytes), &got, MSG_DONTWAIT);
+	while (n == -ECONNRESET);
 	if (n < 0)
-		return errno == EAGAIN ? -EAGAIN : -EPIPE;
-	got = take_fd(&m);
-	if (n == 0)
-		return -EPIPE;
-	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		return -EBADMSG;
-	rc = share_msg_parse(bytes, (size_t)n, msg);
-	if (rc < 0)
+		return n == -EAGAIN ? -EAGAIN : -EPIPE;
+	fds_close(&got, 1);
+	rc = n == 0 ? -EPIPE : got.cut ? -EBADMSG : 0;
+	if (rc == 0)
+		rc = share_msg_parse(bytes, (size_t)n, msg);
+	if (rc < 0) {
+		fds_close(&got, 0);
 		return rc;
-	*fd = steal_fd(&got);
+	}
+	if (got.n > 0)
+		*fd = got.fd[0];
 	return 1;
 }
 
