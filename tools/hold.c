@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/notifier.h"
 #include "common/base/proc.h"
 #include "hold_ends.h"
 #include "hold_mount.h"
@@ -67,12 +68,13 @@ struct holder {
 	char mountpoint[PATH_MAX];
 	/* minor number of the mount's device; 0: not visible here */
 	unsigned device;
-	pid_t child;   /* the daemon's process; 0: none */
-	int link;      /* link to a daemon that joined; -1: none */
-	bool ready;    /* the daemon serves */
-	bool served;   /* a daemon has served */
-	long ready_ms; /* since when the daemon serves */
-	long down_ms;  /* since when no daemon serves */
+	pid_t child;	/* the daemon's process; 0: none */
+	pid_t notifier; /* notifies the kernel for the daemon; 0: none */
+	int link;	/* link to a daemon that joined; -1: none */
+	bool ready;	/* the daemon serves */
+	bool served;	/* a daemon has served */
+	long ready_ms;	/* since when the daemon serves */
+	long down_ms;	/* since when no daemon serves */
 	/* since when the child's first thread is dead; 0: it is not */
 	long stuck_ms;
 	long next_ms; /* when to start the next daemon */
@@ -207,8 +209,33 @@ static bool has_daemon(const struct holder *h)
 	return h->child > 0 || h->link >= 0;
 }
 
+/* -- The process that notifies the kernel ---------------------------------- */
+
+/* One that waits in the kernel ends when the next daemon serves, or with the
+ * connection. */
+static void end_notifier(struct holder *h)
+{
+	if (h->notifier > 0)
+		(void)kill(h->notifier, SIGKILL);
+	h->notifier = 0;
+}
+
+static void start_notifier(struct holder *h, int socket)
+{
+	pid_t pid;
+
+	end_notifier(h);
+	pid = fork();
+	if (pid == 0)
+		notifier_run(socket);
+	h->notifier = pid > 0 ? pid : 0;
+}
+
+/* -- The end --------------------------------------------------------------- */
+
 static void hold_drop_all(struct holder *h)
 {
+	end_notifier(h);
 	while (h->n > 0)
 		hold_drop(h, 0);
 	h->ready = h->served = false;
@@ -248,6 +275,7 @@ static void daemon_left(struct holder *h)
 
 	(void)close(h->link);
 	h->link = -1;
+	end_notifier(h);
 	/* If the mount was never served, no program waits for it. */
 	if (connection(h) < 0 || hold_unmounted(h) || !h->served) {
 		hold_drop_all(h);
@@ -305,6 +333,9 @@ static void act_on(void *arg, struct said *said)
 	}
 	if (hold_value(said->text, "FDSTOREREMOVE", buf, sizeof(buf)))
 		hold_drop_named(h, name);
+	if (hold_value(said->text, "X_REFRAIN_NOTIFIER", buf, sizeof(buf)) &&
+		said->fd >= 0)
+		start_notifier(h, said->fd);
 	if (hold_value(said->text, "STOPPING", buf, sizeof(buf)))
 		tell_above(h, "STOPPING=1");
 	if (hold_value(said->text, "READY", buf, sizeof(buf)))
@@ -393,6 +424,7 @@ static int child_ended(struct holder *h, int status)
 	char buf[64];
 
 	hear_all(h);
+	end_notifier(h);
 	h->child = 0;
 	if (connection(h) < 0)
 		return as_exit(status);
@@ -414,13 +446,16 @@ static int child_ended(struct holder *h, int status)
 
 static int hold_reap(struct holder *h)
 {
-	int status;
+	int status, end = -1;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while (end < 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == h->notifier)
+			h->notifier = 0;
 		if (pid == h->child)
-			return child_ended(h, status);
-	return -1;
+			end = child_ended(h, status);
+	}
+	return end;
 }
 
 /*

@@ -28,8 +28,8 @@
 static bool hold_hear(int socket, struct said *said)
 {
 	struct got_fds got;
-	ssize_t n = fds_receive(socket, said->text, sizeof(said->text) - 1,
-		&got, MSG_DONTWAIT);
+	ssize_t n = fds_receive(
+		socket, said->text, sizeof(said->text) - 1, &got, MSG_DONTWAIT);
 
 	said->fd = -1;
 	if (n < 0)
@@ -151,8 +151,8 @@ static bool hear_answer(int link, struct stored *kept, unsigned *n)
 
 	if (poll(&p, 1, ANSWER_MS) != 1)
 		return false;
-	got_bytes = fds_receive(
-		link, names, sizeof(names) - 1, &got, MSG_DONTWAIT);
+	got_bytes =
+		fds_receive(link, names, sizeof(names) - 1, &got, MSG_DONTWAIT);
 	if (got_bytes <= 0)
 		return false;
 	names[got.cut ? 0 : got_bytes] = '\0';

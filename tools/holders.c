@@ -16,6 +16,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 #include "common/base/mountinfo.h"
+#include "common/base/notifier.h"
 #include "common/base/proc.h"
 #include "holder.h"
 
@@ -209,7 +210,8 @@ pid_t holders_daemon(struct holders_device device)
 		born = proc_born(pid);
 		if (strcmp(name, HOLDER_PROGRAM) == 0) {
 			holder = pid;
-		} else if (strncmp(name, "refrain", strlen("refrain")) == 0 &&
+		} else if (strcmp(name, NOTIFIER_COMM) != 0 &&
+			strncmp(name, "refrain", strlen("refrain")) == 0 &&
 			born >= newest) { /* systemd keeps connections, too */
 			daemon = pid;
 			newest = born;

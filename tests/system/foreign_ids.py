@@ -61,7 +61,10 @@ class Holder:
                 if kind == socket.SCM_RIGHTS:
                     got = array.array('i')
                     got.frombytes(fds)
-                    self.kept[fields['FDNAME']] = got[0]
+                    if 'FDNAME' in fields:
+                        self.kept[fields['FDNAME']] = got[0]
+                    else:
+                        os.close(got[0])
 
 
 class Kernel:

@@ -85,7 +85,7 @@ cleanup() {
 	fi
 	kill_all
 	mounts_below "$work" | while read -r m; do
-		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
+		umount -f -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
 	done
 	for g in $groups; do
 		[ ! -d "$g" ] || wait_for 5 rmdir "$g" || :

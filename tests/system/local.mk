@@ -293,6 +293,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/foreign_ids.py tests/system/survive.py \
+	tests/system/holder.py tests/system/keep_fds.py \
 	tests/system/survive_changes.py \
 	tests/system/survive-long.sh tests/system/survive_phases.py \
 	tests/system/fields_map.py tests/system/survive_states.py \

@@ -50,16 +50,9 @@ same() {
 	expect "errors, $1" "$(value errors "$2")" 0
 }
 
-daemon_of() {
-	# shellcheck disable=SC2013 # one word
-	for p in $(cat "/proc/$holder/task/$holder/children"); do
-		echo "$p"
-	done
-}
-
 # killed: kill the daemon, and wait for its end.
 killed() {
-	was=$(daemon_of)
+	was=$(status_field pid)
 	kill -9 "$was"
 	wait_for 20 has_ended "$was" || fail 'the daemon does not end'
 }

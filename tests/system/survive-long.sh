@@ -233,16 +233,17 @@ part_files() {
 	wait_for 300 has_status scan complete || fail 'the scan does not end'
 	find_holder
 	n=5
-	python3 - "$mnt" "$holder" $n "$helpers/status_field" >"$work/said" \
+	PYTHONPATH=$here python3 - "$mnt" "$holder" $n \
+		"$helpers/status_field" >"$work/said" \
 		<<'END2' || fail "files: $(tail "$work/log")"
 import os, signal, subprocess, sys, time
+from holder import daemons
 
 mnt, holder, n, field = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), \
     sys.argv[4]
 took = []
 for _ in range(n):
-    with open('/proc/%d/task/%d/children' % (holder, holder)) as f:
-        daemon = int(f.read().split()[0])
+    daemon = daemons(holder)[0]
     begun = time.monotonic()
     os.kill(daemon, signal.SIGKILL)
     os.statvfs(mnt)

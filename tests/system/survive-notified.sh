@@ -1,31 +1,133 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A daemon that is killed while it tells the kernel of a change, which waits for
-# the lock of a directory, which a reader holds, who waits for the daemon: the
-# process cannot end by itself. The holder ends the mount in bounded time.
+# A daemon is killed while the kernel is told of a changed name, which waits for
+# the lock of a directory. A look-up has the lock and waits for the daemon. The
+# next daemon serves at once, and no program sees an error: with refrain-hold,
+# with descriptors kept as systemd does, as process 1 of a PID namespace, and as
+# an ordinary user.
+# The process that waits for the lock is replaced if it is killed or stopped,
+# and nothing of it is left when the mount ends, however it ends.
+#
+# REFRAIN_KILLS is how many times each kind of daemon is killed (1).
 set -eu
 name=survive-notified
 # shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
-requires fuse root
+requires fuse root python3 unshare
 
-mkdir "$src/d"
-echo one >"$src/d/f1"
-"$refrain" hold --recover-timeout 5 -- "$refrain" mount --foreground "$src" \
-	"$mnt" --cache "$work/c:10M" --revalidate 1 \
-	--fault stall=1,meta=1,match=d/nothing 2>"$work/hold.err" &
-holder=$!
-wait_for 20 has_status ready true || fail "no mount: $(cat "$work/hold.err")"
-pid=$(status_field pid)
-cat "$mnt/d/f1" >/dev/null # the kernel knows the name
+kills=${REFRAIN_KILLS:-1}
+as= # who mounts and reads: words before a command
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir "$src/d" "$src/e"
+echo 0 >"$src/d/f"
+echo e >"$src/e/f"
+
+# all COMM: the living processes of the test with that name.
+all() {
+	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
+		while IFS=/ read -r _ _ p _; do
+			read -r comm 2>/dev/null <"/proc/$p/comm" || continue
+			[ "$comm" != "$1" ] || has_ended "$p" || echo "$p"
+		done
+}
+
+the_daemon() {
+	for p in $(all refrain); do
+		! tr '\0' ' ' <"/proc/$p/cmdline" |
+			grep -q 'mount --foreground' || echo "$p"
+	done
+}
+
+status_field() {
+	$as "$helpers/status_field" "$mnt" "$1" || :
+}
+
+# -- How a mount is held -------------------------------------------------------
+
+daemon_words() {
+	set -- "$refrain" mount --foreground "$src" "$mnt" \
+		--cache "$work/c:10M" --revalidate 1 --log-file "$work/log" \
+		--fault stall=1,meta=1,match=d/nothing
+	printf '%s\n' "$@" >"$work/words"
+}
+daemon_words
+
+# Runs the command with the words of the daemon.
+with_daemon() {
+	while IFS= read -r word; do
+		set -- "$@" "$word"
+	done <"$work/words"
+	"$@" 2>>"$work/hold.err"
+}
+
+held_hold() {
+	with_daemon "$refrain" hold --
+}
+
+held_store() {
+	with_daemon python3 "$here/keep_fds.py"
+}
+
+held_namespace() {
+	with_daemon unshare --pid --fork "$refrain" hold --
+}
+
+# As a runtime starts a container again. It waits for all of its processes.
+held_joined() {
+	"$refrain" hold --socket "$short/hold" 2>>"$work/hold.err" &
+	wait_for 20 test -S "$short/hold"
+	while [ ! -e "$work/over" ]; do
+		with_daemon unshare --pid --fork --kill-child \
+			"$refrain" hold --join "$short/hold" -- || :
+	done
+	kill $!
+	wait
+}
+
+held_user() {
+	# shellcheck disable=SC2086 # they are words
+	with_daemon $as "$refrain" hold --
+}
+
+# held HOW: a mount, which the process $launcher holds.
+held() {
+	rm -f "$work/over" "$work/hold.err" "$work/log"
+	"held_$1" &
+	launcher=$!
+	wait_for 20 has_status ready true ||
+		fail "$1: no mount: $(cat "$work/hold.err")"
+	recoveries=0
+	expect "$1: whether it is held" "$(status_field held)" yes
+	$as cat "$mnt/d/f" "$mnt/e/f" >/dev/null # the kernel knows the names
+}
+
+left() {
+	all refrain
+	all refrain-notify
+	all refrain-hold
+}
+
+nothing_left() {
+	[ -z "$(left)" ]
+}
+
+ends() {
+	touch "$work/over"
+	$as "$refrain" umount "$mnt" || fail "$how: cannot unmount"
+	wait_for 20 nothing_left || fail "$how: left: $(left)"
+	wait $launcher || :
+}
+
+# -- A notification that waits -------------------------------------------------
+
+waits_in_kernel() {
+	grep -q request_wait_answer "/proc/$1/wchan" 2>/dev/null
+}
 
 # A look-up waits for the source, once the kernel's answer has become too old.
-waits_in_kernel() {
-	grep -q 'request_wait_answer' "/proc/$1/wchan" 2>/dev/null
-}
 look_up() {
-	stat "$mnt/d/nothing" >/dev/null 2>&1 &
+	$as stat "$mnt/d/nothing" >"$work/stat" 2>&1 &
 	reader=$!
 	until has_ended $reader; do
 		! waits_in_kernel $reader || break
@@ -37,22 +139,194 @@ look_up() {
 	done
 	[ $tries -eq 0 ]
 }
-wait_for 20 look_up || skip 'no look-up waits for the source'
 
-# The kernel is told of a change in the same directory.
+# A process waits in a notification: $waiter.
 notifies() {
-	cat "/proc/$pid"/task/*/wchan 2>/dev/null | grep -q inval_entry
+	for waiter in $(all refrain-notify); do
+		! grep -q inval_entry "/proc/$waiter/wchan" || return 0
+	done
+	return 1
 }
-echo two2 >"$src/d/new"
-mv "$src/d/new" "$src/d/f1"
-"$refrain" refresh "$mnt" d/f1 >"$work/refresh" 2>&1 &
-ends_with_test $!
-wait_for 20 notifies || skip 'no thread waits in a notification'
 
-kill -9 "$pid"
-wait_for 60 has_ended $reader || fail 'the reader hangs'
-wait_for 20 has_ended "$pid" || fail 'the daemon hangs'
-wait_for 20 has_ended $holder || fail 'the holder waits for its daemon'
-mounts_below "$work" | grep -qx "$mnt" && fail 'the mount is still there'
-grep -q 'one of its threads still waits' "$work/hold.err" ||
-	fail "it does not say why: $(cat "$work/hold.err")"
+change=0
+changes() {
+	change=$((change + 1))
+	echo $change >"$src/d/new"
+	mv "$src/d/new" "$src/d/f"
+}
+
+changed() {
+	[ "$($as cat "$mnt/d/f")" = $change ]
+}
+
+notification_waits() {
+	wait_for 20 look_up || fail "$how: no look-up waits for the source"
+	changes
+	$as "$refrain" refresh "$mnt" d/f >"$work/refresh" 2>&1 &
+	refresher=$!
+	wait_for 20 notifies || fail "$how: no process waits in a notification"
+}
+
+# Others read and look up meanwhile, and see no error.
+read_on() {
+	i=0
+	while [ -d "$work" ] && [ ! -e "$work/read" ]; do
+		$as cat "$mnt/e/f" "$mnt/d/f" >/dev/null || echo cat
+		! $as stat "$mnt/e/$((i += 1))" 2>/dev/null || echo stat
+	done >"$work/errors" 2>&1
+}
+
+killed_once() {
+	notification_waits
+	pid=$(the_daemon)
+	kill -9 "$pid"
+	recoveries=$((recoveries + 1))
+	wait_for 60 has_status recoveries $recoveries ||
+		fail "$how: nobody takes over: $(cat "$work/hold.err")"
+	grep -q inval_entry "/proc/$waiter/wchan" ||
+		fail "$how: nothing was tested: process $waiter waits no more"
+	! has_ended "$reader" ||
+		fail "$how: the look-up ended: $(cat "$work/stat")"
+	$as "$refrain" fault "$mnt" ''
+	wait_for 20 has_ended "$reader" || fail "$how: the look-up hangs"
+	grep -q 'No such file' "$work/stat" ||
+		fail "$how: the look-up: $(cat "$work/stat")"
+	wait $refresher || : # its daemon has gone
+	wait_for 20 changed || fail "$how: the change is not seen"
+	wait_for 20 has_ended "$waiter" || fail "$how: the old process stays"
+	$as "$refrain" fault "$mnt" stall=1,meta=1,match=d/nothing
+}
+
+killed_often() {
+	held "$how"
+	rm -f "$work/read"
+	read_on &
+	others=$!
+	ends_with_test $others # it has no environment of the test
+	for _ in $(seq "$kills"); do
+		killed_once
+	done
+	touch "$work/read"
+	wait_for 20 has_ended $others || fail "$how: others hang"
+	[ ! -s "$work/errors" ] || fail "$how: others: $(cat "$work/errors")"
+	ends
+	note "$how${REFRAIN_DISABLE:+, without $REFRAIN_DISABLE}:" \
+		"$recoveries kills"
+}
+
+for how in hold store namespace joined; do
+	for REFRAIN_DISABLE in '' resend; do
+		export REFRAIN_DISABLE
+		killed_often
+	done
+done
+REFRAIN_DISABLE=
+
+# -- The process is killed or stopped ------------------------------------------
+
+for how in hold store; do
+	for signal in KILL STOP; do
+		held $how
+		changes # it begins to work
+		"$refrain" refresh "$mnt" d/f >"$work/refresh"
+		old=$(all refrain-notify)
+		kill -$signal "$old"
+		changes
+		"$refrain" refresh "$mnt" d/f >"$work/refresh"
+		changed || fail "$how: after SIG$signal: no change is seen"
+		wait_for 20 has_ended "$old" ||
+			fail "$how: the old process stays"
+		if [ $how = hold ]; then
+			[ -n "$(all refrain-notify)" ] ||
+				fail "$how: SIG$signal: it is not replaced"
+			grep -q 'changed names .* was replaced' "$work/log" ||
+				fail "no line in the log: $(cat "$work/log")"
+		else
+			grep -q 'the daemon does its work' "$work/log" ||
+				fail "no line in the log: $(cat "$work/log")"
+		fi
+		ends
+	done
+done
+
+# -- The mount ends ------------------------------------------------------------
+
+# Detached while a file is open: it ends with the file.
+how=hold
+held hold
+changes
+"$refrain" refresh "$mnt" d/f >"$work/refresh"
+exec 9<"$mnt/e/f"
+"$refrain" umount --lazy "$mnt" || fail 'cannot detach'
+exec 9<&-
+wait_for 20 nothing_left || fail "detached: left: $(left)"
+
+# No daemon can be started, and a notification waits.
+cat >"$work/once" <<END
+#!/bin/sh
+[ "\$REFRAIN_HELD" != again ] || exit 1
+exec "\$@"
+END
+chmod +x "$work/once"
+held_once() {
+	with_daemon "$refrain" hold --recover-timeout 3 -- "$work/once"
+}
+held once
+notification_waits
+kill -9 "$(the_daemon)"
+wait_for 60 has_ended "$reader" || fail 'given up: the look-up hangs'
+wait_for 20 nothing_left || fail "given up: left: $(left)"
+mounts_below "$work" | grep -qx "$mnt" && fail 'given up: the mount is there'
+grep -q 'gave up: ' "$work/hold.err" ||
+	fail "given up: it does not say why: $(cat "$work/hold.err")"
+
+# The next daemon has another source, so it refuses the mount and makes a new
+# one at the same place.
+mkdir "$work/other"
+echo other >"$work/other/f"
+cat >"$work/turns" <<END
+#!/bin/sh
+[ "\$REFRAIN_HELD" = again ] || exec "\$@"
+exec "$refrain" mount --foreground "$work/other" "$mnt" --cache "$work/c2:9M"
+END
+chmod +x "$work/turns"
+held_turns() {
+	with_daemon "$refrain" hold -- "$work/turns"
+}
+other_serves() {
+	[ "$(cat "$mnt/f" 2>/dev/null)" = other ]
+}
+how=refused
+held turns
+notification_waits
+kill -9 "$(the_daemon)"
+wait_for 60 has_ended "$reader" || fail 'refused: the look-up hangs'
+wait_for 20 other_serves || fail "refused: $(cat "$work/hold.err")"
+expect 'processes that notify' "$(all refrain-notify | wc -l)" 1
+ends
+
+# -- An ordinary user ----------------------------------------------------------
+
+# His /dev/fuse is in this mount namespace only.
+[ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'no mount namespace for a user'
+requires setpriv fusermount3
+mkdir "$work/dev" "$work/nobody" "$short/nobody"
+mount -t tmpfs -o mode=755 none "$work/dev"
+mknod "$work/dev/fuse" c 10 229 && chmod 666 "$work/dev/fuse"
+mount --bind "$work/dev/fuse" /dev/fuse
+umount -l "$work/dev"
+chmod 711 "$work" "$short"
+chmod -R a+rX "$src"
+chown nobody "$work/nobody" "$short/nobody" "$mnt"
+chmod 700 "$short/nobody"
+as="setpriv --reuid nobody --regid $(id -g nobody) --clear-groups"
+as="$as env XDG_RUNTIME_DIR=$short/nobody"
+$as test -x "$refrain" || skip "nobody cannot reach $refrain"
+sed "s|$work/c:|$work/nobody/c:|; s|$work/log|$work/nobody/log|" \
+	"$work/words" >"$work/words.user"
+cp "$work/words.user" "$work/words"
+how=user
+for REFRAIN_DISABLE in '' resend; do
+	export REFRAIN_DISABLE
+	killed_often
+done

@@ -28,6 +28,8 @@ import sys
 import time
 import urllib.request
 
+from holder import daemons
+
 refrain, mnt, src = sys.argv[1:4]
 kills, seed = int(sys.argv[4]), int(sys.argv[5])
 other = sys.argv[6] if len(sys.argv) > 6 else None
@@ -277,12 +279,6 @@ def main_reader(job, n, beat, stop, errors, said):
         said.put(('versions', (versions, old_reads)))
 
 
-def child_of(pid):
-    with open('/proc/%d/task/%d/children' % (pid, pid)) as f:
-        text = f.read().split()
-    return int(text[0]) if text else 0
-
-
 def parent_of(pid):
     with open('/proc/%d/status' % pid) as f:
         return int(f.read().split('PPid:')[1].split()[0])
@@ -309,8 +305,8 @@ def wait_for(condition):
 
 
 def kill(holder):
-    wait_for(lambda: child_of(holder) > 0)  # 0 would be ourselves
-    os.kill(child_of(holder), signal.SIGKILL)
+    wait_for(lambda: daemons(holder))
+    os.kill(daemons(holder)[0], signal.SIGKILL)
     return answered()
 
 

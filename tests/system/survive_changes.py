@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from holder import daemons
+
 refrain, src, mnt = sys.argv[1:4]
 holder, kills = map(int, sys.argv[4:])
 FILES = 150
@@ -62,14 +64,9 @@ def trail():
     raise AssertionError('the holder does not keep a trail')
 
 
-def daemon():
-    with open('/proc/%d/task/%d/children' % (holder, holder)) as f:
-        return int(f.read().split()[0])
-
-
 def killed_between(shared):
     """False: the kernel had been told before it was seen."""
-    pid = daemon()
+    pid = daemons(holder)[0]
     asking = subprocess.Popen([refrain, 'refresh', mnt],
                               stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 
+from holder import daemons
+
 refrain, src, mnt, cache, field, log = sys.argv[1:7]
 times, seed = map(int, sys.argv[7:])
 rng = random.Random(seed)
@@ -59,14 +61,6 @@ def ended(pid):
     return state(pid) in ('', 'Z', 'X')
 
 
-def children(pid):
-    try:
-        with open('/proc/%d/task/%d/children' % (pid, pid)) as f:
-            return [int(p) for p in f.read().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
 def wait_for(what, condition, seconds=2 * HANG_S, pause=0.002):
     until = time.monotonic() + seconds
     while not condition():
@@ -99,8 +93,8 @@ def clear():
 
 
 def daemon(holder):
-    wait_for('no daemon is started', lambda: children(holder))
-    return children(holder)[0]
+    wait_for('no daemon is started', lambda: daemons(holder))
+    return daemons(holder)[0]
 
 
 def finish(holder):
@@ -307,7 +301,7 @@ def takeover():
         for _ in range(4):
             before = daemon(holder)
             kill(before)
-            wait_for('no next one', lambda: children(holder)[:1] not in
+            wait_for('no next one', lambda: daemons(holder) not in
                      ([], [before]), pause=0)
             time.sleep(rng.random() * 0.04)
             n += 1

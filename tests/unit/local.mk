@@ -55,6 +55,7 @@ unit_tests = \
 	tests/unit/test_manifest_saved \
 	tests/unit/test_model \
 	tests/unit/test_mount_options \
+	tests/unit/test_notifier \
 	tests/unit/test_option \
 	tests/unit/test_order \
 	tests/unit/test_origin \

@@ -26,6 +26,7 @@ libbase_la_SOURCES = \
 	src/common/base/magic.c src/common/base/magic.h \
 	src/common/base/magic.def \
 	src/common/base/mountinfo.c src/common/base/mountinfo.h \
+	src/common/base/notifier.c src/common/base/notifier.h \
 	src/common/base/option.c src/common/base/option.h \
 	src/common/base/option_print.c \
 	src/common/base/names_memory.c src/common/base/names_memory.h \

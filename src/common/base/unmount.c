@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -74,4 +75,29 @@ int unmount(const char *path, bool lazy, struct error *err)
 	if (errno == EPERM)
 		return fusermount(path, lazy, err);
 	return error_set(err, -errno, "cannot unmount '%s': %m", path);
+}
+
+/* Abort the connection through the kernel's control file system, if it is
+ * mounted. The user who mounted may write the file. */
+static void abort_connection(unsigned device)
+{
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort",
+		device);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return; /* then the connection ends with its last copy */
+	(void)!write(fd, "1", 1);
+	(void)close(fd);
+}
+
+int unmount_by_force(const char *path, unsigned device, struct error *err)
+{
+	/* Root can unmount by force. */
+	if (umount2(path, UMOUNT_NOFOLLOW | MNT_FORCE | MNT_DETACH) == 0)
+		return 0;
+	abort_connection(device);
+	return unmount(path, true, err);
 }

@@ -15,4 +15,11 @@
  */
 int unmount(const char *path, bool lazy, struct error *err);
 
+/*
+ * End a FUSE mount, and the kernel's connection although processes have it that
+ * hang in the kernel. `device` is the minor number of its device. The mount is
+ * detached even while it is in use. As unmount().
+ */
+int unmount_by_force(const char *path, unsigned device, struct error *err);
+
 #endif

@@ -381,6 +381,9 @@ static int build_fs(struct mount *m, struct error *err)
 		.plans = m->plans,
 		.session = m->session,
 		.journal = m->given.requests,
+		.notifier = m->notifier_fd,
+		.notifier_again = m->notifier_fd >= 0 ? notifier_again : NULL,
+		.notifier_arg = m,
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
@@ -504,6 +507,7 @@ static void take_down(struct mount *m, const struct error *why)
 	peering_quit(m->peering);
 	ctl_server_stop(steal_ptr(&m->ctl)); /* after this no command runs */
 	fs_free(m->fs);
+	notifier_end(m);
 	pages_free(m->pages);
 	if (m->scan)
 		scan_save(m->scan);
@@ -555,7 +559,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	}
 	m->options = *options;
 	m->started_ns = clock_now_ns();
-	m->ready_fd = m->names_fd = -1;
+	m->ready_fd = m->names_fd = m->notifier_fd = -1;
 	m->given = (struct session_fds){-1, -1, -1, -1};
 	m->holder = getppid();
 	m->cwd = getcwd(NULL, 0);
@@ -568,6 +572,7 @@ static int build_and_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
+	notifier_start(m); /* it may fork, so there are no threads yet */
 	process_prepare();
 	rc = log_start(m->log, err);
 	/* Nobody reads the standard error of a daemon started again. */

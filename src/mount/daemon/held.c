@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/mountinfo.h"
 #include "common/base/proc.h"
 #include "common/base/unmount.h"
 
@@ -124,10 +125,16 @@ static void take_inherited(struct session_fds *fds)
 
 /* Does the process that started this one keep descriptors? systemd before 254
  * does not set FDSTORE, but our unit does. */
-static bool somebody_keeps(void)
+bool held_by_somebody(void)
 {
 	return getenv("NOTIFY_SOCKET") &&
 		(getenv("REFRAIN_HELD") || getenv("FDSTORE"));
+}
+
+bool held_by_hold(void)
+{
+	return held_by_somebody() &&
+		(getenv("REFRAIN_HELD") || held_link() >= 0);
 }
 
 /* Was the mount unmounted or aborted while no daemon served it? */
@@ -161,7 +168,7 @@ void held_take(struct mount *m)
 	if (all_given(fds) && connection_ended(fds->fuse))
 		held_refuse(m, "its connection has ended");
 	else if (all_given(fds))
-		atomic_store(&m->kept, somebody_keeps());
+		atomic_store(&m->kept, held_by_somebody());
 	else if (fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0)
 		held_refuse(m, "not all of its state was kept");
 }
@@ -185,11 +192,25 @@ void held_drop(const struct mount *m)
 	}
 }
 
-/* End the mount that was passed on, by closing the last descriptor of its
- * connection. A new mount replaces it. */
+/* Unmount what was passed on. By force, because a process that notifies the
+ * kernel may hang, and have the connection. */
+static void unmount_given(const struct mount *m, unsigned device)
+{
+	struct mountinfo_device d;
+	struct error ignored;
+
+	if (!m->mountpoint || fs_given_connection(m->mountpoint) >= 0)
+		return;
+	if (mountinfo_find(m->mountpoint, &d) == 0 && d.refrain &&
+		(device == 0 || d.minor == device))
+		(void)unmount_by_force(m->mountpoint, d.minor, &ignored);
+}
+
+/* End the mount that was passed on, and close its connection. A new mount
+ * replaces it. */
 void held_refuse(struct mount *m, const char *why)
 {
-	struct error ignored;
+	unsigned device = proc_fuse_device(getpid(), m->given.fuse);
 
 	/* Without memory the reason is not reported */
 	m->refused = strdup(why);
@@ -199,8 +220,7 @@ void held_refuse(struct mount *m, const char *why)
 	close_fd(&m->given.session);
 	close_fd(&m->given.names);
 	close_fd(&m->given.requests);
-	if (m->mountpoint && fs_given_connection(m->mountpoint) < 0)
-		(void)unmount(m->mountpoint, true, &ignored);
+	unmount_given(m, device);
 }
 
 void held_store(struct mount *m)
@@ -221,7 +241,7 @@ void held_store(struct mount *m)
 			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", held_names[i]);
 		notify_holder(text, fds[i]);
 	}
-	atomic_store(&m->kept, somebody_keeps());
+	atomic_store(&m->kept, held_by_somebody());
 }
 
 bool held_leave(struct mount *m)
@@ -250,7 +270,7 @@ const char *held_state(const struct mount *m)
 	pid_t holder = getppid();
 	struct pollfd link = {.fd = held_link()};
 
-	if (!somebody_keeps())
+	if (!held_by_somebody())
 		return "no";
 	if (m->names_fd < 0 || !fs_can_be_held(m->fs) ||
 		!manifest_is_recorded(m->manifest))

@@ -13,7 +13,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/latency_status.c \
 	src/mount/daemon/epochs.c src/mount/daemon/epochs.h \
 	src/mount/daemon/gauges.c src/mount/daemon/gauges.h \
-	src/mount/daemon/held.c \
+	src/mount/daemon/held.c src/mount/daemon/held_notifier.c \
 	src/mount/daemon/json_text.c src/mount/daemon/json_text.h \
 	src/mount/daemon/loader_commands.c \
 	src/mount/daemon/log.c src/mount/daemon/log.h \

@@ -111,6 +111,11 @@ struct mount {
 	struct session *session;
 	int names_fd; /* the manifest's record; -1: there is none */
 	pid_t holder; /* the process that started this one */
+	/* The process that notifies the kernel: its socket, or -1, and its
+	 * number if it is a child of this process, or 0. The main thread, then
+	 * the tree's. */
+	int notifier_fd;
+	pid_t notifier;
 	/* Why this does not continue the previous daemon's mount, or NULL */
 	char *refused;
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
@@ -167,6 +172,16 @@ void mount_quiesce(struct mount *m);
 void notify_holder(const char *state, int fd);
 
 /*
+ * held_notifier.c: the process that notifies the kernel, for a mount that
+ * outlives its daemon (common/base/notifier.h). notifier_start() starts it;
+ * call it while there is one thread. notifier_again() returns the socket of
+ * another one if it has ended, or -1, and notifier_end() ends it.
+ */
+void notifier_start(struct mount *m);
+int notifier_again(void *mount);
+void notifier_end(struct mount *m);
+
+/*
  * held.c: held_take() takes the descriptors that were passed to this process,
  * held_store() has the holder keep those of a new mount, held_drop() has it
  * keep none any more, and held_refuse() ends the mount that was passed on, so
@@ -176,6 +191,9 @@ void held_take(struct mount *m);
 void held_store(struct mount *m);
 void held_drop(const struct mount *m);
 void held_refuse(struct mount *m, const char *why);
+/* Does another process keep descriptors of this one? Is it refrain-hold? */
+bool held_by_somebody(void);
+bool held_by_hold(void);
 /* Was this process started after another one of the same mount had ended? */
 bool held_again(void);
 /* The descriptor of the session that was passed on; -1: there is none. */

@@ -38,6 +38,6 @@ void notify_holder(const char *state, int passed)
 	if (connect(fd, (const struct sockaddr *)&to,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
 			    len)) == 0)
-		(void)fds_send(fd, state, strlen(state), &passed, passed >= 0,
-			0);
+		(void)fds_send(
+			fd, state, strlen(state), &passed, passed >= 0, 0);
 }

@@ -444,28 +444,3 @@ int fs_connection(const struct fs *fs)
 {
 	return fuse_session_fd(fs->se);
 }
-
-/* -- Kernel caches ------------------------------------------------------- */
-
-/*
- * Tell the kernel to forget a name. Directories that are gone are skipped,
- * because their number may stand for a file by now, and libfuse would complain.
- */
-void fs_forget_name(struct fs *fs, node_id dir, const char *name)
-{
-	fuse_ino_t ino = fs_ino(&fs->config, dir);
-	struct node_info info;
-
-	if (manifest_get(fs->config.manifest, dir, &info) < 0 ||
-		info.attr.kind != KIND_DIR)
-		return;
-	(void)fuse_lowlevel_notify_inval_entry(fs->se, ino, name, strlen(name));
-	/* Also drop the kernel's cached listing of the directory. */
-	(void)fuse_lowlevel_notify_inval_inode(fs->se, ino, 0, 0);
-}
-
-void fs_forget_attr(struct fs *fs, node_id id)
-{
-	(void)fuse_lowlevel_notify_inval_inode(
-		fs->se, fs_ino(&fs->config, id), -1, 0);
-}

@@ -45,6 +45,15 @@ struct fs_config {
 	/* If the session continues a connection: the journal of the previous
 	 * process, or -1 */
 	int journal;
+	/*
+	 * The socket of the process that notifies the kernel of changed names
+	 * (common/base/notifier.h); -1: the fs does it itself. If the process
+	 * has ended, notifier_again() closes the socket and returns that of
+	 * another one, or -1; NULL: there never is one. Both are the caller's.
+	 */
+	int notifier;
+	int (*notifier_again)(void *arg);
+	void *notifier_arg;
 	const char *source;	/* shown by mount(8) */
 	const char *mountpoint; /* a directory, or a given connection */
 	const char *control;	/* path of the socket, shown as an xattr */

@@ -41,6 +41,14 @@ struct gathers {
 	bool beginning;	      /* a thread begins the reads that wait */
 };
 
+/* The process that notifies the kernel; see fs_notify.c. */
+struct fs_notifier {
+	int fd;	    /* -1: there is none; the daemon's */
+	pid_t pid;  /* -1: it has not begun; 0: it cannot be seen from here */
+	bool begun; /* it has the connection */
+	uint64_t again_ns; /* when to ask for another one; 0: never */
+};
+
 struct fs {
 	uint32_t magic;
 	struct fs_config config; /* set once; strings owned */
@@ -54,6 +62,9 @@ struct fs {
 	atomic_bool exiting;
 	bool greeted; /* main thread only: the first request was answered */
 	atomic_uint looking; /* of struct fs_poll */
+	/* The tree's thread only, from the handshake on, which sets the next */
+	struct fs_notifier notifier;
+	atomic_bool notifies; /* the kernel can be notified */
 	/* NULL: the kernel can send requests again. Set while the workers
 	 * wait. */
 	struct journal *journal;
@@ -104,6 +115,9 @@ bool parked_claim(struct parked *p);
 /* fs_worker.c: answer with an error (-errno) that a program gets, and count it.
  */
 void fs_reply_error(fuse_req_t req, int status);
+
+/* fs_notify.c: from now on the kernel can be notified. */
+void notifier_begin(struct fs *fs);
 
 /* fs_takeover.c: continue with the session's connection: use it, repeat the
  * kernel's first request, have the kernel send again the requests that were

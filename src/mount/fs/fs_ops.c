@@ -350,6 +350,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 		init_choose(fs, conn);
 		init_keep(fs, conn);
 	}
+	notifier_begin(fs);
 	fs->ready(fs->ready_arg);
 	fs->greeted = true;
 }

@@ -7,6 +7,7 @@ libfs_la_SOURCES = \
 	src/mount/fs/fs_interrupt.c \
 	src/mount/fs/fs_journal.c \
 	src/mount/fs/fs_known.c \
+	src/mount/fs/fs_notify.c \
 	src/mount/fs/fs_ops.c \
 	src/mount/fs/fs_poll.c \
 	src/mount/fs/fs_read.c \

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The process that waits for the kernel's locks; see notifier.h. One thread. */
+#include "common/base/notifier.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <linux/fuse.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/base/send_fds.h"
+
+/* Close the descriptors from `first` to `last`. */
+static void close_all(unsigned first, unsigned last)
+{
+	struct rlimit limit = {.rlim_cur = 1024};
+
+	if (first > last || close_range(first, last, 0) == 0)
+		return;
+	(void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail */
+	for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; fd++)
+		(void)close((int)fd); /* most are not open */
+}
+
+/* A terminal's signals are for the daemon. SIGTERM ends this process. */
+static void notifier_signals(void)
+{
+	sigset_t none;
+
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Only a notification: an answer to a request is the daemon's. */
+static bool is_notification(const void *message, size_t bytes)
+{
+	struct fuse_out_header head;
+
+	if (bytes < sizeof(head))
+		return false;
+	memcpy(&head, message, sizeof(head));
+	return head.len == bytes && head.unique == 0 &&
+		(head.error == FUSE_NOTIFY_INVAL_ENTRY ||
+			head.error == FUSE_NOTIFY_INVAL_INODE);
+}
+
+/* Do what a message asks for. */
+static int notifier_do(
+	int *connection, const void *message, size_t bytes, struct got_fds *got)
+{
+	if (got->cut)
+		return -EMSGSIZE;
+	if (got->n > 0) {
+		if (*connection >= 0)
+			(void)close(*connection);
+		*connection = got->fd[0];
+		fds_close(got, 1);
+		return 0;
+	}
+	if (!is_notification(message, bytes))
+		return -EINVAL;
+	/* Here it waits. */
+	return write(*connection, message, bytes) < 0 ? -errno : 0;
+}
+
+void notifier_run(int socket)
+{
+	char message[NOTIFIER_BYTES_MAX];
+	int connection = -1, rc = 0;
+	struct got_fds got;
+	ssize_t n;
+
+	(void)prctl(PR_SET_NAME, NOTIFIER_COMM, 0, 0, 0);
+	(void)setsid(); /* a child is no group leader, so this works */
+	if (socket > 0)
+		close_all(0, (unsigned)socket - 1);
+	close_all((unsigned)socket + 1, ~0U);
+	notifier_signals();
+	if (chdir("/") < 0)
+		_exit(1); /* it would keep a directory busy */
+	do {
+		if (fds_send(socket, &rc, sizeof(rc), NULL, 0, 0) < 0)
+			break;
+		n = fds_receive(socket, message, sizeof(message), &got, 0);
+		if (n > 0)
+			rc = notifier_do(&connection, message, (size_t)n, &got);
+	} while (n > 0);
+	_exit(0);
+}
+
+int notifier_pair(int end[2])
+{
+	int one = 1;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) < 0)
+		return -errno;
+	/* If it fails, a stopped process is not noticed. */
+	(void)setsockopt(end[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
+	return 0;
+}

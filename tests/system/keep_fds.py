@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Stands for systemd: starts a daemon, keeps the descriptors that it asks to be
+kept (FDSTORE), and starts it again with them when it is killed.
+
+keep_fds.py PROGRAM [ARGUMENT ...]: returns when it ends by itself.
+"""
+
+import array
+import os
+import socket
+import sys
+
+FIRST_FD = 3
+
+
+def receive(heard, kept):
+    """Act on what has been said."""
+    while True:
+        try:
+            data, ancillary, _, _ = heard.recvmsg(4096, 256,
+                                                  socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        fields = dict(line.partition('=')[::2]
+                      for line in data.decode().split('\n'))
+        name = fields.get('FDNAME', '')
+        for _, _, fds in ancillary:
+            got = array.array('i')
+            got.frombytes(fds)
+            if 'FDSTORE' in fields:
+                kept[name] = got[0]
+            else:
+                os.close(got[0])
+        if 'FDSTOREREMOVE' in fields and name in kept:
+            os.close(kept.pop(name))
+
+
+def start(address, kept, command):
+    pid = os.fork()
+    if pid > 0:
+        return pid
+    env = dict(os.environ, NOTIFY_SOCKET='@' + address, FDSTORE='8')
+    # Away from their places, then to these, where they stay open.
+    high = [os.dup2(fd, 100 + i) for i, fd in enumerate(kept.values())]
+    for i, fd in enumerate(high):
+        os.dup2(fd, FIRST_FD + i)
+    os.closerange(FIRST_FD + len(high), 200)
+    if kept:
+        env.update(LISTEN_FDS=str(len(kept)), LISTEN_PID=str(os.getpid()),
+                   LISTEN_FDNAMES=':'.join(kept))
+    os.execve(command[0], command, env)
+
+
+def main():
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    heard.bind('')
+    address = heard.getsockname()[1:].decode()
+    kept = {}
+    while True:
+        pid = start(address, kept, sys.argv[1:])
+        # Few messages come, so they are heard when it has ended.
+        while True:
+            got, status = os.wait()
+            if got == pid:
+                break
+        receive(heard, kept)
+        if not os.WIFSIGNALED(status):
+            sys.exit(os.WEXITSTATUS(status))
+
+
+main()
