@@ -25,6 +25,10 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_option,
 	&fuzz_decode,
 	&fuzz_png,
+	&fuzz_yolo,
+	&fuzz_rows,
+	&fuzz_coco,
+	&fuzz_fields,
 	&fuzz_share,
 	&fuzz_memcached,
 #ifdef HAVE_REMOTE

@@ -2,6 +2,7 @@
 # one is a line here.
 unit_tests = \
 	tests/unit/test_abi \
+	tests/unit/test_annotations \
 	tests/unit/test_answer \
 	tests/unit/test_augment \
 	tests/unit/test_auto \
@@ -79,6 +80,7 @@ unit_tests = \
 	tests/unit/test_profile \
 	tests/unit/test_resize \
 	tests/unit/test_retry \
+	tests/unit/test_rows \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \

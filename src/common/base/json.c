@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "common/base/hex.h"
+#include "common/base/real.h"
 
 /* The longest value that json_walk() hands out. */
 #define WALK_TEXT_MAX 16384u
@@ -75,6 +76,77 @@ bool json_take_number(struct json_scan *s, uint64_t *value)
 			*value = *value * 10 + d;
 	}
 	return s->at > from;
+}
+
+/* Digits, as a number while they fit 2^53; returns how many. */
+static size_t json_digits(struct json_scan *s, uint64_t *value, bool *fits)
+{
+	const char *from = s->at;
+
+	for (; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++) {
+		*value = *value * 10 + (uint64_t)(*s->at - '0');
+		if (*value > UINT64_C(1) << 53)
+			*fits = false, *value = 0;
+	}
+	return (size_t)(s->at - from);
+}
+
+/* What the quick way cannot do to the last bit. */
+static bool parse_real(const char *from, size_t bytes, double *value)
+{
+	char text[512], *end;
+
+	if (bytes >= sizeof(text))
+		return false;
+	memcpy(text, from, bytes);
+	text[bytes] = '\0';
+	*value = real_parse(text, &end);
+	return *end == '\0' && *value - *value == 0; /* finite */
+}
+
+static bool take_exponent(struct json_scan *s)
+{
+	uint64_t ignored = 0;
+	bool fits;
+
+	s->at++;
+	if (s->at < s->end && (*s->at == '+' || *s->at == '-'))
+		s->at++;
+	return json_digits(s, &ignored, &fits) > 0;
+}
+
+bool json_take_real(struct json_scan *s, double *value)
+{
+	static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8,
+		1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	uint64_t digits = 0;
+	size_t after = 0;
+	bool fits = true, negative;
+	const char *from;
+
+	skip_blanks(s);
+	from = s->at;
+	negative = s->at < s->end && *s->at == '-';
+	s->at += negative;
+	if (json_digits(s, &digits, &fits) == 0)
+		return false;
+	if (s->at < s->end && *s->at == '.') {
+		s->at++;
+		after = json_digits(s, &digits, &fits);
+		if (after == 0)
+			return false;
+	}
+	if (s->at < s->end && (*s->at == 'e' || *s->at == 'E')) {
+		if (!take_exponent(s))
+			return false;
+		fits = false;
+	}
+	if (!fits || after >= sizeof(tens) / sizeof(tens[0]))
+		return parse_real(from, (size_t)(s->at - from), value);
+	/* Both are exact, so the quotient is rounded once. */
+	*value = (double)digits / tens[after];
+	*value = negative ? -*value : *value;
+	return true;
 }
 
 /* -- Strings --------------------------------------------------------------- */

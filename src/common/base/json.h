@@ -45,6 +45,9 @@ bool json_take_array(struct json_scan *s, json_element_fn *fn, void *arg);
 bool json_take_text(struct json_scan *s, char *text, size_t room);
 /* Take a number. *value is UINT64_MAX for a fraction or a number too large. */
 bool json_take_number(struct json_scan *s, uint64_t *value);
+/* Any number, as the nearest double. False, too, if it is malformed or too
+ * large. */
+bool json_take_real(struct json_scan *s, double *value);
 bool json_take_bool(struct json_scan *s, bool *value);
 bool json_take_null(struct json_scan *s);
 

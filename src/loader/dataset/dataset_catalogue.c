@@ -143,10 +143,7 @@ static void make_dir(const char *path)
 	(void)mkdir(path, 0700);
 }
 
-/* Open a directory and check that the user owns it; returns the descriptor or
- * -errno. With `make`, the directory and its parent are created if they do not
- * exist. */
-static int ds_catalogue_open_dir(const char *path, bool make)
+int ds_catalogue_open_dir(const char *path, bool make)
 {
 	CLEANUP_FD int fd = -1;
 	struct stat st;
@@ -194,9 +191,7 @@ static void fill_header(const struct dataset *ds,
 	hash[form->sections] = hash64(h, hashed_bytes(form), form->version);
 }
 
-/* Create the file to write. Returns its descriptor, or -EEXIST while another
- * process is writing it. */
-static int create(int cache_fd, const char *name)
+int ds_catalogue_create(int cache_fd, const char *name)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	int fd = openat(cache_fd, name, flags, 0600);
@@ -223,7 +218,7 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	int rc;
 
 	(void)snprintf(new_name, sizeof(new_name), "%s.new", name);
-	fd = create(cache_fd, new_name);
+	fd = ds_catalogue_create(cache_fd, new_name);
 	if (fd < 0)
 		return fd;
 	fill_header(ds, &form, key, &h);
@@ -448,8 +443,8 @@ static void unmap(struct dataset *ds)
 		.dir = ds->dir, .fs_type = ds->fs_type, .members = ds->members};
 }
 
-int ds_catalogue_map(
-	struct dataset *ds, int cache_fd, const char *name, struct hash128 key)
+int ds_catalogue_map_file(
+	int cache_fd, const char *name, void **out, size_t *bytes)
 {
 	CLEANUP_FD int fd = openat(
 		cache_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -465,8 +460,19 @@ int ds_catalogue_map(
 		MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	ds->map = map;
-	ds->map_bytes = (size_t)st.st_size;
+	*out = map;
+	*bytes = (size_t)st.st_size;
+	return 0;
+}
+
+int ds_catalogue_map(
+	struct dataset *ds, int cache_fd, const char *name, struct hash128 key)
+{
+	int rc =
+		ds_catalogue_map_file(cache_fd, name, &ds->map, &ds->map_bytes);
+
+	if (rc < 0)
+		return rc;
 	if (take_map(ds, key))
 		return 0;
 	unmap(ds);

@@ -10,6 +10,19 @@
 
 #define CATALOGUE_NAME_MAX 64
 
+/* Files of the cache directory, for whoever keeps one there. */
+
+/* Open a directory and check that the user owns it; returns the descriptor or
+ * -errno. With `make`, the directory and its parent are created if they do not
+ * exist. */
+int ds_catalogue_open_dir(const char *path, bool make);
+/* Create the file to write. Returns its descriptor, or -EEXIST while another
+ * process is writing it. */
+int ds_catalogue_create(int cache_fd, const char *name);
+/* Map a file of the user's that nobody else can write. Returns 0 or -errno. */
+int ds_catalogue_map_file(
+	int cache_fd, const char *name, void **out, size_t *bytes);
+
 /*
  * Map the file with that key into *ds, and check that no access to the tables
  * can leave the mapping. On failure *ds is unchanged: -ENOENT, -EBADMSG, or

@@ -1,5 +1,11 @@
 noinst_LTLIBRARIES += libdataset.la
 libdataset_la_SOURCES = \
+	src/loader/dataset/annotations.c src/loader/dataset/annotations.h \
+	src/loader/dataset/annotations_impl.h \
+	src/loader/dataset/annotations_saved.c \
+	src/loader/dataset/annotations_parse.c \
+	src/loader/dataset/json_file.c src/loader/dataset/json_file_impl.h \
+	src/loader/dataset/rows.c src/loader/dataset/rows.h \
 	src/loader/dataset/dataset.c src/loader/dataset/dataset.h \
 	src/loader/dataset/dataset_folder.c \
 	src/loader/dataset/dataset_catalogue.c \
