@@ -39,7 +39,8 @@ packages_in() {
 
 build_twice() {
 	make -s debs >"$work/log" 2>&1 || gives_up 'make debs'
-	mkdir "$work/first"
+	# reprotest expects the folder beside the packages that it was built in.
+	mkdir -p "$work/first/source-root"
 	cp "$debs"/*.deb "$work/first"
 	build_elsewhere || gives_up 'the second build'
 	for file in "$debs"/*.deb; do
