@@ -21,7 +21,7 @@ make_root() {
 	make -s install DESTDIR="$root" >"$work/said" 2>&1 ||
 		fail "make install: $(tail -n 5 "$work/said")"
 	cp "$helpers/status_field" "$helpers/read_ways" "$here/survive.py" \
-		"$root/usr/local/bin"
+		"$here/holder.py" "$root/usr/local/bin"
 	# Libraries of the host's release, as its packages have them.
 	ldd "$refrain" "$helpers/status_field" "$helpers/read_ways" |
 		awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |

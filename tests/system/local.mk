@@ -68,6 +68,7 @@ mount_tests = \
 	tests/system/survive-direct.sh \
 	tests/system/survive-plan-command.sh \
 	tests/system/survive-plans.sh \
+	tests/system/survive-requests.sh \
 	tests/system/survive-unserved.sh \
 	tests/system/survive-upgrade.sh
 
@@ -295,6 +296,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/foreign_ids.py tests/system/survive.py \
 	tests/system/holder.py tests/system/keep_fds.py \
 	tests/system/survive_changes.py \
+	tests/system/survive_requests.py \
 	tests/system/survive-long.sh tests/system/survive_phases.py \
 	tests/system/fields_map.py tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
@@ -369,10 +371,10 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
-	for t in survive-kills survive-changes survive-holder \
-		survive-direct survive-plan-command survive-plans \
-		survive-foreign-ids survive-unserved survive-upgrade \
-		survive-long; do \
+	for t in survive-kills survive-requests survive-changes survive-holder \
+		survive-notified survive-direct survive-plan-command \
+		survive-plans survive-foreign-ids survive-unserved \
+		survive-upgrade survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

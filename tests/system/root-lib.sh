@@ -42,8 +42,9 @@ unpack_debian() {
 live_in() {
 	mkdir -p "$1/tests/tests/system" "$1/srv/data"
 	cp "${srcdir:-.}/tests/system/package_life.sh" \
-		"${srcdir:-.}/tests/system/survive.py" "$helpers/status_field" \
-		"$helpers/read_ways" "$1/tests/tests/system"
+		"${srcdir:-.}/tests/system/survive.py" \
+		"${srcdir:-.}/tests/system/holder.py" \
+		"$helpers/status_field" "$helpers/read_ways" "$1/tests/tests/system"
 	make_tree "$1/srv/data" 3 120 400000
 	mkdir "$1/srv/data/many"
 	(cd "$1/srv/data/many" && seq -f 'n%05.0f' 300 | xargs touch)

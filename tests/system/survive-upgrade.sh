@@ -3,7 +3,8 @@
 #
 # An upgrade that is refused late changes nothing: a tier that got a smaller
 # size has its old one again if another tier is filled meanwhile. A program that
-# never says whether it can go on is given up.
+# never says whether it can go on is given up. A second upgrade at the same time
+# is refused.
 set -eu
 name=survive-upgrade
 # shellcheck source=tests/system/lib.sh
@@ -53,6 +54,10 @@ small=$(($(tier 0 used_bytes) + 50000))
 	--cache "$work/second:5M" 2>"$work/upgrade.err" &
 upgrade=$!
 wait_for 20 test -e "$work/checks" || fail 'the program is not started'
+! "$refrain" upgrade "$mnt" 2>"$work/second.err" || fail 'two upgrades at once'
+expect 'the second one is refused, in lines' "$(wc -l <"$work/second.err")" 1
+grep -q 'another upgrade of this mount has begun' "$work/second.err" ||
+	fail "refused for: $(cat "$work/second.err")"
 cat "$mnt"/f? "$mnt"/f3? >"$work/out"
 wait_for 20 used_is 20000000 || fail 'not all files are cached'
 touch "$work/go"

@@ -599,7 +599,13 @@ static int build_and_serve(struct mount *m, struct error *err)
 static int check_takeover(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));
-	int rc = session_check(&m->given, dataset, err);
+	int rc = 0;
+
+	if (m->given.requests >= 0 && !fs_journal_known(m->given.requests))
+		rc = error_set(err, -EBADMSG,
+			"this program cannot read its record of requests");
+	if (rc == 0)
+		rc = session_check(&m->given, dataset, err);
 
 	return rc < 0 ? rc : manifest_check(m->given.names, err);
 }

@@ -125,6 +125,7 @@ struct mount {
 	/* The handshake with the kernel is done, and another process can
 	 * continue */
 	atomic_bool can_upgrade;
+	atomic_bool upgrading; /* a control connection's thread does it */
 	/* The process that started this one keeps all descriptors */
 	atomic_bool kept;
 	/* Tiers and directories that this mount has created, and must delete if

@@ -168,6 +168,12 @@ static int make_command(struct upgrade *u, const char *program,
 
 /* -- The check ------------------------------------------------------------- */
 
+static void inherit(int fd)
+{
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETFD, 0);
+}
+
 /* Something can be read, or the end has come. False: it is `until_ns`. */
 static bool check_says(int fd, uint64_t until_ns)
 {
@@ -216,10 +222,11 @@ static void exec_check(struct upgrade *u, int said)
 	if (command_words_insert(&u->words, "--check-takeover") < 0)
 		_exit(1);
 	(void)dup2(said, STDERR_FILENO);
-	(void)fcntl(session_fd(m->session), F_SETFD, 0);
-	(void)fcntl(m->names_fd, F_SETFD, 0);
-	(void)snprintf(fds, sizeof(fds), "%d:-1,%d,%d,-1", (int)getpid(),
-		session_fd(m->session), m->names_fd);
+	inherit(session_fd(m->session));
+	inherit(m->names_fd);
+	inherit(fs_journal(m->fs));
+	(void)snprintf(fds, sizeof(fds), "%d:-1,%d,%d,%d", (int)getpid(),
+		session_fd(m->session), m->names_fd, fs_journal(m->fs));
 	(void)setenv("REFRAIN_TAKEOVER", fds, 1);
 	if (chdir(m->cwd) < 0)
 		_exit(1);
@@ -269,12 +276,6 @@ static int check_program(struct upgrade *u, struct error *err)
 }
 
 /* -- The change ------------------------------------------------------------ */
-
-static void inherit(int fd)
-{
-	if (fd >= 0)
-		(void)fcntl(fd, F_SETFD, 0);
-}
 
 /* Keep the changed options for later daemons. Returns false if they do not
  * fit. */
@@ -350,6 +351,34 @@ static int shrink_tiers(struct upgrade *u, struct error *err)
 	return 0;
 }
 
+/* Check and prepare what upgrade_exec() does. */
+static int upgrade_prepare(struct upgrade *u, const char *program,
+	const json_t *options, struct error *err)
+{
+	int rc = make_command(u, program, options, err);
+
+	if (rc == 0)
+		rc = check_program(u, err);
+	if (rc == 0)
+		rc = shrink_tiers(u, err);
+	return rc;
+}
+
+static int may_upgrade(struct mount *m, const struct ctl_conn *conn,
+	const char *program, struct error *err)
+{
+	if (!ctl_peer_owns(conn))
+		return error_set(err, -EPERM,
+			"only the mount's user and root may upgrade it");
+	if (!program || *program != '/')
+		return error_set(err, -EINVAL, "\"program\" must be a path");
+	if (!atomic_load(&m->can_upgrade))
+		return error_set(err, -EAGAIN,
+			"the mount cannot be taken over: it is not served yet, "
+			"or shared memory is short");
+	return 0;
+}
+
 void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct mount *m = OBJECT(mount, arg);
@@ -357,30 +386,25 @@ void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 	const char *program =
 		json_string_value(json_object_get(request, "program"));
 	struct error err;
-	int rc = 0;
+	int rc = may_upgrade(m, conn, program, &err);
 
-	if (!ctl_peer_owns(conn))
-		rc = error_set(&err, -EPERM,
-			"only the mount's user and root may upgrade it");
-	else if (!program || *program != '/')
-		rc = error_set(&err, -EINVAL, "\"program\" must be a path");
-	else if (!atomic_load(&m->can_upgrade))
-		rc = error_set(&err, -EAGAIN,
-			"the mount cannot be taken over: it is not served yet, "
-			"or shared memory is short");
-	if (rc == 0)
-		rc = make_command(
-			&u, program, json_object_get(request, "options"), &err);
-	if (rc == 0)
-		rc = check_program(&u, &err);
-	if (rc == 0)
-		rc = shrink_tiers(&u, &err);
-	if (rc < 0) {
-		(void)ctl_fail(conn, "%s", err.msg);
-	} else {
-		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
-		upgrade_exec(&u);
-		restore_sizes(&u);
+	if (rc == 0 && atomic_exchange(&m->upgrading, true)) {
+		(void)ctl_fail(conn,
+			"another upgrade of this mount has begun; wait until "
+			"it has ended");
+		return;
 	}
+	if (rc == 0) {
+		rc = upgrade_prepare(
+			&u, program, json_object_get(request, "options"), &err);
+		if (rc == 0) {
+			(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+			upgrade_exec(&u);
+			restore_sizes(&u);
+		}
+		atomic_store(&m->upgrading, false);
+	}
+	if (rc < 0)
+		(void)ctl_fail(conn, "%s", err.msg);
 	command_words_release(&u.words);
 }

@@ -99,6 +99,8 @@ int fs_journal(const struct fs *fs);
 /* Is this descriptor an undamaged result of another process's fs_journal()? The
  * requests in it are not checked. */
 bool fs_journal_valid(int fd);
+/* Can this program read it? Unlike fs_journal_valid(), it may be in use. */
+bool fs_journal_known(int fd);
 
 /* Returns the descriptor of the connection, which is valid until fs_free(). */
 int fs_connection(const struct fs *fs);

@@ -11,6 +11,15 @@
  * A slot is shorter than the buffer that read(2) must offer, so the worker's
  * own buffer follows it. Only lists of FORGETs are longer than a slot, and no
  * process waits for these.
+ *
+ * The last word of a slot is a checksum of the request, so that a damaged
+ * request is never answered with other bytes than its reader asked for:
+ *
+ *   SUM_EMPTY --slot_take()--> SUM_READING --slot_note()--> checksum
+ *       ^                           |                          |
+ *       '-------------------- slot_empty() --------------------'
+ *
+ * A request that was read just before the process died has no checksum yet.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -24,12 +33,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/base/hash.h"
+
 #define SLOTS 8191u
 #define SLOT_BYTES ((size_t)512)
 #define JOURNAL_BYTES ((SLOTS + 1) * SLOT_BYTES)
 #define JOURNAL_MAGIC "refrjrnl"
-#define JOURNAL_VERSION 1
+#define JOURNAL_VERSION 2
+#define JOURNAL_WITHOUT_SUMS 1 /* the version before */
 #define JOURNAL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
+
+/* A slot without its checksum, and values of the latter that are none. */
+#define REQUEST_BYTES (SLOT_BYTES - sizeof(uint64_t))
+#define SUM_READING UINT64_C(0)
+#define SUM_EMPTY UINT64_C(1)
 
 /* Uniques are counted up, so requests that are close in time have different
  * places. */
@@ -53,17 +70,32 @@ struct journal {
 	uint16_t slot[PLACES];
 };
 
-static struct fuse_in_header *slot_head(const struct journal *j, unsigned slot)
+static struct fuse_in_header *head_in(unsigned char *map, unsigned slot)
 {
-	return (struct fuse_in_header *)(j->map + slot * SLOT_BYTES);
+	return (struct fuse_in_header *)(map + slot * SLOT_BYTES);
 }
 
-static struct journal_tail *journal_tail(const struct journal *j)
+static struct fuse_in_header *slot_head(const struct journal *j, unsigned slot)
 {
-	return (struct journal_tail *)(j->map + SLOTS * SLOT_BYTES);
+	return head_in(j->map, slot);
+}
+
+static uint64_t *sum_in(unsigned char *map, unsigned slot)
+{
+	return (uint64_t *)(map + slot * SLOT_BYTES + REQUEST_BYTES);
+}
+
+static struct journal_tail *tail_in(unsigned char *map)
+{
+	return (struct journal_tail *)(map + SLOTS * SLOT_BYTES);
 }
 
 /* -- Slots ---------------------------------------------------------------- */
+
+static void slot_set_sum(struct journal *j, unsigned slot, uint64_t sum)
+{
+	__atomic_store_n(sum_in(j->map, slot), sum, __ATOMIC_RELEASE);
+}
 
 /* Take a free slot. Returns SLOTS if all are in use. */
 static unsigned slot_take(struct journal *j)
@@ -75,11 +107,38 @@ static unsigned slot_take(struct journal *j)
 		unsigned slot = (first + i) % SLOTS;
 		bool taken = false;
 
-		if (atomic_compare_exchange_strong(
+		if (!atomic_compare_exchange_strong(
 			    &j->taken[slot], &taken, true))
-			return slot;
+			continue;
+		slot_set_sum(j, slot, SUM_READING);
+		return slot;
 	}
 	return SLOTS;
+}
+
+/* The checksum of a request whose length is right. */
+static uint64_t request_sum(unsigned char *map, unsigned slot)
+{
+	const struct fuse_in_header *in = head_in(map, slot);
+	uint64_t sum = hash64(in, in->len, slot);
+
+	return sum > SUM_EMPTY ? sum : ~sum;
+}
+
+static bool fits_slot(const struct fuse_in_header *in)
+{
+	return in->len >= sizeof(*in) && in->len <= REQUEST_BYTES;
+}
+
+static bool slot_is_damaged(unsigned char *map, unsigned slot)
+{
+	const struct fuse_in_header *in = head_in(map, slot);
+	uint64_t sum = *sum_in(map, slot);
+
+	if (in->unique == 0 || sum == SUM_READING)
+		return false;
+	return sum == SUM_EMPTY || !fits_slot(in) ||
+		sum != request_sum(map, slot);
 }
 
 static void slot_empty(struct journal *j, unsigned slot)
@@ -87,15 +146,19 @@ static void slot_empty(struct journal *j, unsigned slot)
 	/* Clear the old unique first, so that it is not found in a slot that is
 	 * free. */
 	__atomic_store_n(&slot_head(j, slot)->unique, 0, __ATOMIC_RELEASE);
+	slot_set_sum(j, slot, SUM_EMPTY);
 	atomic_store(&j->taken[slot], false);
 }
 
-/* Enter the request of a slot. Returns false if there is no place for its
- * unique. */
+/* Enter the request of a slot, and its checksum. Returns false if there is no
+ * place for its unique, or if it is too long. */
 static bool slot_note(struct journal *j, unsigned slot)
 {
 	uint64_t unique = slot_head(j, slot)->unique;
 
+	if (!fits_slot(slot_head(j, slot)))
+		return false;
+	slot_set_sum(j, slot, request_sum(j->map, slot));
 	for (unsigned i = 0; i < PLACES_PROBED; i++) {
 		unsigned at = (unsigned)(unique / 2 + i) % PLACES;
 		uint64_t none = 0;
@@ -142,9 +205,9 @@ ssize_t journal_receive(struct journal *j, int fd, void *buffer)
 
 	if (slot == SLOTS)
 		return -ENOMEM; /* too many readers wait already */
-	iov[0] = (struct iovec){j->map + slot * SLOT_BYTES, SLOT_BYTES};
-	iov[1] = (struct iovec){(unsigned char *)buffer + SLOT_BYTES,
-		FS_REQUEST_MAX - SLOT_BYTES};
+	iov[0] = (struct iovec){j->map + slot * SLOT_BYTES, REQUEST_BYTES};
+	iov[1] = (struct iovec){(unsigned char *)buffer + REQUEST_BYTES,
+		FS_REQUEST_MAX - REQUEST_BYTES};
 	n = readv(fd, iov, 2);
 	if (n < (ssize_t)sizeof(*in)) {
 		int rc = n < 0 ? -errno : -EIO;
@@ -152,7 +215,7 @@ ssize_t journal_receive(struct journal *j, int fd, void *buffer)
 		slot_empty(j, slot);
 		return rc;
 	}
-	memcpy(buffer, iov[0].iov_base, SLOT_BYTES);
+	memcpy(buffer, iov[0].iov_base, REQUEST_BYTES);
 	if (needs_no_answer(in->opcode) || !slot_note(j, slot))
 		slot_empty(j, slot);
 	return n;
@@ -191,7 +254,7 @@ int journal_attach(struct fs *fs)
 void journal_replay(struct fs *fs)
 {
 	struct journal *j = fs->journal;
-	struct fuse_buf buf = {.mem = malloc(SLOT_BYTES)};
+	struct fuse_buf buf = {.mem = malloc(REQUEST_BYTES)};
 
 	/* Look at all slots before an answer frees one. */
 	for (unsigned i = 0; i < SLOTS; i++) {
@@ -200,14 +263,13 @@ void journal_replay(struct fs *fs)
 		if (in->unique == 0)
 			continue;
 		atomic_store(&j->taken[i], true);
-		if (in->len < sizeof(*in) || in->len > SLOT_BYTES ||
-			needs_no_answer(in->opcode) || !slot_note(j, i))
+		if (needs_no_answer(in->opcode) || !slot_note(j, i))
 			slot_empty(j, i);
 	}
 	for (unsigned i = 0; i < SLOTS && buf.mem; i++) {
 		if (slot_head(j, i)->unique == 0)
 			continue;
-		memcpy(buf.mem, slot_head(j, i), SLOT_BYTES);
+		memcpy(buf.mem, slot_head(j, i), REQUEST_BYTES);
 		buf.size = ((struct fuse_in_header *)buf.mem)->len;
 		fs_process(fs, &buf);
 	}
@@ -271,14 +333,16 @@ struct journal *journal_new(void)
 		return NULL;
 	}
 	j = journal_of(fd);
+	for (unsigned i = 0; j && i < SLOTS; i++)
+		slot_set_sum(j, i, SUM_EMPTY);
 	if (j) {
-		memcpy(journal_tail(j)->magic, JOURNAL_MAGIC, 8);
-		journal_tail(j)->version = JOURNAL_VERSION;
+		memcpy(tail_in(j->map)->magic, JOURNAL_MAGIC, 8);
+		tail_in(j->map)->version = JOURNAL_VERSION;
 	}
 	return j;
 }
 
-bool fs_journal_valid(int fd)
+bool fs_journal_known(int fd)
 {
 	struct journal_tail tail;
 	struct stat st;
@@ -289,15 +353,44 @@ bool fs_journal_valid(int fd)
 		pread(fd, &tail, sizeof(tail), SLOTS * SLOT_BYTES) ==
 		(ssize_t)sizeof(tail) &&
 		memcmp(tail.magic, JOURNAL_MAGIC, sizeof(tail.magic)) == 0 &&
-		tail.version == JOURNAL_VERSION;
+		(tail.version == JOURNAL_VERSION ||
+			tail.version == JOURNAL_WITHOUT_SUMS);
+}
+
+bool fs_journal_valid(int fd)
+{
+	unsigned char *map;
+	bool valid = true;
+
+	if (!fs_journal_known(fd))
+		return false;
+	map = mmap(NULL, JOURNAL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	for (unsigned i = 0;
+		i < SLOTS && tail_in(map)->version == JOURNAL_VERSION; i++)
+		valid = valid && !slot_is_damaged(map, i);
+	(void)munmap(map, JOURNAL_BYTES);
+	return valid;
 }
 
 struct journal *journal_open(int fd)
 {
-	if (fs_journal_valid(fd))
-		return journal_of(fd);
-	(void)close(fd);
-	return NULL;
+	struct journal *j;
+
+	if (!fs_journal_known(fd)) {
+		(void)close(fd);
+		return NULL;
+	}
+	j = journal_of(fd);
+	/* The process before may have died while it read, or wrote no
+	 * checksums. */
+	for (unsigned i = 0; j && i < SLOTS; i++)
+		slot_set_sum(j, i,
+			slot_head(j, i)->unique == 0 ? SUM_EMPTY : SUM_READING);
+	if (j)
+		tail_in(j->map)->version = JOURNAL_VERSION;
+	return j;
 }
 
 int journal_fd(const struct journal *j)
