@@ -4,6 +4,8 @@ EXTRA_DIST += tools/packages tools/quickstart tools/run-tests
 noinst_LTLIBRARIES += libmakedataset.la
 libmakedataset_la_SOURCES = \
 	tools/make_dataset.c tools/make_dataset.h \
+	tools/mask_png.c tools/mask_png.h \
+	tools/objects.c tools/objects.h \
 	tools/picture.c tools/picture.h
 libmakedataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
 libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain make-dataset: generates JPEGs, one directory per class, that a
- * classifier can learn. The same seed gives the same images with any number of
- * threads. tools/picture.c draws them. Threads take the next picture from a
- * counter, and the first failure stops them all.
+ * classifier can learn; or pictures of objects with boxes and masks. The same
+ * seed gives the same images with any number of threads. tools/picture.c draws
+ * them. Threads take the next picture from a counter, and the first failure
+ * stops them all.
  */
 #include "make_dataset.h"
 
@@ -23,11 +24,14 @@
 #include "common/base/escape.h"
 #include "common/base/size.h"
 #include "common/base/write.h"
+#include "mask_png.h"
+#include "objects.h"
 #include "picture.h"
 
 #define CLASSES_MAX 100000
-#define IMAGES_MAX 99999999 /* names have eight digits */
-#define SIDE_MAX 8192	    /* 200 MB of pixels for each thread */
+#define IMAGES_MAX 99999999	  /* names have eight digits */
+#define OBJECT_IMAGES_MAX 1000000 /* their objects are in memory */
+#define SIDE_MAX 8192		  /* 200 MB of pixels for each thread */
 #define THREADS_MAX 64
 #define NAME_MAX_BYTES 64 /* room for "class_00000/00000000.jpg" */
 
@@ -35,7 +39,9 @@ struct made_dataset {
 	/* Set once, before the threads start. */
 	const char *dir;
 	unsigned classes, images, threads, seed;
-	unsigned width, height; /* 0: sizes as photographs have */
+	unsigned width, height;	 /* 0: sizes as photographs have */
+	bool boxes, masks, yolo; /* pictures of objects, and their truth */
+	struct objects *objects; /* NULL: of classes */
 	int dir_fd;
 	int class_digits;
 
@@ -73,6 +79,19 @@ static const struct option_def options[] = {
 		"Size of every image in pixels (default: sizes vary like "
 		"those of photographs).",
 		OPTION_CALL, 0, make_dataset_parse_size, false},
+	{"boxes", 0, NULL,
+		"Draw pictures of objects in images/, and write their boxes "
+		"as COCO's JSON to instances.json. Classes are kinds of "
+		"shapes, at most 6.",
+		OPTION_FLAG, FIELD(boxes), NULL, false},
+	{"masks", 0, NULL,
+		"Draw pictures of objects in images/, and PNGs in masks/: 0 is "
+		"the ground, and 1 the first class.",
+		OPTION_FLAG, FIELD(masks), NULL, false},
+	{"yolo", 0, NULL,
+		"Draw pictures of objects in images/, and write their boxes "
+		"as YOLO's lines to labels/.",
+		OPTION_FLAG, FIELD(yolo), NULL, false},
 	{"seed", 0, "S", "Seed for the images (default: 0).", OPTION_NUMBER,
 		FIELD(seed), NULL, false},
 	{"threads", 't', "T",
@@ -97,6 +116,7 @@ struct painter {
 	struct made_dataset *d;
 	tjhandle jpeg;
 	uint8_t *rgb;
+	uint8_t *ids; /* behind rgb */
 	unsigned char *file;
 	size_t rgb_bytes;
 	unsigned long file_bytes; /* room in `file` */
@@ -113,14 +133,31 @@ static void painter_release(struct painter *p)
 /* Make room for one picture and for the largest JPEG it can become. */
 static int painter_grow(struct painter *p, const struct picture_spec *spec)
 {
-	size_t need = (size_t)spec->width * spec->height * 3;
+	size_t need = (size_t)spec->width * spec->height * 4;
 
 	if (need <= p->rgb_bytes)
 		return 0;
 	free(p->rgb);
 	p->rgb = malloc(need);
 	p->rgb_bytes = p->rgb ? need : 0;
+	p->ids = p->rgb ? p->rgb + need / 4 * 3 : NULL;
 	return p->rgb ? 0 : -ENOMEM;
+}
+
+static int painter_draw(struct painter *p, const struct picture_spec *spec)
+{
+	struct picture_object objects[PICTURE_OBJECTS_MAX];
+	struct made_dataset *d = p->d;
+	int n;
+
+	if (!d->objects)
+		return picture_draw(spec, p->rgb);
+	n = picture_draw_objects(spec, d->classes, p->rgb, p->ids, objects);
+	if (n < 0)
+		return n;
+	objects_note(
+		d->objects, (unsigned)spec->index, spec, objects, (unsigned)n);
+	return 0;
 }
 
 static int painter_paint(struct painter *p, const struct picture_spec *spec,
@@ -140,7 +177,7 @@ static int painter_paint(struct painter *p, const struct picture_spec *spec,
 			return -ENOMEM;
 		p->file_bytes = most;
 	}
-	rc = picture_draw(spec, p->rgb);
+	rc = painter_draw(p, spec);
 	if (rc < 0)
 		return rc;
 	*bytes = p->file_bytes;
@@ -177,6 +214,29 @@ static void class_name(
 		class); /* fits: see CLASSES_MAX */
 }
 
+/* Write what is known of the objects of image i. */
+static int write_truth(
+	struct painter *p, unsigned i, const struct picture_spec *spec)
+{
+	struct made_dataset *d = p->d;
+	char name[NAME_MAX_BYTES], text[OBJECTS_YOLO_MAX];
+	CLEANUP_FREE uint8_t *png = NULL;
+	size_t bytes;
+	int rc = 0;
+
+	(void)snprintf(name, sizeof(name), "labels/%08u.txt", i + 1);
+	bytes = objects_yolo(d->objects, i, text);
+	if (d->yolo)
+		rc = make_dataset_write_file(
+			d->dir_fd, name, (const unsigned char *)text, bytes);
+	if (rc < 0 || !d->masks)
+		return rc;
+	(void)snprintf(name, sizeof(name), "masks/%08u.png", i + 1);
+	png = mask_png(p->ids, spec->width, spec->height, &bytes);
+	return png ? make_dataset_write_file(d->dir_fd, name, png, bytes)
+		   : -ENOMEM;
+}
+
 /* Create image i. The classes get images in turn, so their counts differ by one
  * at most. */
 static int make_one(struct painter *p, unsigned i)
@@ -192,11 +252,15 @@ static int make_one(struct painter *p, unsigned i)
 		spec.height = d->height;
 	}
 	class_name(d, spec.class, class);
-	(void)snprintf(name, sizeof(name), "%s/%08u.jpg", class,
-		i / d->classes + 1); /* fits: see IMAGES_MAX */
+	(void)snprintf(name, sizeof(name), "%s/%08u.jpg",
+		d->objects ? "images" : class,
+		/* fits: see IMAGES_MAX */
+		d->objects ? i + 1 : i / d->classes + 1);
 	rc = painter_paint(p, &spec, &bytes);
 	if (rc == 0)
 		rc = make_dataset_write_file(d->dir_fd, name, p->file, bytes);
+	if (rc == 0 && d->objects)
+		rc = write_truth(p, i, &spec);
 	if (rc == 0) {
 		(void)atomic_fetch_add_explicit(
 			&d->bytes, bytes, memory_order_relaxed);
@@ -251,20 +315,32 @@ static int start_and_join(struct made_dataset *d, struct error *err)
 	return 0;
 }
 
-static int make_dataset_make_classes(
+static int make_dir_in(
+	const struct made_dataset *d, const char *name, struct error *err)
+{
+	if (mkdirat(d->dir_fd, name, 0755) == 0)
+		return 0;
+	return error_set(
+		err, -errno, "cannot create '%s/%s': %m", d->dir, name);
+}
+
+static int make_dataset_make_dirs(
 	const struct made_dataset *d, struct error *err)
 {
 	char name[NAME_MAX_BYTES];
+	int rc = 0;
 
-	for (unsigned c = 0; c < d->classes; c++) {
+	if (d->objects)
+		rc = make_dir_in(d, "images", err);
+	if (rc == 0 && d->masks)
+		rc = make_dir_in(d, "masks", err);
+	if (rc == 0 && d->yolo)
+		rc = make_dir_in(d, "labels", err);
+	for (unsigned c = 0; rc == 0 && !d->objects && c < d->classes; c++) {
 		class_name(d, c, name);
-		if (mkdirat(d->dir_fd, name, 0755) < 0)
-			return error_set(err, -errno,
-				"cannot create '%s/%s': "
-				"%m",
-				d->dir, name);
+		rc = make_dir_in(d, name, err);
 	}
-	return 0;
+	return rc;
 }
 
 /* Open the directory, and create it if it is missing. It must be empty, because
@@ -302,6 +378,16 @@ static int make_dataset_check_numbers(struct made_dataset *d, struct error *err)
 			"classes (%u) "
 			"and at most %d",
 			d->classes, IMAGES_MAX);
+	if (d->boxes || d->masks || d->yolo) {
+		if (d->classes > PICTURE_KINDS || d->images > OBJECT_IMAGES_MAX)
+			return error_set(err, -EINVAL,
+				"make-dataset: with objects, --classes must be "
+				"at most %d and --images at most %d",
+				PICTURE_KINDS, OBJECT_IMAGES_MAX);
+		d->objects = objects_new(d->images);
+		if (!d->objects)
+			return error_set(err, -ENOMEM, "%m");
+	}
 	if (!d->threads)
 		d->threads = cpus < 1 ? 1 : (unsigned)cpus;
 	if (d->threads > THREADS_MAX)
@@ -318,11 +404,17 @@ static int make_dataset(struct made_dataset *d, struct error *err)
 	int rc = open_empty_dir(d, err);
 
 	if (rc == 0)
-		rc = make_dataset_make_classes(d, err);
+		rc = make_dataset_make_dirs(d, err);
 	if (rc == 0)
 		rc = start_and_join(d, err);
+	if (rc == 0 && d->boxes)
+		rc = objects_write(d->objects, d->dir_fd, d->classes);
 	if (rc < 0)
-		return rc;
+		return *err->msg ? rc
+				 : error_set(err, rc,
+					   "cannot write "
+					   "'%s/instances.json': %m",
+					   d->dir);
 	printf("%u image%s of %u class%s, %s, in ", d->images,
 		d->images == 1 ? "" : "s", d->classes,
 		d->classes == 1 ? "" : "es",
@@ -352,6 +444,7 @@ int cmd_make_dataset(int argc, char **argv)
 		return 2;
 	}
 	rc = make_dataset(&d, &err);
+	objects_free(d.objects);
 	if (d.dir_fd >= 0)
 		(void)close(d.dir_fd); /* no data is lost: it is a directory */
 	if (rc < 0)

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "common/base/cleanup.h"
 #include "common/base/hash.h"
 
 #define GRID 6 /* nodes along each side of the smooth field */
@@ -252,48 +252,151 @@ static bool picture_inside(enum shape_kind kind, int dx, int dy, int r)
 	return false;
 }
 
-static void shape_draw(struct canvas *cv, enum shape_kind kind, struct rng *rng)
-{
-	int least = cv->width < cv->height ? cv->width : cv->height;
-	int r = least * rng_range(rng, 60, 140) / 1000;
-	int cx = rng_range(rng, 0, cv->width - 1);
-	int cy = rng_range(rng, 0, cv->height - 1);
+struct shape {
+	enum shape_kind kind;
+	int r, x, y; /* half of its side, and its centre */
 	int colour[CHANNELS];
+};
 
+/* Half of the side is `least` to `most` thousandths of the frame's shorter
+ * side. */
+static struct shape shape_make(const struct canvas *cv, enum shape_kind kind,
+	int least, int most, struct rng *rng)
+{
+	struct shape s = {.kind = kind};
+	int side = cv->width < cv->height ? cv->width : cv->height;
+
+	s.r = side * rng_range(rng, least, most) / 1000;
+	s.x = rng_range(rng, 0, cv->width - 1);
+	s.y = rng_range(rng, 0, cv->height - 1);
 	for (int c = 0; c < CHANNELS; c++)
-		colour[c] = rng_range(rng, 20, 235);
-	for (int y = cy - r < 0 ? 0 : cy - r; y < cv->height && y < cy + r; y++)
-		for (int x = cx - r < 0 ? 0 : cx - r;
-			x < cv->width && x < cx + r; x++) {
-			uint8_t *px = cv->rgb +
-				((size_t)y * (size_t)cv->width + (size_t)x) *
-					CHANNELS;
+		s.colour[c] = rng_range(rng, 20, 235);
+	return s;
+}
 
-			if (!picture_inside(kind, x - cx, y - cy, r))
+/* Paint a shape, and put `id` where it is, unless ids is NULL. */
+static void shape_paint(
+	struct canvas *cv, const struct shape *s, uint8_t *ids, uint8_t id)
+{
+	int x0 = s->x - s->r < 0 ? 0 : s->x - s->r;
+	int y0 = s->y - s->r < 0 ? 0 : s->y - s->r;
+
+	for (int y = y0; y < cv->height && y < s->y + s->r; y++)
+		for (int x = x0; x < cv->width && x < s->x + s->r; x++) {
+			size_t at = (size_t)y * (size_t)cv->width + (size_t)x;
+			uint8_t *px = cv->rgb + at * CHANNELS;
+
+			if (!picture_inside(s->kind, x - s->x, y - s->y, s->r))
 				continue;
 			/* Let some of the ground and its noise show through. */
 			for (int c = 0; c < CHANNELS; c++)
 				px[c] = (uint8_t)picture_mix(
-					px[c], colour[c], 190);
+					px[c], s->colour[c], 190);
+			if (ids)
+				ids[at] = id;
 		}
+}
+
+static int draw_ground(const struct picture_spec *spec, struct canvas *cv,
+	struct rng *r, struct ground *g)
+{
+	int rc = ground_init(g, spec, cv, r);
+
+	if (rc < 0)
+		return rc;
+	for (int y = 0; y < cv->height; y++)
+		ground_row(g, cv, y);
+	free(g->columns);
+	return 0;
 }
 
 int picture_draw(const struct picture_spec *spec, uint8_t *rgb)
 {
 	struct canvas cv = {rgb, (int)spec->width, (int)spec->height};
 	struct rng r = rng_of(spec->seed, OF_PICTURE, spec->index);
-	CLEANUP_FREE struct between *columns = NULL;
 	struct ground g;
-	int rc = ground_init(&g, spec, &cv, &r);
+	int rc = draw_ground(spec, &cv, &r, &g);
+
+	for (int i = 0; rc == 0 && i < g.look.nshapes; i++) {
+		struct shape s = shape_make(&cv, g.look.shape, 60, 140, &r);
+
+		shape_paint(&cv, &s, NULL, 0);
+	}
+	return rc;
+}
+
+/* -- Objects -- */
+
+const char *picture_kind(unsigned kind)
+{
+	static const char *const names[PICTURE_KINDS] = {
+		"disc", "ring", "box", "frame", "diamond", "cross"};
+
+	_Static_assert(PICTURE_KINDS == SHAPE_KINDS, "each has a name");
+	return names[kind];
+}
+
+/* Find the boxes of the ids, which are numbers of shapes from 1 on, and replace
+ * these by 1 + kind. Shapes of which nothing is seen are left out. */
+static unsigned find_objects(const struct canvas *cv, uint8_t *ids,
+	const struct shape *shapes, unsigned count,
+	struct picture_object *objects)
+{
+	struct picture_object all[PICTURE_OBJECTS_MAX] = {{.kind = 0}};
+	unsigned seen = 0;
+
+	for (int y = 0; y < cv->height; y++)
+		for (int x = 0; x < cv->width; x++) {
+			uint8_t *id = ids + (size_t)y * (size_t)cv->width + x;
+			struct picture_object *o = &all[*id - 1];
+
+			if (!*id)
+				continue;
+			if (!o->pixels++)
+				*o = (struct picture_object){
+					.x = (uint16_t)x,
+					.y = (uint16_t)y,
+					.pixels = 1,
+				};
+			if (x < o->x) {
+				o->width = (uint16_t)(o->width + o->x - x);
+				o->x = (uint16_t)x;
+			}
+			if (x - o->x >= o->width)
+				o->width = (uint16_t)(x - o->x + 1);
+			o->height = (uint16_t)(y - o->y + 1);
+			*id = (uint8_t)(1 + shapes[*id - 1].kind);
+		}
+	for (unsigned i = 0; i < count; i++)
+		if (all[i].pixels) {
+			objects[seen] = all[i];
+			objects[seen++].kind = (uint16_t)shapes[i].kind;
+		}
+	return seen;
+}
+
+int picture_draw_objects(const struct picture_spec *spec, unsigned kinds,
+	uint8_t *rgb, uint8_t *ids,
+	struct picture_object objects[PICTURE_OBJECTS_MAX])
+{
+	struct canvas cv = {rgb, (int)spec->width, (int)spec->height};
+	struct rng r = rng_of(spec->seed, OF_PICTURE, spec->index);
+	struct shape shapes[PICTURE_OBJECTS_MAX];
+	struct ground g;
+	unsigned count;
+	int rc = draw_ground(spec, &cv, &r, &g);
 
 	if (rc < 0)
 		return rc;
-	columns = g.columns;
-	for (int y = 0; y < cv.height; y++)
-		ground_row(&g, &cv, y);
-	for (int i = 0; i < g.look.nshapes; i++)
-		shape_draw(&cv, g.look.shape, &r);
-	return 0;
+	memset(ids, 0, (size_t)spec->width * spec->height);
+	count = (unsigned)rng_range(&r, 1, PICTURE_OBJECTS_MAX);
+	for (unsigned i = 0; i < count; i++) {
+		int kind = rng_range(&r, 0, (int)kinds - 1);
+
+		shapes[i] = shape_make(&cv, (enum shape_kind)kind, 80, 250, &r);
+		shape_paint(&cv, &shapes[i], ids, (uint8_t)(i + 1));
+	}
+	return (int)find_objects(&cv, ids, shapes, count, objects);
 }
 
 struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class)

@@ -32,4 +32,29 @@ struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class);
 /* Draw into rgb[height][width][3]. Returns 0 or -ENOMEM. */
 int picture_draw(const struct picture_spec *spec, uint8_t *rgb);
 
+/* -- Objects --------------------------------------------------------------- */
+
+#define PICTURE_OBJECTS_MAX 8
+#define PICTURE_KINDS 6
+
+/* An object of a picture: the box around its pixels that are seen. */
+struct picture_object {
+	uint16_t kind;
+	uint16_t x, y, width, height;
+	uint32_t pixels;
+};
+
+/* The name of a kind of objects. */
+const char *picture_kind(unsigned kind);
+
+/*
+ * Draw 1 to 8 objects of the first `kinds` kinds, of sizes from a twelfth to a
+ * half of the frame, on a ground that says nothing of them. ids[height][width]
+ * is 0 for the ground, and 1 + kind for the object in front. Fills in those of
+ * which something is seen, and returns how many, or -ENOMEM.
+ */
+int picture_draw_objects(const struct picture_spec *spec, unsigned kinds,
+	uint8_t *rgb, uint8_t *ids,
+	struct picture_object objects[PICTURE_OBJECTS_MAX]);
+
 #endif

@@ -33,6 +33,7 @@ mount_tests = \
 	tests/system/command-warm-interrupted.sh \
 	tests/system/feature-switches.sh \
 	tests/system/fields-map.sh \
+	tests/system/make-objects.sh \
 	tests/system/http-listings.sh \
 	tests/system/http-odd.sh \
 	tests/system/http-odd-endless.sh \
@@ -298,7 +299,8 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/survive_changes.py \
 	tests/system/survive_requests.py \
 	tests/system/survive-long.sh tests/system/survive_phases.py \
-	tests/system/fields_map.py tests/system/survive_states.py \
+	tests/system/fields_map.py tests/system/objects_truth.py \
+	tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_echo.py \
