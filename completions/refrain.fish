@@ -53,7 +53,7 @@ function __refrain
             test -z "$current"; or __fish_complete_directories $current ''
         case peers
             __fish_print_hostnames
-        case top
+        case top exporter
         case load
             __fish_complete_path $current
         case '*'

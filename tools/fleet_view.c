@@ -381,17 +381,6 @@ static json_t *mount_json(const struct fleet_mount *m)
 	return o;
 }
 
-static json_t *seen_json(const struct share_seen *s)
-{
-	char name[4 * SHARE_FULL_NAME_MAX], why[4 * sizeof(struct error)];
-
-	if (s->rc == 1)
-		return share_view_json(&s->view);
-	return json_pack("{s:s, s:s}", "name",
-		escape_text(name, sizeof(name), s->name), "why",
-		escape_text(why, sizeof(why), s->err.msg));
-}
-
 int fleet_view_print_json(const struct fleet_view *v)
 {
 	CLEANUP_FREE struct fleet_row *rows = rows_of(v);
@@ -400,7 +389,8 @@ int fleet_view_print_json(const struct fleet_view *v)
 	for (size_t i = 0; rows && i < fleet_count(v->fleet); i++)
 		(void)json_array_append_new(mounts, mount_json(&rows[i].m));
 	for (size_t i = 0; i < v->nshares; i++)
-		(void)json_array_append_new(shares, seen_json(&v->share[i]));
+		(void)json_array_append_new(
+			shares, share_seen_json(&v->share[i]));
 	o = json_pack("{s:o, s:o}", "mounts", mounts, "shares", shares);
 	if (!rows || !o) {
 		json_decref(o);

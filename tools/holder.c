@@ -25,7 +25,7 @@ static int program_path(char *path, size_t size)
 	return 0;
 }
 
-static int holder_path(char *path, size_t size)
+int helper_path(const char *name, char *path, size_t size)
 {
 	char self[PATH_MAX];
 	int n;
@@ -33,11 +33,11 @@ static int holder_path(char *path, size_t size)
 	/* In a build folder, refrain-hold is beside this program. */
 	if (program_path(self, sizeof(self)) == 0) {
 		*strrchr(self, '/') = '\0';
-		n = snprintf(path, size, "%s/" HOLDER_PROGRAM, self);
+		n = snprintf(path, size, "%s/%s", self, name);
 		if (n > 0 && (size_t)n < size && access(path, X_OK) == 0)
 			return 0;
 	}
-	n = snprintf(path, size, PKGLIBEXECDIR "/" HOLDER_PROGRAM);
+	n = snprintf(path, size, PKGLIBEXECDIR "/%s", name);
 	if (n < 0 || (size_t)n >= size || access(path, X_OK) < 0)
 		return -ENOENT;
 	return 0;
@@ -90,7 +90,7 @@ static int holder_wait(pid_t pid, int fd, struct error *err)
 int holder_start(char **words, int n, unsigned recover_s, struct error *err)
 {
 	char program[PATH_MAX];
-	int fd[2], rc = holder_path(program, sizeof(program));
+	int fd[2], rc = helper_path(HOLDER_PROGRAM, program, sizeof(program));
 	pid_t pid;
 
 	if (rc < 0)
@@ -181,7 +181,7 @@ int cmd_hold(int argc, char **argv)
 		return command_parse(&hold_usage, argc, argv, NULL, &status) < 0
 			? status
 			: EXIT_USAGE;
-	if (holder_path(program, sizeof(program)) < 0) {
+	if (helper_path(HOLDER_PROGRAM, program, sizeof(program)) < 0) {
 		(void)error_set(
 			&err, -ENOENT, HOLDER_PROGRAM " is not installed");
 		return command_fail("hold", &err);

@@ -6,6 +6,7 @@
 #ifndef TOOLS_HOLDER_H
 #define TOOLS_HOLDER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "common/base/err.h"
@@ -22,6 +23,9 @@
  * failed, or -errno with err set; -ENOENT: there is no refrain-hold.
  */
 int holder_start(char **words, int n, unsigned recover_s, struct error *err);
+
+/* Find a program that is installed for `refrain` alone. -ENOENT. */
+int helper_path(const char *name, char *path, size_t size);
 
 /* The holder that started this daemon; 0: there is none. */
 pid_t holder_of(pid_t daemon);

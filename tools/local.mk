@@ -26,6 +26,20 @@ refrain_hold_CFLAGS = $(AM_CFLAGS)
 refrain_hold_LDFLAGS = $(HOLD_LDFLAGS)
 refrain_hold_LDADD =
 
+# Serves metrics. Only this program has an HTTP server.
+if HAVE_EXPORTER
+pkglibexec_PROGRAMS += refrain-exporter
+refrain_exporter_SOURCES = tools/exporter_main.c \
+	tools/command.c tools/command.h \
+	tools/exporter_options.c tools/exporter_options.h \
+	tools/share_views.c tools/share_views.h \
+	src/loader/share/share_link.c src/loader/share/share_place.c \
+	src/loader/share/share_wire.c \
+	src/mount/daemon/gauges.c src/mount/daemon/json_text.c
+refrain_exporter_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+refrain_exporter_LDADD = libexporter.la libfleet.la libbase.la $(JANSSON_LIBS)
+endif
+
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
 	tools/analyze.c \
@@ -34,6 +48,8 @@ refrain_SOURCES = \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
+	tools/exporter.c \
+	tools/exporter_options.c tools/exporter_options.h \
 	tools/fault.c \
 	tools/fleet_view.c tools/fleet_view.h \
 	tools/holder.c tools/holder.h \
@@ -61,7 +77,6 @@ refrain_SOURCES = \
 	tools/share_views.c tools/share_views.h \
 	tools/status.c \
 	tools/status_debug.c \
-	tools/status_prom.c \
 	tools/status_view.c tools/status_view.h \
 	tools/top.c tools/top.h \
 	tools/umount.c \
@@ -99,14 +114,21 @@ dist_zshcompletion_DATA = completions/_refrain
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 dist_fishcompletion_DATA = completions/refrain.fish
 
-EXTRA_DIST += systemd/refrain@.service.in doc/control-protocol.md
+EXTRA_DIST += systemd/refrain@.service.in doc/control-protocol.md \
+	systemd/refrain-exporter.service.in
 systemdsystemunit_DATA = systemd/refrain@.service
+if HAVE_EXPORTER
+systemdsystemunit_DATA += systemd/refrain-exporter.service
+endif
 dist_pkglibexec_SCRIPTS = systemd/refrain-unserved
-CLEANFILES += systemd/refrain@.service
+units = systemd/refrain@.service systemd/refrain-exporter.service
+CLEANFILES += $(units)
 
 systemd/refrain@.service: systemd/refrain@.service.in Makefile
+systemd/refrain-exporter.service: systemd/refrain-exporter.service.in Makefile
+$(units):
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
 	sed -e 's|@bindir[@]|$(bindir)|g' \
 		-e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
-		'$(srcdir)/systemd/refrain@.service.in' > $@.tmp && \
+		'$(srcdir)/$@.in' > $@.tmp && \
 	mv $@.tmp $@

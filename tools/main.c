@@ -21,6 +21,8 @@ const struct command command_table[] = {
 		&upgrade_usage},
 	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"top", "show all mounts and shares of this host", cmd_top, &top_usage},
+	{"exporter", "serve metrics of this host to Prometheus", cmd_exporter,
+		&exporter_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},
 	{"plan",
 		"announce the order in which files will be "

@@ -206,3 +206,14 @@ json_t *share_view_json(const struct share_view *v)
 		(json_int_t)v->malformed, "waits_for",
 		escape_text(text, sizeof(text), v->text), "jobs", jobs);
 }
+
+json_t *share_seen_json(const struct share_seen *s)
+{
+	char name[4 * SHARE_FULL_NAME_MAX], why[4 * sizeof(struct error)];
+
+	if (s->rc == 1)
+		return share_view_json(&s->view);
+	return json_pack("{s:s, s:s}", "name",
+		escape_text(name, sizeof(name), s->name), "why",
+		escape_text(why, sizeof(why), s->err.msg));
+}

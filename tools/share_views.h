@@ -39,5 +39,7 @@ const char *share_job_state(
 
 /* The object of a share for --json; NULL for want of memory. */
 json_t *share_view_json(const struct share_view *view);
+/* The same, or only its name and why it cannot be shown. */
+json_t *share_seen_json(const struct share_seen *seen);
 
 #endif

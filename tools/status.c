@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/fleet/metrics.h"
 #include "analysis/fleet/request.h"
 #include "analysis/fleet/client.h"
 #include "common/base/clock.h"
@@ -76,7 +77,14 @@ static void print(const struct status_args *args, const json_t *status)
 	if (args->json) {
 		ask_print_json(status);
 	} else if (args->prometheus) {
-		status_print_prometheus(status);
+		metrics_print(stdout,
+			&(struct metrics){
+				.mount =
+					&(struct metrics_mount){
+						ask_text(status, "mountpoint"),
+						status},
+				.nmounts = 1,
+			});
 	} else {
 		status_print(status, NULL, 0);
 	}

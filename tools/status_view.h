@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints a status for people and for Prometheus. Private to `refrain status`.
+/* Prints a status for people. Private to `refrain status`.
  */
 #ifndef TOOLS_STATUS_VIEW_H
 #define TOOLS_STATUS_VIEW_H
@@ -11,9 +11,6 @@
  * or NULL.
  */
 void status_print(const json_t *now, const json_t *before, double elapsed_s);
-
-/* Print the Prometheus text format. */
-void status_print_prometheus(const json_t *status);
 
 /* Print the answer to "debug", and the shares of the user. */
 void status_print_debug(const json_t *debug);

@@ -49,18 +49,21 @@ for line in open(work + '/status.prom'):
     if m := re.fullmatch(r'# HELP (\w+) (\S.*)', line):
         assert m[1] not in helped, line
         helped.add(m[1])
-    elif m := re.fullmatch(r'# TYPE (\w+) (counter|gauge)', line):
+    elif m := re.fullmatch(r'# TYPE (\w+) (counter|gauge|histogram)', line):
         assert m[1] in helped and m[1] not in head, line
         head[m[1]] = m[2]
     else:
         label = r'\w+="(?:[^"\\\n]|\\["\\n])*"'
         m = re.fullmatch(
             r'(\w+)\{%s(?:,%s)*\} ([0-9.e+-]+)' % (label, label), line)
-        assert m and m[1] in head, line
-        samples[m[1]] = float(m[2])
+        assert m, line
+        family = re.sub('_(bucket|sum|count)$', '', m[1])
+        assert m[1] in head or head.get(family) == 'histogram', line
+        samples[m[1] if m[1] in head else family] = float(m[2])
 for c in counters:
-    assert head.get('refrain_%s_total' % c) == 'counter', c
-    assert samples['refrain_%s_total' % c] == s[c], c
+    name = 'refrain_%s_total' % re.sub('_us$', '_seconds', c)
+    assert head.get(name) == 'counter', c
+    assert samples[name] == s[c] / (1e6 if c.endswith('_us') else 1), c
 assert samples['refrain_resident_bytes'] == int(total)
 assert samples['refrain_ready'] == samples['refrain_scan_complete'] == 1
 assert samples['refrain_unlisted_directories'] == 0

@@ -249,6 +249,7 @@ other_tests = \
 	tests/system/share-streams.sh \
 	tests/system/share-users.sh \
 	tests/system/status-all.sh \
+	tests/system/status-exporter.sh \
 	tests/system/status-limits.sh \
 	tests/system/tree-layers.sh \
 	tests/system/tree-packages.sh \

@@ -4,7 +4,18 @@ libfleet_la_SOURCES = \
 	src/analysis/fleet/fleet.c src/analysis/fleet/fleet.h \
 	src/analysis/fleet/fleet_find.c \
 	src/analysis/fleet/fleet_find_impl.h \
+	src/analysis/fleet/metrics.c src/analysis/fleet/metrics.h \
 	src/analysis/fleet/request.c src/analysis/fleet/request.h \
 	src/analysis/fleet/silent.c src/analysis/fleet/silent_impl.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libfleet_la_LIBADD = libcontrol.la libbase.la $(JANSSON_LIBS)
+
+if HAVE_EXPORTER
+noinst_LTLIBRARIES += libexporter.la
+libexporter_la_SOURCES = \
+	src/analysis/fleet/exporter.c src/analysis/fleet/exporter.h \
+	src/analysis/fleet/exporter_listen.c \
+	src/analysis/fleet/exporter_listen_impl.h
+libexporter_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
+libexporter_la_LIBADD = libfleet.la $(MICROHTTPD_LIBS)
+endif

@@ -206,6 +206,7 @@ json_t *mount_status(struct mount *m)
 	(void)json_object_set_new(
 		o, "source", ctl_text_new(stack_name(m->stack)));
 	(void)json_object_set_new(o, "mountpoint", ctl_text_new(m->mountpoint));
+	(void)json_object_set_new(o, "version", json_string(PACKAGE_VERSION));
 	ctl_set_number(o, "pid", (uint64_t)getpid());
 	ctl_set_number(
 		o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serves metrics over HTTP. One thread, as fleet.h wants it.
+ */
+#ifndef FLEET_EXPORTER_H
+#define FLEET_EXPORTER_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+struct exporter_config {
+	const char *listen; /* ADDR:PORT or unix:PATH */
+	/* End when nothing is mounted there any more, after something was;
+	 * NULL: serve until a signal comes. */
+	const char *mountpoint;
+	/* The shares, as metrics.h wants them, until a time of the clock; the
+	 * caller owns the result. NULL: there are none. */
+	json_t *(*shares)(uint64_t until_ns);
+};
+
+/*
+ * Listen, and serve until SIGTERM or SIGINT. Returns -EINVAL if the address is
+ * not valid, -ENOTSUP if this program was built without libmicrohttpd, or
+ * another -errno.
+ */
+int exporter_run(const struct exporter_config *config, struct error *err);
+
+#endif
