@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain exporter: becomes refrain-exporter. */
+/* refrain exporter: becomes refrain-exporter, or starts it for a mount. */
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "common/base/cleanup.h"
+#include "common/base/path.h"
 #include "exporter_options.h"
 #include "holder.h"
 
@@ -23,6 +27,39 @@ static int exporter_exec(
 			"libmicrohttpd");
 	(void)execv(program, (char **)(uintptr_t)argv);
 	return error_set(err, -errno, "cannot run '%s': %m", program);
+}
+
+/* In a child: leave the exporter to init, so that nobody has to reap it. */
+static void exporter_detach(const struct exporter_config *config)
+{
+	struct error err = {""};
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)setsid(); /* a child is no group leader */
+		(void)exporter_exec(config, &err);
+		(void)command_fail("exporter", &err);
+	}
+	_exit(pid < 0);
+}
+
+int exporter_start(const char *where, const char *mountpoint, struct error *err)
+{
+	CLEANUP_FREE char *path = path_of_mountpoint(mountpoint);
+	struct exporter_config config = {.listen = where, .mountpoint = path};
+	int status = 0;
+	pid_t pid;
+
+	if (!path)
+		return error_set(
+			err, -errno, "cannot find '%s': %m", mountpoint);
+	(void)fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		exporter_detach(&config);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
+		return error_set(err, -EAGAIN, "cannot start an exporter: %m");
+	return 0;
 }
 
 int cmd_exporter(int argc, char **argv)

@@ -13,4 +13,11 @@
 
 /* exporter_usage, in command.h, fills in a struct exporter_config. */
 
+/*
+ * Start an exporter that ends after the unmount, and do not wait for it: it
+ * says itself why it cannot listen, and the mount goes on. -errno.
+ */
+int exporter_start(
+	const char *where, const char *mountpoint, struct error *err);
+
 #endif

@@ -15,6 +15,7 @@
 #include "mount/daemon/command_words.h"
 #include "mount/daemon/daemon.h"
 #include "mount/fs/fs.h"
+#include "exporter_options.h"
 #include "far_options.h"
 #include "holder.h"
 #include "peer_options.h"
@@ -29,6 +30,7 @@ struct mount_args {
 	char *dirs[STORE_TIERS_MAX]; /* memory for options.tiers[].dir */
 	struct peer_list peers;	     /* memory for options.peers */
 	bool no_hold;
+	const char *metrics;
 	bool analysis;
 	unsigned recover_s;
 };
@@ -137,6 +139,15 @@ static const struct option_def mount_table[] = {
 			"refrain-hold is started anyway.",
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct mount_args, no_hold),
+	},
+	{
+		.name = "metrics",
+		.arg = "ADDR:PORT|unix:PATH",
+		.help = "Also start 'refrain exporter' on this address; it "
+			"ends after the unmount. For containers; elsewhere "
+			"one exporter serves all mounts of a host.",
+		.kind = OPTION_TEXT,
+		.offset = offsetof(struct mount_args, metrics),
 	},
 	{
 		.name = "check-takeover",
@@ -397,6 +408,10 @@ static int mount_run(
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
 	o->nwords = words->n;
+	/* A daemon that is started again has it already. */
+	if (args->metrics && !o->held && !o->check &&
+		exporter_start(args->metrics, o->mountpoint, &err) < 0)
+		return command_fail("mount", &err);
 	if (!o->foreground && !o->held && !o->check && !args->no_hold) {
 		rc = holder_start(
 			words->v, (int)words->n, args->recover_s, &err);

@@ -231,4 +231,17 @@ no_complaint "$work/out"
 kill "$(pid_of one)"
 wait_for 20 has_ended $exporter || fail 'it outlives the mount'
 [ ! -e "$socket" ] || fail 'the socket is left'
+
+note 'the exporter of a mount'
+metrics=http://127.0.0.1:$port/metrics
+mkdir "$work/m/own"
+# Nobody waits for the end of the exporter's output.
+said=$("$refrain" mount "$src" "$work/m/own" --cache "$work/cache.own:10M" \
+	--metrics "127.0.0.1:$port" 2>&1) || fail "no mount: $said"
+wait_for 20 is_up own || fail 'the mount has no exporter'
+"$refrain" umount "$work/m/own"
+refused() {
+	! scraped
+}
+wait_for 20 refused || fail 'its exporter outlives it'
 echo PASS

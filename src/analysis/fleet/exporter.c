@@ -8,6 +8,7 @@
 #include "analysis/fleet/exporter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,6 +31,8 @@
 #define IDLE_S 30u
 /* How often to look whether the mount is still there. */
 #define GONE_MS 1000
+/* Nothing will be mounted there any more. */
+#define NEVER_NS (120 * NS_PER_S)
 
 #define TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define OPENMETRICS "application/openmetrics-text"
@@ -39,7 +42,8 @@ struct exporter {
 	uint32_t magic;
 	const struct exporter_config *config;
 	struct fleet *fleet;
-	bool seen; /* config.mountpoint was mounted */
+	bool seen;	   /* config.mountpoint was mounted */
+	uint64_t begun_ns; /* set once */
 };
 
 /* -- Answers --------------------------------------------------------------- */
@@ -177,7 +181,8 @@ static bool mount_is_gone(struct exporter *e)
 	rc = mountinfo_find(e->config->mountpoint, &device);
 	if (rc == 0 && device.refrain)
 		e->seen = true;
-	return rc == -ENOENT && e->seen;
+	return rc == -ENOENT &&
+		(e->seen || clock_now_ns() > e->begun_ns + NEVER_NS);
 }
 
 /* Serve until a signal comes or the mount is gone. */
@@ -224,9 +229,19 @@ static int exporter_serve(struct exporter *e, int fd, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot wait: %m") : 0;
 }
 
+/* The program that mounts has said all: have nobody wait for the end of its
+ * output. */
+static void let_output_go(void)
+{
+	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		(void)dup2(null, fd); /* the output would only be kept */
+}
+
 int exporter_run(const struct exporter_config *config, struct error *err)
 {
-	struct exporter e = {.config = config};
+	struct exporter e = {.config = config, .begun_ns = clock_now_ns()};
 	int fd, rc;
 
 	MAGIC_BEGIN(&e, exporter);
@@ -234,6 +249,8 @@ int exporter_run(const struct exporter_config *config, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "%m");
 	fd = exporter_listen(config->listen, err);
+	if (fd >= 0 && config->mountpoint)
+		let_output_go();
 	rc = fd < 0 ? fd : exporter_serve(&e, fd, err);
 	if (fd >= 0)
 		exporter_unlisten(config->listen);

@@ -12,8 +12,8 @@
 
 struct exporter_config {
 	const char *listen; /* ADDR:PORT or unix:PATH */
-	/* End when nothing is mounted there any more, after something was;
-	 * NULL: serve until a signal comes. */
+	/* End when nothing is mounted there any more, or for two minutes; NULL:
+	 * serve until a signal comes. */
 	const char *mountpoint;
 	/* The shares, as metrics.h wants them, until a time of the clock; the
 	 * caller owns the result. NULL: there are none. */
