@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The budget and its buffers. A buffer's head is the first 64 bytes of its
- * memory. Large ones are mapped, so that freeing them returns their memory to
- * the system: on the heap, fragmentation made a budget of 40 MiB take 60 MiB.
- * Entered under the lock of the loader.
+ * The budget and its buffers. The struct of a buffer is stored in the first 64
+ * bytes of its memory. Large buffers are mapped, so that freeing one returns
+ * its memory to the system: on the heap, fragmentation made a budget of 40 MiB
+ * take 60 MiB. Called with the lock of the loader held.
  */
 #include "loader/core/memory.h"
 
@@ -12,13 +12,14 @@
 
 #define HEAD_BYTES 64
 #define SMALLEST_BYTES 1024
-/* Classes from this size on are whole pages. */
+/* From this size on, all sizes of classes are multiples of a page. */
 #define MAPPED_LEAST_BYTES ((size_t)16 << 10)
 #define MAPPED_MAX_LOG 14
 
 _Static_assert(sizeof(struct buffer) <= HEAD_BYTES, "head of a buffer");
 
-/* Four sizes an octave: 1024, 1280, 1536, 1792, 2048, ... */
+/* Returns the size of a class. Four classes double the size: 1024, 1280, 1536,
+ * 1792, 2048, ... */
 static size_t class_bytes(unsigned c)
 {
 	return (size_t)(4 + c % 4) << (8 + c / 4);
@@ -46,8 +47,8 @@ void memory_init(struct memory *m, uint64_t limit)
 		list_init(&m->free[c]);
 }
 
-/* At most 2^14 buffers are mapped, because a process may have only 65,530
- * mappings. */
+/* Is a buffer of this size mapped? At most 2^14 buffers fit into the limit at
+ * this size, because a process may have only 65,530 mappings. */
 static bool is_mapped(const struct memory *m, size_t bytes)
 {
 	return bytes >= MAPPED_LEAST_BYTES &&
@@ -83,7 +84,8 @@ static void buffer_free(const struct memory *m, struct buffer *b)
 	if (!is_mapped(m, bytes))
 		free(b);
 	else
-		(void)munmap(b, bytes); /* the whole mapping, which is ours */
+		/* Unmaps exactly what was mapped, so it cannot fail */
+		(void)munmap(b, bytes);
 }
 
 static struct buffer *take_kept(struct memory *m, unsigned c)
@@ -115,7 +117,8 @@ void memory_trim(struct memory *m)
 			free_kept(m, c);
 }
 
-/* Free kept buffers, large ones first, until `bytes` more bytes may be used. */
+/* Free kept buffers, large ones first, until `bytes` more bytes can be charged.
+ * Returns false if the budget is too small. */
 static bool make_room(struct memory *m, uint64_t bytes)
 {
 	if (bytes > memory_room(m))
@@ -188,7 +191,8 @@ void memory_put(struct memory *m, struct buffer *b)
 {
 	if (!b)
 		return;
-	/* The one that was used last is taken first: it is still in a cache. */
+	/* Put the buffer first, so that the next request takes the buffer that
+	 * was used last: its bytes are still in the processor's cache. */
 	list_add(&m->free[b->size_class], &b->node);
 	m->kept += class_bytes(b->size_class);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One budget of bytes for everything a loader holds, and buffers allocated from
- * it. Sizes of buffers are rounded up to classes an eighth to a quarter apart.
- * Freed buffers are kept for reuse until another class needs their bytes, so a
- * loader that has seen all its sizes allocates nothing. Locking is the
- * caller's.
+ * One budget in bytes for everything that a loader holds, and buffers that are
+ * charged to it. The size of a buffer is rounded up to a size class;
+ * neighbouring classes are an eighth to a quarter apart. A buffer that is put
+ * back is kept for reuse until its bytes are needed for a buffer of another
+ * class, so a loader that has seen all its sizes allocates nothing more. The
+ * caller must hold its own lock in all calls.
  */
 #ifndef CORE_MEMORY_H
 #define CORE_MEMORY_H
@@ -20,37 +21,40 @@
 struct buffer {
 	struct list node; /* private */
 	unsigned size_class;
-	uint8_t *data; /* 64-byte aligned */
+	uint8_t *data; /* aligned to 64 bytes */
 	size_t bytes;  /* capacity of data */
 };
 
 struct memory {
-	uint64_t limit;	  /* set by the owner before it gets the first buffer */
-	uint64_t charged; /* what is held, kept buffers included */
-	uint64_t kept;	  /* of that: buffers that nobody uses */
-	uint64_t peak;	  /* of charged */
+	/* In bytes, as all below; set before the first buffer */
+	uint64_t limit;
+	uint64_t charged; /* bytes of all buffers, including kept ones */
+	uint64_t kept;	  /* the part of `charged` in buffers kept for reuse */
+	uint64_t peak;	  /* the maximum of `charged` so far */
 	struct list free[MEMORY_CLASSES];
 };
 
 void memory_init(struct memory *m, uint64_t limit);
 
-/* Free what is kept. Buffers that are in use stay. */
+/* Free the buffers that are kept for reuse. Buffers in use stay. */
 void memory_trim(struct memory *m);
 
-/* The cost charged for a buffer of this size. */
+/* Returns the bytes that a buffer of this capacity is charged with. */
 uint64_t memory_cost(size_t bytes);
 
-/* How many more bytes may be used. */
+/* Returns how many more bytes may be charged. */
 uint64_t memory_room(const struct memory *m);
 
-/* Returns NULL if the budget is used up or the system has no memory. */
+/* Get a buffer with at least this capacity. Returns NULL if the budget is used
+ * up or the system has no memory. */
 struct buffer *memory_get(struct memory *m, size_t bytes);
 void memory_put(struct memory *m, struct buffer *b); /* NULL is allowed */
 
-/* Charge bytes that are held elsewhere. Returns false if they exceed the
- * budget. */
+/* Charge bytes of memory that the caller allocates itself. Returns false if
+ * this would exceed the budget. */
 bool memory_charge(struct memory *m, uint64_t bytes);
-/* The same without a limit, for bytes that are already allocated. */
+/* Charge such bytes even if this exceeds the budget, because they are already
+ * allocated. */
 void memory_charge_over(struct memory *m, uint64_t bytes);
 void memory_uncharge(struct memory *m, uint64_t bytes);
 

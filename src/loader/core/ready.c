@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define FLAG 1u	   /* the flag, as ready_set() has set it */
-#define WRITTEN 2u /* the descriptor polls readable; changed by the writer */
+#define WRITTEN 2u /* the descriptor polls readable; set by the writer */
 #define WRITER 4u  /* a thread is writing */
 
 int ready_open(struct ready *r)
@@ -22,7 +22,7 @@ int ready_open(struct ready *r)
 void ready_close(struct ready *r)
 {
 	if (r->fd >= 0)
-		(void)close(r->fd); /* nothing to lose if it fails */
+		(void)close(r->fd); /* nothing is lost if this fails */
 	r->fd = -1;
 }
 
@@ -44,8 +44,8 @@ static bool write_is_due(unsigned state)
 	return !(state & WRITER) && !(state & FLAG) != !(state & WRITTEN);
 }
 
-/* Become the thread that writes to the descriptor, unless it is up to date or
- * another thread is writing. Returns the state. */
+/* Become the thread that writes to the descriptor, and set *begun, unless the
+ * descriptor is up to date or another thread is writing. Returns the state. */
 static unsigned begin_writing(struct ready *r, bool *begun)
 {
 	unsigned state = atomic_load(&r->state);
@@ -57,7 +57,8 @@ static unsigned begin_writing(struct ready *r, bool *begun)
 	return state;
 }
 
-/* Neither call can block or fail: the eventfd holds 0 or 1. */
+/* Write to the descriptor or read from it. Neither can block or fail, because
+ * the eventfd holds 0 or 1 and WRITTEN says which. */
 static void write_flag(struct ready *r, bool written)
 {
 	uint64_t value = 1;

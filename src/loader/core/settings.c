@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks and defaults of the configuration. The table in settings_table.c has
- * the limits of each member; this file checks combinations of members. Pure
- * functions, except that they ask the system how much memory it has.
+ * Checks the configuration and fills in defaults. The table in settings_table.c
+ * has the limits of each member; this file checks combinations of members. The
+ * functions have no state, but they ask the system for its memory and
+ * processors.
  */
 #include "loader/core/settings.h"
 
@@ -30,7 +31,8 @@ static unsigned processors(void)
 	return 1;
 }
 
-/* The maximum memory of this process, and the limit that sets it. */
+/* Returns the maximum memory of this process in bytes, and sets *what to the
+ * limit that determines it. */
 static uint64_t memory_of_process(const char **what)
 {
 	static const struct {
@@ -63,15 +65,16 @@ static bool any_set(const float of[3])
 	return of[0] != 0.F || of[1] != 0.F || of[2] != 0.F;
 }
 
-/* A mean of -0 stands for 0: it shows that the caller has set it. */
+/* Has the caller set the mean? It may write a mean of 0 as -0, because 0 means
+ * that a member is not set. */
 static bool mean_given(const float mean[3])
 {
 	return any_set(mean) || signbit(mean[0]) || signbit(mean[1]) ||
 		signbit(mean[2]);
 }
 
-/* Mean and std are either both the caller's or both those of ImageNet. A std
- * that is not set (0) next to a mean is an error: it would be taken for 1. */
+/* Mean and std are either both set by the caller or both those of ImageNet. It
+ * is an error to set only a mean: the table would replace the std by 1. */
 static int fill_in_normalise(struct refrain_config *c, struct error *err)
 {
 	static const float mean[3] = {0.485F, 0.456F, 0.406F};
@@ -92,7 +95,7 @@ static int fill_in_normalise(struct refrain_config *c, struct error *err)
 				"together",
 				i);
 		if (c->mean[i] == 0.F)
-			c->mean[i] = 0.F; /* not -0, for the saved state */
+			c->mean[i] = 0.F; /* a saved state hashes 0, not -0 */
 	}
 	return 0;
 }
@@ -113,14 +116,14 @@ static void fill_in(struct settings *s)
 		c->max_pixels = 200000000;
 }
 
-/* -- The echo factor that changes ------------------------------------------ */
+/* -- Echo factors that change ---------------------------------------------- */
 
 /*
- * Sizes of the bursts in which examples are read ahead. A burst has at least
- * twice as many reads as may run at a time, so that more reads are waiting
- * during half of it. The next burst begins while as many examples as may be
- * read at a time are left of the one before. Longer bursts measure better, but
- * each window must contain some of them.
+ * Sizes of the bursts in which examples are read ahead, in examples. A burst
+ * has at least (BURSTS_AHEAD - 1) * reads_ahead examples. So during half of it,
+ * further reads are waiting, and the source is fully busy. The next burst
+ * begins when only reads_ahead examples of the last one are left. Longer bursts
+ * give better measurements, but each window must contain several bursts.
  */
 #define BURSTS_AHEAD 3
 #define BURST_MOST 384
@@ -142,9 +145,10 @@ static int take_echo(struct settings *s, struct error *err)
 }
 
 /*
- * The number of servings of a planned example is fixed. So a window must be
- * longer than what is planned ahead, or a change of the factor would begin only
- * after the next change is due.
+ * Returns the shortest window that works with a changing factor. The number of
+ * servings of an example is fixed when it is planned. So a window must be
+ * longer than what is planned ahead, or a change would take effect only after
+ * the next change is due.
  */
 static uint64_t least_window(const struct refrain_config *c)
 {
@@ -187,10 +191,11 @@ static int check_changes(const struct settings *s, struct error *err)
 	return 0;
 }
 
-/* -- Members that concern each other --------------------------------------- */
+/* -- Members that depend on each other ------------------------------------- */
 
-/* The largest JPEGs have about 4 bytes for each pixel. A small image may have
- * large metadata, such as a film. */
+/* The least value of encoded_max, and the bytes for each pixel. The largest
+ * JPEGs have about 4 bytes for each pixel. But even a small image may have
+ * large metadata, such as a video clip. */
 #define ENCODED_LEAST ((uint64_t)64 << 20)
 #define ENCODED_PIXEL_BYTES 4
 
@@ -354,8 +359,8 @@ static enum schedule_point point_of(const struct refrain_config *c)
 	return points[c->echo_point];
 }
 
-/* The window of a factor that changes: the configured one, else the usual one
- * or the least, whichever is longer. */
+/* Returns the window for a changing factor: the configured one or, by default,
+ * the longer one of the schedule's default and the least. */
 static uint64_t changing_window(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
@@ -382,8 +387,9 @@ static void derive_echo(struct settings *s)
 	s->ahead_max += burst_of(c, s->window);
 }
 
-/* The scale at which an image is decoded must depend neither on the crops of
- * its echoes nor on how often the example is served. */
+/* Returns how images may be scaled while they are decoded. The scale must
+ * depend neither on the crops of the echoes nor on how often an example is
+ * served. */
 static enum augment_scale scale_of(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;

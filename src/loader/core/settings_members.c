@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of examples that a configuration needs. Nothing needs any yet:
- * this is where tests put theirs.
+ * The members of examples that a configuration needs. No option needs members
+ * yet. Tests replace this function to ask for members of their own.
  */
 #include "loader/core/settings.h"
 

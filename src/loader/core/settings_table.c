@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of the configuration's members; see settings_table.h. Pure
- * functions.
+ * The table of the configuration's members; see settings_table.h. All functions
+ * are pure.
  */
 #include "loader/core/settings_table.h"
 
@@ -375,13 +375,13 @@ static bool has_limits(const struct member *m)
 		m->kind != KIND_U64 && !m->bit;
 }
 
-/* A number just beyond a limit is accepted, because conversion to float may
- * have rounded it. */
+/* Is the value within the limits? A number just beyond a limit is accepted,
+ * because conversion to float may have rounded it. */
 static bool is_within(const struct member *m, double value)
 {
 	double min = (double)(float)m->min, max = m->max;
 
-	/* False for a NaN, because every comparison with it is false. */
+	/* This is false for a NaN, because every comparison with a NaN is. */
 	return value >= min - fabs(min) * 1e-9 - 1e-12 &&
 		value <= max + fabs(max) * 1e-6;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets members of the configuration from texts, by the table in
- * settings_table.c. Called by any thread; the only state is each thread's last
- * message.
+ * Sets members of the configuration from text, using the table in
+ * settings_table.c. Any thread may call this. The only state is each thread's
+ * last error message.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ struct error *settings_error(void)
 
 /* -- Texts ----------------------------------------------------------------- */
 
-/* Digits, with a '-' before them if `below_zero`. */
+/* Parse a decimal whole number; a '-' is accepted only if `below_zero`. */
 static int text_whole(
 	const char *text, bool below_zero, int64_t *out, struct error *err)
 {
@@ -50,7 +50,8 @@ static int text_whole(
 	return 0;
 }
 
-/* Parse 2, 2.5 or 5/2, up to the end of the text or a comma. */
+/* Parse 2, 2.5 or 5/2 up to a comma or the end of the text, and set *text to
+ * the character after the number. */
 static int text_real(const char **text, double *out, struct error *err)
 {
 	const char *at = *text;
@@ -70,7 +71,7 @@ static int text_real(const char **text, double *out, struct error *err)
 	return 0;
 }
 
-/* Parse `count` numbers; a single one stands for all. */
+/* Parse `count` numbers; a single number sets all of them. */
 static int text_reals(
 	const char *text, double *out, uint32_t count, struct error *err)
 {
@@ -79,7 +80,7 @@ static int text_reals(
 	int rc;
 
 	do {
-		at += n > 0; /* the comma */
+		at += n > 0; /* skip the comma */
 		rc = n < count ? text_real(&at, &out[n], err) : 0;
 		n++;
 	} while (rc == 0 && n <= count && *at);
@@ -95,7 +96,8 @@ static int text_reals(
 	return 0;
 }
 
-/* The number of a word in a list "a|b|c"; "0" stands for the first one. */
+/* Find the word in a list "a|b|c" and return its number, from 0, in *out; "0"
+ * means the first word. */
 static int text_word(
 	const char *words, const char *text, int64_t *out, struct error *err)
 {
@@ -129,7 +131,7 @@ static int text_truth(const char *text, bool *out, struct error *err)
 	return error_set(err, -EINVAL, "'%s' is neither true nor false", text);
 }
 
-/* Parse 224 or 320x240; 0 stands for the default. */
+/* Parse 224 or 320x240; 0 means the default. */
 static int text_sides(
 	const char *text, uint32_t *width, uint32_t *height, struct error *err)
 {
@@ -218,7 +220,7 @@ static int set_reals(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
-/* Store a mean of 0 as -0, because 0 stands for one that is not set. */
+/* Set a mean; 0 is stored as -0, because a member that is 0 is not set. */
 static int set_mean(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
 {
@@ -230,7 +232,8 @@ static int set_mean(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
-/* Parse a factor as the schedule does; 0 is the default. */
+/* Set the echo factor from text in the form of schedule_echo; 0 is the
+ * default. */
 static int set_factor(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
 {
@@ -363,7 +366,7 @@ int refrain_config_set(
 	return rc;
 }
 
-/* -- What there is --------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 static const struct member *settable(uint32_t n)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns under the lock of a loader. Entered by every thread of the loader.
+ * Turns under the lock of a loader; see turn.h. Called by every thread of the
+ * loader.
  */
 #include "loader/core/turn.h"
 
@@ -32,9 +33,9 @@ int turn_fd(const struct turn *t)
 	return ready_fd(&t->ready);
 }
 
-/* -- What is woken --------------------------------------------------------- */
+/* -- Wake-ups -------------------------------------------------------------- */
 
-/* The wake-ups that end() has marked, done without the lock. */
+/* The wake-ups that end() has marked. They are made without the lock. */
 struct wakes {
 	uint32_t workers;
 	bool all_workers, ready_changed, who[TURN_WHO];
@@ -103,9 +104,10 @@ void turn_unlock(struct turn *t)
 }
 
 /*
- * End the turn of a thread that is about to sleep. If there are threads to wake
- * or work to start, this does so with the lock released, and returns false: the
- * thread must check again whether it has to sleep.
+ * End the turn of a thread that is about to sleep. Returns true if the thread
+ * may sleep. If other threads must be woken or work must be started, this
+ * releases the lock to do so and returns false: then the thread must check its
+ * condition again.
  */
 static bool may_sleep(struct turn *t)
 {
@@ -128,8 +130,8 @@ static bool sleep_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 	return true;
 }
 
-/* Sleep until there is work. A worker that has woken up counts as one of those
- * that were marked. */
+/* Sleep until there is work. When a worker wakes up, `woken` decreases by one,
+ * even if another worker was meant: the signals name no thread. */
 static void wait_for_work(struct turn *t)
 {
 	ASSERT_TURN(t);
