@@ -10,13 +10,14 @@
 #include <stdint.h>
 
 struct fetch_rates {
-	/* Time and bytes while as many requests to the source ran as are
-	 * allowed */
+	/* Duration of all bursts in ns, and the bytes received in them. During
+	 * a burst, at least as many requests wait as the source gets at a
+	 * time. */
 	uint64_t full_ns, full_bytes;
-	/* The parts of full_ns and full_bytes without the beginnings of bursts,
-	 * at the rate that the source can sustain */
+	/* The parts of full_ns and full_bytes at the rate that the source can
+	 * sustain */
 	uint64_t long_ns, long_bytes;
-	/* How often the number of requests reached that limit */
+	/* The number of bursts */
 	uint64_t bursts;
 	/* Examples that the mount has looked up in its tiers */
 	uint64_t looked;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens a dataset: a thread, the driver, finds out the kind of the path, and
- * maps a catalogue or scans the dataset, while the caller waits for it or for
- * cancellation. A driver that hangs is left behind with all memory that it can
- * access; if it ever continues, it frees that memory.
+ * Opens a dataset. A thread, the driver, finds out what the path is and then
+ * maps a catalogue or scans the dataset. Meanwhile the caller waits until the
+ * driver has finished, the open is cancelled, or the storage has not answered
+ * for too long. A driver that hangs is left behind with all memory that it can
+ * access, and frees that memory if it ever continues.
  */
 #include "common/base/lock.h"
 #include "loader/dataset/dataset_catalogue_impl.h"
@@ -28,13 +29,13 @@
 #include "refrain/loader.h"
 
 #define CANCEL_POLL_NS (20 * NS_PER_MS)
-#define CANCEL_WAIT_NS                                                         \
-	(300 * NS_PER_MS)	     /* for a driver that is told to stop      \
-				      */
-#define IDLE_WAIT_NS (60 * NS_PER_S) /* for threads that have nothing to do */
+/* How long to wait for a driver that was told to stop */
+#define CANCEL_WAIT_NS (300 * NS_PER_MS)
+/* How long to wait for idle threads */
+#define IDLE_WAIT_NS (60 * NS_PER_S)
 #define RAW_LABEL_MAX 8
 
-/* -- What the path is (driver) ----------------------------------------- */
+/* -- The kind of dataset (driver) ------------------------------------------ */
 
 struct kinds {
 	bool tars, dirs;
@@ -50,7 +51,7 @@ static int kind_seen(void *arg, const char *name, enum look_type type)
 	k->dirs |= type == LOOK_DIR;
 	k->tars |=
 		type == LOOK_FILE && n > 4 && strcmp(name + n - 4, ".tar") == 0;
-	return k->dirs; /* enough to know */
+	return k->dirs; /* a directory decides; stop listing */
 }
 
 static int choose_dir(struct look *l)
@@ -96,7 +97,7 @@ static int check_source(struct look *l, int source, const struct stat *st)
 	return 0;
 }
 
-/* -- The directory that paths are below (driver) ----------------------- */
+/* -- The directory that paths are relative to (driver) --------------------- */
 
 static int open_dir(struct look *l, const char *path)
 {
@@ -106,7 +107,7 @@ static int open_dir(struct look *l, const char *path)
 	return 0;
 }
 
-/* Open the directory of a file. */
+/* Open the parent directory of the file l->real. */
 static int open_parent(struct look *l)
 {
 	const char *slash = strrchr(l->real, '/');
@@ -124,7 +125,7 @@ static int open_root(struct look *l)
 	return open_dir(l, l->real_root);
 }
 
-/* Add a file that is not a list as the only shard. */
+/* Add the file as the only shard of the dataset. */
 static int add_alone(struct look *l)
 {
 	if (ds_add_shard(l->ds, strrchr(l->real, '/') + 1, 0) < 0)
@@ -132,8 +133,8 @@ static int add_alone(struct look *l)
 	return 0;
 }
 
-/* Note the directory's mtime before it is read, so that a later change of it
- * shows. */
+/* Note the mtime of the directory before it is read, so that a change during
+ * the scan is noticed at the next open. */
 static int watch_root(struct look *l)
 {
 	struct stat st;
@@ -146,7 +147,7 @@ static int watch_root(struct look *l)
 	return 0;
 }
 
-/* -- A look (driver) --------------------------------------------------- */
+/* -- Look (driver) --------------------------------------------------------- */
 
 static int look_at(struct look *l, int source)
 {
@@ -184,7 +185,8 @@ static bool is_archive(const char *name)
 	return false;
 }
 
-/* How to use a file that is not an example. */
+/* Returns advice for an error message: how to use files that are not
+ * examples. */
 static const char *advice(const struct look *l, int source)
 {
 	if (is_archive(l->first_skipped))
@@ -226,12 +228,11 @@ static int no_example(struct look *l, int source)
 		l, -ENODATA, "no example in '%s': it is empty", l->path);
 }
 
-/* How files of other kinds begin, which users pass in place of a list by
- * mistake. Without this check the message would only say that a line is
- * malformed. */
+/* Magic numbers of files that users pass instead of a list by mistake. Without
+ * this check the message would only say that a line is malformed. */
 struct other_kind {
 	const char *bytes;
-	uint16_t at, n; /* where they are; how many */
+	uint16_t at, n; /* position and number of the magic bytes */
 	bool image;
 	const char *what, *advice;
 };
@@ -304,7 +305,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	return 0;
 }
 
-/* Open the directory that the paths of examples are relative to. */
+/* Open the directory that the paths of the examples are relative to. */
 static int open_base(struct look *l, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
@@ -362,7 +363,7 @@ static void *driver_main(void *arg)
 	int rc = find(l);
 	bool abandoned;
 
-	/* All jobs have ended, so freeing the threads does not wait. */
+	/* All jobs have ended, so this does not wait for the threads. */
 	(void)thread_pool_free(l->workers, IDLE_WAIT_NS);
 	l->workers = NULL;
 	if (rc < 0)
@@ -389,9 +390,9 @@ static char *below(const char *base, const char *middle)
 	return path;
 }
 
-/* NULL is not an error: without memory there is no catalogue. The environment
- * is read here, as the program may change it once dataset_open() has returned.
- */
+/* Returns the directory for catalogues, or NULL if there is none or memory has
+ * run out: then no catalogue is used. The environment is read on the caller's
+ * thread, because the program may change it after dataset_open(). */
 static char *cache_dir(void)
 {
 	const char *xdg = secure_getenv("XDG_CACHE_HOME");
@@ -412,7 +413,7 @@ static int64_t real_now_ns(void)
 	return (int64_t)ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
 }
 
-/* The look takes the members. */
+/* Create a look. On success it owns `members`. */
 static struct look *look_new(
 	const struct dataset_options *o, struct ds_members *members)
 {
@@ -462,12 +463,13 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 	return l->done;
 }
 
-/* The caller's record of the storage's progress. */
+/* The caller's record of the storage's progress: the last count of answers, and
+ * since when it has not changed. */
 struct patience {
 	uint64_t answers, since_ns;
 };
 
-/* Has the storage not answered for too long? */
+/* Has the storage answered no call for timeout_ns? */
 static bool is_late(
 	struct look *l, const struct dataset_options *o, struct patience *p)
 {
@@ -489,9 +491,10 @@ static int say_late(struct look *l, uint64_t silent_ns, struct error *err)
 }
 
 /*
- * Returns 0 when the driver has finished. Otherwise returns -errno, and the
- * driver has been told to stop. *left is set if it did not stop in time: then
- * the driver owns the look from now on.
+ * Wait for the driver. Returns 0 when it has finished. If the wait is cancelled
+ * or times out, this tells the driver to stop and returns -errno. If the driver
+ * does not stop in time, *left is set, and the driver owns the look from then
+ * on.
  */
 static int wait_for_driver(struct look *l, const struct dataset_options *o,
 	bool *left, struct error *err)
@@ -514,7 +517,8 @@ static int wait_for_driver(struct look *l, const struct dataset_options *o,
 	return rc;
 }
 
-/* Signals are for the program's threads; those of the library inherit this. */
+/* Start the driver with all signals blocked, so that the program's own threads
+ * handle them. The workers inherit this mask. */
 static int start_driver(struct look *l, pthread_t *thread)
 {
 	sigset_t all, old;
@@ -558,8 +562,7 @@ static int run(struct dataset **out, struct look *l,
 	return rc;
 }
 
-/* Does the path begin like "s3://...": letters and digits, a colon and two
- * slashes? */
+/* Does the path begin like a URL: a scheme without '/' or ':', then "://"? */
 static bool is_url(const char *path)
 {
 	size_t n = strcspn(path, ":/");
@@ -571,7 +574,7 @@ static int check_options(const struct dataset_options *o, struct error *err)
 {
 	if (!o->path || o->path[0] == '\0')
 		return error_set(err, -EINVAL, "no dataset is given");
-	/* The URL may hold a password, so the message does not repeat it. */
+	/* The URL may contain a password, so the message does not repeat it. */
 	if (is_url(o->path))
 		return error_set(err, -EINVAL,
 			"a dataset cannot be a URL: mount it with 'refrain "

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans a folder of images. Each directory is a job of the workers, which lists
- * and sorts it and submits its sub-directories. Then the driver puts all names
- * into tables, in order. In a listing the name of a directory ends with a
- * slash, and listings are sorted bytewise. So if each name is followed by
- * everything below it, whole paths are in bytewise order, too.
+ * Scans a folder of images. Each directory is a job of the workers: it lists
+ * the directory, sorts the names, and submits jobs for the sub-directories.
+ * Then the driver adds all names to the tables, in order. In a listing, the
+ * name of a directory ends with a slash, and listings are sorted bytewise.
+ * Therefore whole paths are in bytewise order, too, if each directory is
+ * followed by everything below it.
  */
 #include "loader/dataset/dataset_members_impl.h"
 
@@ -18,31 +19,32 @@
 
 #include "common/base/cleanup.h"
 
-/* A directory. It belongs to its job until that has ended, then to the
+/* A directory. It belongs to its job until the job has ended, then to the
  * driver. */
 struct dir {
 	struct thread_job job;
 	struct look *l;
-	int64_t mtime_ns;     /* before it was listed */
-	uint64_t fingerprint; /* likewise */
-	struct array names;   /* one after the other, each with its NUL */
-	struct array classes; /* likewise; of the root, all its directories */
-	struct array others;  /* likewise; files that may be members */
-	uint64_t skipped;     /* names that are no examples */
-	char *first_skipped;  /* NULL: none, or no memory for it */
-	struct dir **child;   /* in the order of their names */
+	int64_t mtime_ns;     /* read before the names were listed */
+	uint64_t fingerprint; /* stat_fingerprint(), read at the same time */
+	struct array names;   /* names of images and directories, with NULs */
+	struct array classes; /* in the root: names of all directories */
+	struct array others;  /* names of files that may be members */
+	uint64_t skipped;     /* number of names that are not examples */
+	char *first_skipped;  /* the lowest of them; NULL: there is none */
+	struct dir **child;   /* sub-directories, in the order of their names */
 	size_t children;
 	uint64_t links;
 	const struct dir *parent; /* NULL for the root */
-	dev_t dev;		  /* with ino: identifies the directory */
+	dev_t dev;		  /* with ino: the directory's identity */
 	ino_t ino;
-	/* False: it was gone, or is a directory that contains itself */
+	/* False if the directory was gone, or contains itself through a link */
 	bool listed;
-	size_t path_len; /* includes the slash at the end; the root has none */
+	size_t path_len; /* includes the final slash; 0 for the root */
 	char path[];
 };
 
-/* Free the directory and all below it; the depth is at most PATH_MAX / 2. */
+/* Free the directory and all directories below it. The recursion is at most
+ * PATH_MAX / 2 deep. */
 static void dir_free(struct dir *d)
 {
 	if (!d)
@@ -77,7 +79,7 @@ static struct dir *dir_new(
 	return d;
 }
 
-/* -- A job ----------------------------------------------------------------- */
+/* -- Job of a directory ---------------------------------------------------- */
 
 static int dir_skip(struct dir *d, const char *name)
 {
@@ -143,7 +145,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of a table, in order; *count of them. */
+/* Returns the *count names of an array as a sorted array of strings. */
 static const char **sorted(const struct array *names, size_t *count)
 {
 	const char *p = array_data(names), *end = p + array_bytes(names);
@@ -219,7 +221,7 @@ static int dir_open(const struct dir *d)
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Has a link led back to a directory that contains this one? */
+/* Did a link lead back to a directory that contains this one? */
 static bool is_loop(const struct dir *d)
 {
 	for (const struct dir *up = d->parent; up; up = up->parent)
@@ -228,8 +230,9 @@ static bool is_loop(const struct dir *d)
 	return false;
 }
 
-/* Was the directory removed or replaced after its parent was listed? If so, the
- * mtime of the parent has changed, so that the next open sees it. */
+/* Does the error mean that the directory was removed or replaced after its
+ * parent was listed? Then the mtime of the parent has changed, so that the next
+ * open scans the dataset again. */
 static bool is_gone(const struct dir *d, int error)
 {
 	return d->path_len > 0 &&
@@ -249,7 +252,8 @@ static int dir_read(struct dir *d)
 	d->ino = st.st_ino;
 	if (rc < 0 || is_loop(d)) {
 		d->links += rc == 0;
-		(void)close(fd); /* only read */
+		/* Nothing was written, so nothing can be lost */
+		(void)close(fd);
 		return rc;
 	}
 	d->listed = true;
@@ -270,7 +274,7 @@ static void dir_main(struct thread_job *job)
 	if (rc == 0)
 		rc = make_children(d);
 	else
-		d->children = 0; /* they were counted but not created */
+		d->children = 0; /* the children were counted but not created */
 	if (rc < 0)
 		(void)look_fail(
 			l, rc, "cannot list '%s/%s': %m", l->path, d->path);
@@ -288,7 +292,8 @@ struct filling {
 	struct known known;
 };
 
-/* Collect the files that may be members, of a directory and all below it. */
+/* Collect the files of this directory and all directories below it that may be
+ * members. */
 static int add_others(const struct dir *d, struct known *known)
 {
 	const char *p = array_data(&d->others),
@@ -330,7 +335,8 @@ static int add_child(struct dir *d, size_t i, struct filling *to)
 	return rc;
 }
 
-/* The label of the files of a directory: its path up to the first slash. */
+/* Returns the label of the files in a directory. Their class is the first
+ * directory of the path. */
 static int32_t label_of(const struct dir *d, struct labels *labels)
 {
 	if (d->path_len == 0)
@@ -343,14 +349,15 @@ static int watch_dir(const struct dir *d)
 	char path[PATH_MAX];
 
 	d->l->ds->links += d->links;
-	if (!d->listed || d->path_len == 0) /* the root is watched already */
+	if (!d->listed || d->path_len == 0) /* the root is already watched */
 		return 0;
 	memcpy(path, d->path, d->path_len - 1);
 	path[d->path_len - 1] = '\0';
 	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
 }
 
-/* Add the files in order. The label is created for the first file. */
+/* Add the files of a directory and all directories below it, in order. A label
+ * is created when the first file needs it. */
 static int add_files(struct dir *d, struct filling *to)
 {
 	const char *p = array_data(&d->names),
@@ -375,7 +382,7 @@ static int add_files(struct dir *d, struct filling *to)
 	return rc;
 }
 
-/* Every directory of the root is a class, whether an example has it or not. */
+/* Every directory in the root is a class, even if it has no example. */
 static int add_classes(const struct dir *root, struct labels *labels)
 {
 	const char *p = array_data(&root->classes),

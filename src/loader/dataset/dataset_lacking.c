@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says which members there are if no example has one that is wanted. Only a
- * failure comes here, so it looks at the first directory or shard again.
- * Entered by the driver of a look.
+ * Composes the error message for a member that no example has: it lists the
+ * members that the dataset does contain. This happens only after a failure, so
+ * it simply reads the first directory or shard again. Called by the driver of a
+ * look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +15,9 @@
 #include "loader/dataset/tarfile_impl.h"
 
 #define THERE_MAX 12
-#define THERE_MEMBERS_MAX 4096 /* members of a tar to look at */
+#define THERE_MEMBERS_MAX 4096 /* limit of tar members to read */
 
-/* The suffixes and folders that were seen, each once. */
+/* The suffixes or folders that were found, each once. */
 struct there {
 	struct look *l;
 	bool folders;
@@ -51,7 +52,8 @@ static int there_seen(void *arg, const char *name, enum look_type type)
 	return 0;
 }
 
-/* Errors only shorten the message. */
+/* List a directory. Errors are ignored, because they only make the message
+ * shorter. */
 static void list_there(struct there *t, const char *dir)
 {
 	int fd = openat(dataset_dir(t->l->ds), *dir ? dir : ".",

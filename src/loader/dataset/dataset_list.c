@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads lists: a text file with a path in each line, or the table that `refrain
- * index` writes. The whole file is read into memory and divided into strings
- * there. Entered by the driver of a look.
+ * Reads a list: a text file with one path in each line, or the table that
+ * `refrain index` writes. The whole file is read into memory and divided into
+ * strings there. Called by the driver of a look.
  */
 #include "loader/dataset/dataset_members_impl.h"
 
@@ -19,28 +19,29 @@
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
 
-/* Version 1 had no tags. */
+/* The first line of a table. Version 1 has no tags. */
 #define TABLE_LINE_1 "# refrain index 1: path, size, mtime, label"
 #define TABLE_LINE_2 "# refrain index 2: path, size, mtime, tag, label"
 #define TABLE_BEGIN "# refrain index "
 #define READ_BYTES ((size_t)1 << 20)
-#define STOP_LINES 4096 /* check after this many lines whether to stop */
+#define STOP_LINES 4096 /* interval of checks whether to stop */
 
 struct row {
-	/* Points into the text, so paths are in the order of lines */
+	/* The path, in the text. So the addresses of equal paths have the order
+	 * of their lines */
 	char *path;
 	uint32_t bytes;
-	int32_t label; /* a number of `labels` */
+	int32_t label; /* number of a text in `labels`, or -1 */
 };
 
 struct list_file {
 	struct look *l;
-	struct array text; /* a NUL at its end */
+	struct array text; /* the contents of the file, and a NUL */
 	struct array rows;
 	struct labels labels;
 	struct known known;   /* files that may be members */
-	struct labels listed; /* directories where they were looked for */
-	uint64_t line;	      /* from 1 */
+	struct labels listed; /* directories already searched for members */
+	uint64_t line;	      /* number of the line, from 1 */
 	bool is_table, has_tags, crlf;
 };
 
@@ -52,7 +53,8 @@ static int bad_line(struct list_file *t, const char *why)
 
 /* -- Fields ---------------------------------------------------------------- */
 
-/* Remove the escapes in place. Returns the new length, or -1. */
+/* Replace escapes in place. Returns the new length, or -1 if an escape is not
+ * valid. */
 static ssize_t unescape(char *field, size_t bytes)
 {
 	char *to = field;
@@ -72,7 +74,8 @@ static ssize_t unescape(char *field, size_t bytes)
 	return to - field;
 }
 
-/* Returns the next field, which ends at a tab, or NULL if no tab follows. */
+/* Returns the next field, or NULL if no tab ends it. Moves *at to the field
+ * after it. */
 static char *next_field(char **at, char *end, size_t *bytes)
 {
 	char *field = *at, *tab = memchr(field, '\t', (size_t)(end - field));
@@ -84,7 +87,8 @@ static char *next_field(char **at, char *end, size_t *bytes)
 	return field;
 }
 
-/* Parse a size, which is only a hint. */
+/* Parse a size in bytes. Larger sizes than UINT32_MAX become UINT32_MAX,
+ * because the size is only a hint. */
 static bool parse_size(const char *field, size_t bytes, uint32_t *out)
 {
 	uint64_t v = 0;
@@ -102,7 +106,8 @@ static bool parse_size(const char *field, size_t bytes, uint32_t *out)
 
 /* -- Rows ------------------------------------------------------------------ */
 
-/* The path has a byte of the text after it, for its NUL. */
+/* Add a row. The byte after the path belongs to the text and is overwritten
+ * with a NUL. */
 static int add_row(struct list_file *t, char *path, size_t path_bytes,
 	uint32_t bytes, const char *label, size_t label_bytes)
 {
@@ -166,7 +171,8 @@ static bool is_members_folder(
 	return false;
 }
 
-/* "PATH\tSIZE\tMTIME\tTAG\tLABEL"; what a folder would not take is left out. */
+/* Add a line "PATH\tSIZE\tMTIME\tTAG\tLABEL" of a table. A file that is not an
+ * example in a folder is counted as skipped. */
 static int table_line(struct list_file *t, char *at, char *end)
 {
 	size_t path_bytes, size_bytes, skip_bytes;
@@ -193,7 +199,8 @@ static int table_line(struct list_file *t, char *at, char *end)
 			"a backslash that is not followed by t, n "
 			"or a backslash");
 	path[path_n] = '\0';
-	/* Its directory is a class, as in a scan of the folder. */
+	/* The directory of every file is a class, as in a scan of the
+	 * folder. */
 	if (label_n > 0 && label_n <= LABEL_MAX_BYTES &&
 		!is_members_folder(t, at, (size_t)label_n) &&
 		labels_add(&t->labels, at, (size_t)label_n) == -ENOMEM)
@@ -206,7 +213,7 @@ static int table_line(struct list_file *t, char *at, char *end)
 	return add_row(t, path, (size_t)path_n, bytes, at, (size_t)label_n);
 }
 
-/* "PATH" or "PATH\tLABEL". */
+/* Add a line "PATH" or "PATH\tLABEL" of a list. */
 static int plain_line(struct list_file *t, char *at, char *end)
 {
 	char *tab = memchr(at, '\t', (size_t)(end - at));
@@ -219,8 +226,8 @@ static int plain_line(struct list_file *t, char *at, char *end)
 		t, at, (size_t)(tab - at), 0, tab + 1, (size_t)(end - tab - 1));
 }
 
-/* If the first line begins like that of a table, the file is a table, perhaps
- * of an unknown version. */
+/* Find out from the first line whether the file is a table. An unknown version
+ * is an error. */
 static int first_line(struct list_file *t, const char *at, const char *end)
 {
 	size_t n = (size_t)(end - at);
@@ -248,13 +255,14 @@ static int take_line(struct list_file *t, char *at, char *end)
 		if (rc < 0 || t->is_table)
 			return rc;
 	}
-	/* In a table, a name may end with '\r'. */
+	/* In a table, the last name of a line may end with '\r'. */
 	if (end > at && end[-1] == '\r' && (t->crlf || !t->is_table))
 		end--;
 	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);
 }
 
-/* Some editors begin a text with a byte order mark. */
+/* Refuse encodings other than UTF-8 without a byte order mark; some editors
+ * write one at the beginning of a text. */
 static int check_encoding(struct list_file *t, const char *at, size_t n)
 {
 	t->line = 1;
@@ -339,7 +347,7 @@ static int by_path(const void *a, const void *b)
 
 static void sort_rows(struct row *row, size_t n)
 {
-	/* Paths already in order need no sorting. */
+	/* Do not sort paths that are already in order. */
 	for (size_t i = 1; i < n; i++) {
 		if (by_path(&row[i - 1], &row[i]) > 0) {
 			qsort(row, n, sizeof(*row), by_path);
@@ -348,12 +356,11 @@ static void sort_rows(struct row *row, size_t n)
 	}
 }
 
-/* -- Members, which a plain list does not name ------------------------------
- */
+/* -- Members, which a list does not name ----------------------------------- */
 
 struct looking {
 	struct list_file *t;
-	const char *dir; /* "" or with a slash at its end */
+	const char *dir; /* "", or ends with a slash */
 };
 
 static int member_seen(void *arg, const char *name, enum look_type type)
@@ -368,7 +375,7 @@ static int member_seen(void *arg, const char *name, enum look_type type)
 	return add_candidate(at->t, at->dir, name);
 }
 
-/* List a directory once. It need not exist. */
+/* List a directory once, to find members. A missing directory is not an error. */
 static int look_in_dir(struct list_file *t, const char *dir)
 {
 	uint64_t before = array_bytes(&t->listed.entry);
@@ -390,13 +397,14 @@ static int look_in_dir(struct list_file *t, const char *dir)
 	if (fstat(fd, &st) < 0 ||
 		ds_add_watch(t->l->ds, path, stat_mtime_ns(&st),
 			stat_fingerprint(&st)) < 0) {
-		(void)close(fd); /* only read */
+		/* Nothing was written, so nothing can be lost */
+		(void)close(fd);
 		return -ENOMEM;
 	}
 	return look_list(t->l, fd, member_seen, &at);
 }
 
-/* List the folders that may have members of the images in `dir`. */
+/* List all places where a folder may contain members of the images in `dir`. */
 static int list_folder(struct list_file *t, const char *dir, const char *folder)
 {
 	char path[2 * PATH_MAX];
@@ -432,7 +440,8 @@ static int list_members_in(struct list_file *t, const char *dir)
 	return rc;
 }
 
-/* The rows are in order, so those of a directory mostly follow each other. */
+/* List the directories that may contain members. Rows are sorted by path, so
+ * those of one directory are mostly next to each other. */
 static int list_members(struct list_file *t, const struct row *row, size_t n)
 {
 	char dir[PATH_MAX] = "/";
@@ -471,7 +480,7 @@ static int fill(struct list_file *t)
 	}
 	if (rc == 0 && t->is_table)
 		rc = known_skip(t->l, &t->known, "", false);
-	/* The classes of a table are directories, as those of a folder. */
+	/* In a table, classes are directories, so numbers are not labels. */
 	return rc < 0 ? rc : labels_finish(&t->labels, t->l->ds, !t->is_table);
 }
 

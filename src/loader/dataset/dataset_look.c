@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The common part of the scans (looks) of all kinds of datasets: jobs for
- * several threads, the first failure, the listing of a directory. The driver
- * waits here for the workers, however long it takes; the caller of
- * dataset_open() does not wait for the driver.
+ * several threads, the first failure, and the listing of directories. The
+ * driver waits here for the workers without a time limit. The caller of
+ * dataset_open() does not wait for the driver if it hangs.
  */
 #include "loader/dataset/dataset_look_impl.h"
 
@@ -21,7 +21,7 @@
 #include "common/base/clock.h"
 
 #define THREADS_DEFAULT 8
-/* Fewer than these are not worth the start of a thread. */
+/* For fewer calls than this, the driver does not start workers. */
 #define EACH_ALONE 4
 
 /* -- Threads --------------------------------------------------------------- */
@@ -33,7 +33,8 @@ int look_fail(struct look *l, int code, const char *fmt, ...)
 
 	errno = -code;
 	va_start(ap, fmt);
-	(void)vsnprintf(err.msg, sizeof(err.msg), fmt, ap); /* cut is fine */
+	/* A long message is cut */
+	(void)vsnprintf(err.msg, sizeof(err.msg), fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&l->lock);
 	if (l->status == 0 && !look_stopped(l)) {
@@ -80,13 +81,13 @@ int look_wait(struct look *l)
 	return look_stopped(l) ? -ECANCELED : 0;
 }
 
-/* A loop over the numbers below n, which several workers share. */
+/* A loop over the numbers below n. Several workers execute it. */
 struct each {
 	struct look *l;
 	look_fn *fn;
 	void *arg;
 	uint64_t n;
-	_Atomic uint64_t next; /* relaxed: only the number matters */
+	_Atomic uint64_t next; /* relaxed: it orders nothing else */
 	struct each_job {
 		struct thread_job job;
 		struct each *each;
@@ -101,8 +102,8 @@ static void each_run(struct each *e)
 
 		if (i >= e->n || look_stopped(e->l))
 			return;
-		/* A call that fails has set the message and stops the other
-		 * workers. */
+		/* A call that fails has already recorded its message and told
+		 * the other workers to stop. */
 		(void)e->fn(e->l, e->arg, i);
 		look_answered(e->l);
 	}
@@ -145,8 +146,8 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 
 /* -- Directories ----------------------------------------------------------- */
 
-/* The type of a name; a link has the type of its target. -1: the file is
- * gone. */
+/* Returns the type of a file; a link has the type of its target. Returns -1 if
+ * the file no longer exists. */
 static int type_of(int dir_fd, const struct dirent *d)
 {
 	struct stat st;
@@ -186,7 +187,8 @@ int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg)
 	if (!dir) {
 		int rc = -errno;
 
-		(void)close(dir_fd); /* only read */
+		/* Nothing was written, so nothing can be lost */
+		(void)close(dir_fd);
 		return rc;
 	}
 	for (;;) {
@@ -249,13 +251,12 @@ uint64_t stat_fingerprint(const struct stat *st)
 	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : UINT64_MAX >> 1;
 }
 
-/* -- Shards: files of a directory that hold several examples each -----------
- */
+/* -- Shards: files with several examples each ------------------------------ */
 
 struct shard_list {
 	struct look *l;
 	const char *suffix;
-	struct array names; /* char *, of strdup() */
+	struct array names; /* array of char *, each from strdup() */
 };
 
 static int shard_seen(void *arg, const char *name, enum look_type type)
@@ -337,7 +338,7 @@ int look_stat_shards(struct look *l)
 
 	for (uint32_t i = 0; rc == 0 && i < n; i++) {
 		const struct ds_shard *s = ds_shards(l->ds);
-		/* Copy the text, because texts may move when one is added. */
+		/* Copy the name, because adding a text may move all texts. */
 		CLEANUP_FREE char *file = strdup(dataset_shard_file(l->ds, i));
 
 		rc = !file ? -ENOMEM

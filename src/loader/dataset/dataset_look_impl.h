@@ -16,35 +16,35 @@
 
 struct look {
 	uint32_t magic;
-	/* Set once, by the caller. */
+	/* Set once, by the caller of dataset_open(). */
 	char *path, *root;
-	char *cache_dir; /* of catalogues; NULL: nowhere */
+	char *cache_dir; /* for catalogues; NULL: no catalogue */
 	int source;
 	uint32_t record_bytes, label_bytes;
 	bool any_file;
-	struct ds_members *members; /* NULL: none; `found` is the driver's */
-	char *members_text;	    /* as it was given */
+	struct ds_members *members; /* NULL: none; the driver changes `found` */
+	char *members_text;	    /* dataset_options.members; NULL: none */
 	unsigned threads;
-	int64_t start_ns; /* CLOCK_REALTIME */
+	int64_t start_ns; /* start of the look; CLOCK_REALTIME */
 
-	/* The driver's alone. */
+	/* Used only by the driver. */
 	struct thread_pool *workers; /* set once */
-	char *real, *real_root;	     /* without symbolic links; set once */
+	char *real, *real_root;	     /* set once; path and root without links */
 	struct dataset *ds;
-	uint64_t skipped; /* see look_skip() */
+	uint64_t skipped; /* changed by look_skip(), like the next */
 	char *first_skipped;
 
-	_Atomic bool stop; /* relaxed: all jobs must end soon */
+	_Atomic bool stop; /* relaxed; all jobs must end soon */
 	/* For the caller that waits: the number of answers from the storage,
-	 * and the driver's current work as a constant string. Both are accessed
-	 * relaxed. */
+	 * and a constant string that says what the driver does now. Both are
+	 * accessed relaxed. */
 	_Atomic uint64_t answers;
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* `pending` is 0, or `done` */
-	unsigned pending;	/* lock: jobs of workers */
+	pthread_cond_t changed; /* `pending` became 0, or `done` true */
+	unsigned pending;	/* lock: number of workers' jobs */
 	bool done;		/* lock: the driver has finished */
-	/* Lock: the caller has left, so the driver frees the look */
+	/* Lock: the caller no longer waits, so the driver frees the look */
 	bool abandoned;
 	int status;	  /* lock: 0, or the first failure */
 	struct error err; /* lock: the message of that failure */
@@ -61,8 +61,8 @@ static inline void look_answered(struct look *l)
 	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
 }
 
-/* Set the text for what the driver does next; it must fit after "while". Called
- * by the driver. */
+/* Set the text that says what the driver does next. It must make sense after
+ * the word "while". Called by the driver. */
 static inline void look_doing(struct look *l, const char *what)
 {
 	look_answered(l);
@@ -74,10 +74,10 @@ static inline void look_doing(struct look *l, const char *what)
 int look_fail(struct look *l, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Start the workers unless they run already. Called by the driver. */
+/* Start the workers unless they already run. Called by the driver. */
 int look_workers(struct look *l);
 
-/* Give the workers a job, which must call look_ended() last. */
+/* Give the workers a job. The last call of the job must be look_ended(). */
 void look_submit(struct look *l, struct thread_job *job);
 void look_ended(struct look *l);
 
@@ -85,20 +85,21 @@ void look_ended(struct look *l);
  * driver. */
 int look_wait(struct look *l);
 
-/* Have the workers call fn(l, arg, i) for all i below n, in any order. Called
- * by the driver. */
+/* Make the workers call fn(l, arg, i) for each i below n, in any order, and
+ * wait for them. Returns 0 or the first failure. Called by the driver. */
 typedef int look_fn(struct look *l, void *arg, uint64_t i);
 int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
 
 enum look_type {
 	LOOK_FILE,
 	LOOK_DIR,
-	LOOK_LINK,  /* that leads nowhere */
+	LOOK_LINK,  /* a symbolic link without a target */
 	LOOK_OTHER, /* a FIFO, a device, a socket */
 };
 
-/* List a directory, and close dir_fd. Returns 0, -errno if reading failed, or
- * the first non-zero result of fn(). */
+/* Call fn() for each name in a directory, except "." and "..", and close
+ * dir_fd. Returns 0, -errno if the directory cannot be read, or the first
+ * non-zero result of fn(). */
 typedef int list_fn(void *arg, const char *name, enum look_type type);
 int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
 
@@ -116,21 +117,22 @@ static inline bool look_is_hidden(const char *name)
 int look_skip(
 	struct look *l, uint64_t files, const char *dir, const char *name);
 
-/* Is it an image by its name, with or without a decode callback? */
+/* Is a file with this name an image? With a decode callback, any file is. */
 bool look_is_image(const struct look *l, const char *name);
 
-/* List as shards, in order, the regular files with `suffix` that are directly
- * in the directory. look_stat_shards() adds their sizes and mtimes. */
+/* Add the regular files in the directory whose names end with `suffix` as
+ * shards, in the order of their names. look_stat_shards() reads their sizes and
+ * mtimes. */
 int look_list_shards(struct look *l, const char *suffix);
 int look_stat_shards(struct look *l);
 
 struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
-/* For a file, its size. For a directory, a hash of its inode and size, with the
- * highest bit set. */
+/* Returns the size of a file. For a directory, returns a hash of its inode and
+ * size with the highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
-/* -- The sources: fill l->ds; its directory is open, and watched. --------- */
+/* -- The kinds of datasets; each fills l->ds, whose directory is watched --- */
 
 int look_folder(struct look *l);
 int look_list_file(struct look *l);

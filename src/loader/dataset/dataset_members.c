@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the members of examples among the files of a dataset. Entered by the
+ * Finds the members of examples among the files of a dataset. Called by the
  * driver of a look, or by the worker that reads a shard.
  */
 #include "loader/dataset/dataset_members_impl.h"
@@ -13,14 +13,15 @@
 
 #include "common/base/cleanup.h"
 
-/* -- The text -------------------------------------------------------------- */
+/* -- The option's text ----------------------------------------------------- */
 
 static int bad_word(const char *word, const char *why, struct error *err)
 {
 	return error_set(err, -EINVAL, "the member '%s' %s", word, why);
 }
 
-/* A folder is one name, so that its files lie beside the images. */
+/* Parse one place of a member, such as "seg.png" or "masks/png". The folder
+ * must be a single name, because it lies beside the images. */
 static int parse_word(struct ds_members *m, char *word, struct error *err)
 {
 	struct member_word *w = &m->words[m->words_n];
@@ -90,7 +91,7 @@ int ds_members_parse(
 	return rc;
 }
 
-/* -- What may be a member -------------------------------------------------- */
+/* -- Which files may be members -------------------------------------------- */
 
 static const char *last_name(const char *path)
 {
@@ -175,10 +176,10 @@ size_t stem_of_key(const char *path)
 	return (size_t)(name - path) + strcspn(name, ".");
 }
 
-/* A file is found by its path and by its stem. */
+/* A key of the table. Each file has two: its path, and its stem. */
 struct known_key {
 	uint32_t file, bytes;
-	uint64_t stem; /* 1: it is the stem */
+	uint64_t stem; /* 1: the key is the stem; 0: the path */
 };
 
 static struct known_file *known_file(const struct known *k, uint32_t i)
@@ -269,7 +270,8 @@ int known_skip(
 	return rc;
 }
 
-/* The file with this path or stem; of several, the one with the lowest path. */
+/* Returns the file with this path or stem. If several files have this stem,
+ * returns the one with the lowest path. */
 static struct known_file *find_file(
 	const struct known *k, const char *text, bool stem)
 {
@@ -294,12 +296,12 @@ static struct known_file *find_file(
 struct find {
 	const struct known *known;
 	const struct member_word *word;
-	const char *path; /* of the image */
-	size_t stem;	  /* its length without the suffix */
+	const char *path; /* path of the image */
+	size_t stem;	  /* length of this path without the suffix */
 };
 
-/* Look in the folder that takes the place of the bytes from `head` to `tail`
- * of the path. */
+/* Look for the member at the path of the image, with the bytes from `head` to
+ * `tail` replaced by the folder. */
 static struct known_file *find_there(
 	const struct find *f, size_t head, size_t tail)
 {
@@ -314,8 +316,10 @@ static struct known_file *find_there(
 	return find_file(f->known, path, !*suffix);
 }
 
-/* A folder lies beside the image, or beside one of the directories above it,
- * and has the directories below that one or that one, too. */
+/* Look for the member at one place. The folder may be beside the image, or
+ * beside any of the directories above the image. In the latter case, the
+ * directory beside which it lies may be repeated within the folder: for
+ * images/a/1.jpg, both masks/a/1.png and masks/images/a/1.png are found. */
 static struct known_file *find_by_word(const struct find *f)
 {
 	size_t end = (size_t)(last_name(f->path) - f->path);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of examples: files that belong to an image besides it. A look
- * collects the files that may be members in a struct known, then finds those of
- * each example there. dataset.h describes the text that names them.
+ * The members of examples: further files that belong to an image. A look first
+ * collects all files that may be members in a struct known, then finds the
+ * members of each example in it. dataset.h describes the text that selects
+ * members.
  */
 #ifndef DATASET_MEMBERS_IMPL_H
 #define DATASET_MEMBERS_IMPL_H
@@ -13,68 +14,75 @@
 
 #define MEMBERS_WORDS_MAX 32
 
-/* One way to find a member. */
+/* One place where a member may be. */
 struct member_word {
-	const char *folder; /* "": beside the image */
-	const char *suffix; /* "": any */
+	const char *folder; /* "": the directory of the image */
+	const char *suffix; /* "": any suffix */
 	uint32_t member;
 };
 
 struct ds_members {
 	uint32_t count;
 	uint32_t words_n;
-	struct member_word words[MEMBERS_WORDS_MAX]; /* by member, best first */
-	uint64_t found[DATASET_PARTS_MAX];	     /* examples that have it */
+	/* By member, preferred place first */
+	struct member_word words[MEMBERS_WORDS_MAX];
+	/* Per member: examples that have it */
+	uint64_t found[DATASET_PARTS_MAX];
 	char text[];
 };
 
-/* Parse the text. Returns -EINVAL or -ENOMEM with err set. */
+/* Parse dataset_options.members. Returns 0, or -EINVAL or -ENOMEM with err
+ * set. */
 int ds_members_parse(
 	struct ds_members **out, const char *text, struct error *err);
 
-/* Is a file with this path, relative to the dataset, never an example, because
- * it may be a member? */
+/* May a file with this path, relative to the dataset, be a member? Then it is
+ * not an example. */
 bool ds_members_claim(const struct ds_members *m, const char *path);
-/* Does a file with this path lie below a folder of members? */
+/* Is a file with this path below a folder of members? */
 bool ds_members_below(const struct ds_members *m, const char *path);
-/* Do the members of the examples lie in folders of this name? */
+/* Is there a member whose place is a folder with this name? */
 bool ds_members_in_folder(const struct ds_members *m, const char *folder);
-/* The names of the folders; NULL from the n-th on. */
+/* Returns the name of the n-th folder of members, or NULL if there are not so
+ * many. */
 const char *ds_members_folder(const struct ds_members *m, uint32_t n);
 
-/* Files that may be members. Begin with a zeroed struct. */
+/* The files that may be members. Initialise this with zeros. */
 struct known {
 	struct array text;
 	struct array files, keys;
-	struct table table; /* of keys' numbers + 1 */
+	struct table table; /* of indexes into `keys`, plus 1 */
 };
 
-/* A file that is kept. The path without its end is that of its example. */
+/* A file that may be a member. */
 struct known_file {
-	uint64_t path; /* in the text */
+	uint64_t path; /* offset in `text` */
 	uint64_t offset, bytes;
 	uint32_t path_bytes, stem_bytes;
 	bool used;
 };
 
-/* Add "DIR" + "NAME". Returns 0 or -ENOMEM. */
+/* Add the file `dir` + `name`. Returns 0 or -ENOMEM. */
 int known_add(struct known *k, const char *dir, const char *name,
 	const struct known_file *file);
 void known_release(struct known *k);
-/* Count the files that no example uses; their names begin with `dir`. Those
- * beside images are left out if `folders`. Returns 0 or -ENOMEM. */
+/* Count the files that are members of no example as skipped; `dir` is put
+ * before their names. If `folders` is set, count only files in folders of
+ * members. Returns 0 or -ENOMEM. */
 int known_skip(
 	struct look *l, const struct known *k, const char *dir, bool folders);
 
-/* Length of the path without the last suffix, or without all of them. */
+/* Return the length of the path without its last suffix, or without all
+ * suffixes. */
 size_t stem_of_file(const char *path);
 size_t stem_of_key(const char *path);
 
-/* Find the members of an example that was just added, and add them to the
- * dataset with names that begin with `dir`. Returns 0 or -ENOMEM. */
+/* Find the members of the example that was added last, and add them to the
+ * dataset; `dir` is put before their names. Returns 0 or -ENOMEM. */
 int ds_members_add(struct look *l, struct known *k, const char *dir,
 	const char *path, size_t stem_bytes);
-/* Returns -ENODATA with a message if no example has one of the members. */
+/* Check that for each member, some example has it. If not, returns -ENODATA
+ * with a message. */
 int ds_members_check(struct look *l);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers queries about a dataset. The dataset is constant, so any thread may
- * ask without a lock. The tables were made by a look, or checked when their
- * catalogue was mapped, so nothing is checked here.
+ * call these functions without a lock. They check nothing, because a look has
+ * made the tables, or has checked them when it mapped the catalogue.
  */
 #include "loader/dataset/dataset_table_impl.h"
 
@@ -15,12 +15,14 @@ void dataset_close(struct dataset *ds)
 	if (!ds)
 		return;
 	if (ds->map)
-		(void)munmap(ds->map, ds->map_bytes); /* as it was mapped */
+		/* Unmaps exactly what was mapped */
+		(void)munmap(ds->map, ds->map_bytes);
 	else
 		for (unsigned i = 0; i < SECTIONS; i++)
 			array_release(&ds->section[i]);
 	if (ds->dir >= 0)
-		(void)close(ds->dir); /* only read */
+		/* Nothing was written, so nothing can be lost */
+		(void)close(ds->dir);
 	free(ds);
 }
 
@@ -35,9 +37,9 @@ uint64_t dataset_count(const struct dataset *ds)
 	return ds->count;
 }
 
-/* The file that contains the record: the last one that begins at or before it.
- * An empty file begins at the same record as the next file, so it is never the
- * last. */
+/* Returns the file that contains the record, which is the last file whose first
+ * record is not after it. An empty file has the same first record as the file
+ * after it, so it is never the last one. */
 static uint32_t shard_of(const struct dataset *ds, uint64_t record)
 {
 	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);

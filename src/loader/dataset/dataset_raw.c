@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans files of raw records, which all have one size. The tables contain
- * nothing about a record; its file and offset are computed from its number.
- * Entered by the driver of a look.
+ * Scans files of raw records, which all have the same size. The tables have no
+ * row for a record, because its file and offset are computed from its number.
+ * Called by the driver of a look.
  */
 #include "loader/dataset/dataset_look_impl.h"
 

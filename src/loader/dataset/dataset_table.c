@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fills the tables of a dataset, and turns the texts of labels into classes.
- * Entered by one thread at a time, the driver of a look.
+ * Called by one thread at a time, the driver of a look.
  */
 #include "loader/dataset/dataset_table_impl.h"
 
@@ -81,7 +81,8 @@ int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first)
 	return first && at < 0 ? -ENOMEM : 0;
 }
 
-/* The name is `dir`, which ends with '/' or is empty, and then `name`. */
+/* Add the name `dir` + `name`, where `dir` is empty or ends with '/'. Returns
+ * its offset, or -ENOMEM. */
 static int64_t add_name(struct array *names, const char *dir, size_t dir_bytes,
 	const char *name)
 {
@@ -156,7 +157,7 @@ size_t ds_example_bytes(enum ds_kind kind)
 
 /* -- The fingerprint ------------------------------------------------------- */
 
-/* The hashed members of an example; the name is hashed separately. */
+/* The values of an example that are hashed. The names are hashed separately. */
 struct print {
 	uint64_t shard, offset, bytes;
 	int64_t label;
@@ -167,7 +168,7 @@ static struct print print_of(const struct dataset *ds, uint64_t i)
 	struct example ex;
 
 	dataset_example(ds, i, &ex);
-	if (ex.whole) /* without its size, a hint that not all sources have */
+	if (ex.whole) /* without the size: some sources do not know it */
 		return (struct print){.label = ex.label};
 	return (struct print){ex.shard, ex.offset, ex.bytes, ex.label};
 }
@@ -236,10 +237,10 @@ void ds_finish(struct dataset *ds)
 /* -- Labels ---------------------------------------------------------------- */
 
 struct label_entry {
-	uint64_t at; /* in the text */
+	uint64_t at; /* offset in `text` */
 	uint32_t bytes;
-	uint32_t label; /* by labels_finish() */
-	bool used;	/* by an example; set by labels_finish() */
+	uint32_t label; /* its label, set by labels_finish() */
+	bool used;	/* an example has it; set by labels_finish() */
 };
 
 static uint32_t labels_count(const struct labels *l)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a dataset, as they are in memory and in its catalogue, and
- * the texts of labels while they are collected. No lock: one thread fills
- * them, then they are constant.
+ * The tables of a dataset, with the same layout in memory and in the catalogue,
+ * and the texts of labels while they are collected. There is no lock: one
+ * thread fills the tables, then they are constant.
  */
 #ifndef DATASET_TABLE_IMPL_H
 #define DATASET_TABLE_IMPL_H
@@ -14,9 +14,9 @@
 #include "common/base/table.h"
 #include "loader/dataset/dataset.h"
 
-/* A file or directory that must be unchanged for a catalogue to be valid. */
+/* A file or directory that must be unchanged if a catalogue is to be valid. */
 struct ds_watch {
-	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
+	uint64_t path; /* in SECTION_TEXTS; relative paths: to `dir` */
 	int64_t mtime_ns;
 	uint64_t fingerprint; /* stat_fingerprint() */
 };
@@ -24,19 +24,19 @@ struct ds_watch {
 struct ds_shard {
 	uint64_t file; /* in SECTION_TEXTS */
 	uint64_t bytes;
-	uint64_t first; /* RAW: number of its first record */
+	uint64_t first; /* RAW: number of the file's first record */
 };
 
-/* A class; the table has them in the order of their labels. */
+/* A class. The table is in the order of labels. */
 struct ds_class {
-	uint64_t name; /* in SECTION_TEXTS, a NUL after its bytes */
+	uint64_t name; /* in SECTION_TEXTS; a NUL follows it */
 	uint32_t bytes;
 	uint32_t label;
 };
 
 struct ds_whole {
 	uint64_t name;	/* in SECTION_NAMES */
-	uint32_t bytes; /* or UINT32_MAX if more; 0: unknown */
+	uint32_t bytes; /* UINT32_MAX: that or more; 0: unknown */
 	int32_t label;
 };
 
@@ -47,16 +47,16 @@ struct ds_part {
 	int32_t label;
 };
 
-/* A member of an example; its shard is that of the example. */
+/* A member of an example. It is in the shard of the example. */
 struct ds_member {
-	uint64_t name; /* in SECTION_MEMBER_NAMES, plus 1; 0: it lacks it */
-	uint64_t offset, bytes; /* EXAMPLES_PART */
+	uint64_t name;		/* in SECTION_MEMBER_NAMES, plus 1; 0: absent */
+	uint64_t offset, bytes; /* only with EXAMPLES_PART */
 };
 
 enum ds_kind {
-	EXAMPLES_WHOLE,	  /* struct ds_whole */
-	EXAMPLES_PART,	  /* struct ds_part */
-	EXAMPLES_RECORDS, /* no table: computed from the shards */
+	EXAMPLES_WHOLE,	  /* rows are struct ds_whole */
+	EXAMPLES_PART,	  /* rows are struct ds_part */
+	EXAMPLES_RECORDS, /* no rows: computed from the shards */
 };
 
 enum ds_section {
@@ -64,15 +64,15 @@ enum ds_section {
 	SECTION_SHARDS,
 	SECTION_CLASSES,
 	SECTION_EXAMPLES,
-	SECTION_MEMBERS, /* struct ds_member, by example, then member */
+	SECTION_MEMBERS, /* rows of struct ds_member: examples, then members */
 	SECTION_TEXTS,
-	SECTION_NAMES, /* of the examples, in their order, a NUL after each */
+	SECTION_NAMES, /* names of the examples in their order, with NULs */
 	SECTION_MEMBER_NAMES,
 	SECTIONS,
 };
 
-/* See dataset_skipped(). A name is its offset in SECTION_TEXTS plus 1; 0:
- * none. */
+/* See dataset_skipped(). A name is given by its offset in SECTION_TEXTS plus 1;
+ * 0: there is none. */
 struct ds_skipped {
 	uint64_t files, first_file;
 	uint64_t classes, first_class;
@@ -80,14 +80,14 @@ struct ds_skipped {
 
 struct dataset {
 	int dir;
-	uint32_t fs_type; /* of it */
+	uint32_t fs_type; /* file system of `dir`; see dataset_fs_type() */
 	enum ds_kind kind;
 	uint64_t count, links, fingerprint;
 	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
-	uint32_t members; /* of each example */
+	uint32_t members; /* number of members of each example */
 	struct array section[SECTIONS];
-	void *map; /* of a catalogue; NULL: the tables are its own */
+	void *map; /* mapped catalogue; NULL: tables are on the heap */
 	size_t map_bytes;
 };
 
@@ -99,10 +99,11 @@ void ds_begin_records(
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 	uint64_t fingerprint);
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
-/* All shards, dataset_shards() of them. The table moves when one is added. */
+/* Returns the array of dataset_shards() shards. Adding a shard moves it. */
 struct ds_shard *ds_shards(struct dataset *ds);
 
-/* Set the files that are not examples; `first` may be NULL. -ENOMEM. */
+/* Set the number of files that are not examples, and the first of them (may be
+ * NULL). Returns 0 or -ENOMEM. */
 int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first);
 
 /* Add an example with the name `dir` + `name`; `dir` is empty or ends with '/'.
@@ -113,38 +114,40 @@ int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_part *part);
 
 /* Add the next member of the example that was added last, with the name `dir` +
- * `name`; NULL: the example lacks it. Returns 0 or -ENOMEM. */
+ * `name`. If `name` is NULL, the example lacks this member. Returns 0 or
+ * -ENOMEM. */
 int ds_add_member(struct dataset *ds, const char *dir, const char *name,
 	const struct ds_member *row);
 
-/* Add the records of a shard; returns how many bytes are left over. */
+/* Add the records of a shard. Returns how many bytes at its end are not a whole
+ * record. */
 uint64_t ds_add_records(struct dataset *ds, uint32_t shard);
 
-/* Set the count and the fingerprint, and give back what is not needed. */
+/* Set the count and the fingerprint, and free unused memory of the tables. */
 void ds_finish(struct dataset *ds);
 
 size_t ds_example_bytes(enum ds_kind kind);
 
 /* -- Labels ---------------------------------------------------------------- */
 
-/* Texts of labels, each once, numbered in the order in which they were added.
- * Begin with a zeroed struct. */
+/* The texts of labels. Each text is stored once, and texts are numbered in the
+ * order in which they were added. Initialise this with zeros. */
 struct labels {
 	struct array text;
-	struct array entry; /* struct label_entry */
-	struct table table; /* of numbers + 1 */
+	struct array entry; /* array of struct label_entry */
+	struct table table; /* of indexes into `entry`, plus 1 */
 };
 
 #define LABEL_MAX_BYTES 65535
 
-/* Add a text and return its number, or -ENOMEM. */
+/* Add a text unless it is there. Returns its number, or -ENOMEM. */
 int32_t labels_add(struct labels *l, const char *text, size_t bytes);
 
 /*
- * Build the classes, replace the number of its text by a label in each example,
- * and note the classes without an example. With `numeric`, the texts themselves
- * are the labels if all of them are decimal numbers. Releases the labels, also
- * on failure.
+ * Create the classes, replace the number of the text in each example by a
+ * label, and note the classes without an example. With `numeric`, if all texts
+ * are decimal numbers, these numbers are the labels. This releases the texts,
+ * also on failure.
  */
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
 void labels_release(struct labels *l);

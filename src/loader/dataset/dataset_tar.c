@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans tar shards. For each shard a worker reads the headers and groups the
- * members by their base names (the convention of WebDataset); then the driver
- * puts the samples of all shards into tables, in order.
+ * Scans tar shards. For each shard, a worker reads the headers and groups the
+ * members by their base names, as WebDataset does. Then the driver adds the
+ * examples of all shards to the tables, in order.
  */
 #include "loader/dataset/dataset_members_impl.h"
 #include "loader/dataset/tarfile_impl.h"
@@ -17,37 +17,37 @@
 
 #include "common/base/cleanup.h"
 
-#define LABEL_FILE_MAX 255 /* bytes of a .cls */
+#define LABEL_FILE_MAX 255 /* maximum size of a .cls member, in bytes */
 
-/* How suitable a member is as the image of its sample. */
+/* How well a member is suited as the image of its sample. */
 enum fit {
 	FIT_NOT,
 	FIT_SUFFIX, /* NAME.seg.jpg */
 	FIT_EXACT,  /* NAME.jpg */
 };
 
-/* The members of one base name. */
+/* The members with one base name. */
 struct sample {
-	uint64_t base, label; /* in the shard's text */
-	uint64_t name;	      /* likewise: of the image, else the first */
+	uint64_t base, label; /* offsets in the shard's text */
+	uint64_t name;	      /* offset of the image, else the first member */
 	uint32_t base_bytes, label_bytes;
-	enum fit fit; /* of: */
+	enum fit fit; /* of the member at `offset` */
 	uint64_t offset, bytes;
-	bool has_label; /* there is a .cls, perhaps empty */
+	bool has_label; /* there is a .cls, which may be empty */
 };
 
 struct shard {
 	int64_t mtime_ns;
 	uint64_t size;
 	struct array text, samples;
-	struct table table; /* of samples' numbers + 1, by base name */
-	struct known known; /* what may be members of samples */
+	struct table table; /* of indexes into `samples`, plus 1 */
+	struct known known; /* files that may be members of samples */
 };
 
 struct shards {
 	struct shard *shard;
 	uint32_t n;
-	bool has_labels; /* some sample has a .cls */
+	bool has_labels; /* at least one sample has a .cls */
 };
 
 /* -- Base names ------------------------------------------------------------ */
@@ -75,8 +75,9 @@ static uint32_t sample_hash(const void *shard, uint32_t n)
 		base_name(shard, sample), sample->base_bytes, 0);
 }
 
-/* Find or add the sample with this base name. It is valid until the next call;
- * NULL: no memory. `name` is the first member of a sample that is added. */
+/* Find the sample with this base name, or add one, whose first member is
+ * `name`. The pointer is valid until the next call. Returns NULL if memory has
+ * run out. */
 static struct sample *sample_of(
 	struct shard *s, const char *base, size_t n, const char *name)
 {
@@ -106,7 +107,7 @@ static struct sample *sample_of(
 
 /* -- Members --------------------------------------------------------------- */
 
-/* The part after the first dot; "" without one. */
+/* Returns the part of a name after the first dot, or "". */
 static const char *extension(const char *last)
 {
 	const char *dot = strchr(last, '.');
@@ -185,8 +186,8 @@ static bool is_hidden_member(const char *name)
 	return name[0] == '.' || strstr(name, "/.");
 }
 
-/* Remove slashes and the "./" of `tar c .` from the beginning. A "/./" within a
- * name was chosen by the user and stays. */
+/* Skip slashes and the "./" that `tar c .` writes at the beginning of a name. A
+ * "/./" within a name was chosen by the user and stays. */
 static const char *plain_name(const char *name)
 {
 	for (;;) {
@@ -227,7 +228,7 @@ static int take_member(
 	if (part && take_part(s, m) < 0)
 		return -ENOMEM;
 	if (ds_members_below(t->l->members, m->name))
-		return 0; /* it begins no sample */
+		return 0; /* a member in a folder is not a sample */
 	sample = sample_of(s, m->name,
 		(size_t)(last - m->name) + strcspn(last, "."), m->name);
 	if (!sample)
@@ -272,8 +273,8 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 			"'%s' of '%s' is not a regular file", file, l->path);
 	s->size = (uint64_t)st.st_size;
 	s->mtime_ns = stat_mtime_ns(&st);
-	/* Reading ahead would fetch the data that is skipped. This is only a
-	 * hint, so it may fail. */
+	/* Turn off read-ahead, which would fetch the data between headers. This
+	 * is only a hint, so errors are ignored. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	rc = read_shard(l, s, file, fd);
 	table_release(&s->table);
@@ -282,7 +283,8 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 
 /* -- The tables ------------------------------------------------------------ */
 
-/* The number of the label's text, -1 if there is none, or -ENOMEM. */
+/* Returns the number of the label's text, -1 if there is no label, or
+ * -ENOMEM. */
 static int32_t label_of_member(const struct shards *all, const struct shard *s,
 	const struct sample *sample, struct labels *labels)
 {
@@ -299,7 +301,7 @@ static int32_t label_of_member(const struct shards *all, const struct shard *s,
 	return slash ? labels_add(labels, text, (size_t)(slash - text)) : -1;
 }
 
-/* Its name is "SHARD/MEMBER". */
+/* Add a sample with the name "SHARD/MEMBER". */
 static int add_sample(struct look *l, const struct shards *all, uint32_t shard,
 	const char *dir, const struct sample *sample, struct labels *labels)
 {

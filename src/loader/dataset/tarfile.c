@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a tar by its headers. The data of members is skipped; headers are
- * read through a small window, so that short members share a call. What an
- * extra header says about the member after it (a long name, pax records) is
- * kept until that member is read.
+ * Reads the headers of a tar and skips the data of members. Headers are read
+ * through a small window, so that several short members need only one system
+ * call. An extended header describes the member after it (a long name, or pax
+ * records). Its contents are stored until that member is read.
  */
 #include "loader/dataset/tarfile_impl.h"
 
@@ -15,7 +15,8 @@
 
 #include "common/base/cleanup.h"
 
-/* A header block; all fields are text, or numbers as below. */
+/* A header block. All fields are text, except for the numbers that
+ * parse_number() reads. */
 struct tar_header {
 	char name[100];
 	char mode[8], uid[8], gid[8];
@@ -103,7 +104,7 @@ int tar_bytes(
 	return 0;
 }
 
-/* Read the data of an extended header and add a NUL. The caller frees it. */
+/* Read the data of an extended header and append a NUL. The caller frees it. */
 static int read_extra(
 	struct tar_reader *t, uint64_t at, uint64_t bytes, char **out)
 {
@@ -125,7 +126,8 @@ static int read_extra(
 
 /* -- Numbers --------------------------------------------------------------- */
 
-/* Octal digits, with spaces before and a space or NUL after. */
+/* Parse octal digits, with optional spaces before them and a space or NUL after
+ * them. */
 static bool parse_octal(const unsigned char *field, size_t n, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -150,15 +152,16 @@ static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
 		return parse_octal(field, n, out);
 	for (size_t i = 1; i < n; i++) {
 		if (v >> 55)
-			return false; /* negative, or over 2^63 */
+			return false; /* negative, or above 2^63 */
 		v = v << 8 | field[i];
 	}
 	*out = v;
 	return true;
 }
 
-/* The checksum is the sum of the header's bytes, with its own field counted as
- * spaces. Some old programs summed signed bytes, so both sums are accepted. */
+/* Is the checksum right? It is the sum of the bytes of the header, in which the
+ * bytes of the checksum itself count as spaces. Some old programs added signed
+ * bytes, so that sum is accepted, too. */
 static bool checksum_right(const struct tar_header *h)
 {
 	const unsigned char *p = (const void *)h;
@@ -183,7 +186,7 @@ static bool all_zero(const void *block)
 	return p[0] == 0 && memcmp(p, p + 1, TAR_BLOCK - 1) == 0;
 }
 
-/* -- Headers before a member ----------------------------------------------- */
+/* -- Extended headers ------------------------------------------------------ */
 
 static bool key_is(const char *key, size_t n, const char *what)
 {
@@ -218,7 +221,7 @@ static int pax_name(
 	return t->name ? 0 : look_fail(t->l, -ENOMEM, "%m");
 }
 
-/* "KEY=VALUE" */
+/* Parse one record "KEY=VALUE". */
 static int pax_record(
 	struct tar_reader *t, uint64_t at, const char *record, size_t n)
 {
@@ -238,7 +241,8 @@ static int pax_record(
 	return 0;
 }
 
-/* Parse records "LENGTH KEY=VALUE\n"; LENGTH counts the whole record. */
+/* Parse the records "LENGTH KEY=VALUE\n" of a pax header. LENGTH is the size of
+ * the whole record in bytes. */
 static int pax_records(
 	struct tar_reader *t, uint64_t at, const char *p, size_t left)
 {
@@ -280,20 +284,21 @@ static int take_extra(
 
 /* -- Members --------------------------------------------------------------- */
 
-/* Headers of these types are no members: they describe the next member or the
- * whole archive. */
+/* Is this header an extended one? It describes the next member or the whole
+ * archive and is not a member itself. */
 static bool is_extra(char type)
 {
 	return type && strchr("LKxgVX", type);
 }
 
-/* Does a member of this type never have data, whatever its size field says? */
+/* Do members of this type never have data, even if their size is not 0? */
 static bool has_no_data(char type)
 {
 	return type >= '1' && type <= '6';
 }
 
-/* The name in the header, whose parts may lack a NUL. */
+/* Returns the name in the header. A field that is full has no NUL at its
+ * end. */
 static const char *header_name(struct tar_reader *t, const struct tar_header *h)
 {
 	bool ustar = memcmp(h->magic, "ustar", 6) == 0;
@@ -322,8 +327,8 @@ static int check_size(struct tar_reader *t, uint64_t at, uint64_t bytes)
 		"truncated");
 }
 
-/* Read the header at `at`, and check the size of its member. Returns 0 at the
- * end mark. */
+/* Read the header at `at` and check the size of its member. Returns 1, 0 at the
+ * end-of-archive mark, or -errno. */
 static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 	uint64_t *bytes)
 {
@@ -355,7 +360,8 @@ static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 	return rc < 0 ? rc : 1;
 }
 
-/* Old tars mark a directory by its name alone. */
+/* Is this member a regular file? In old tars only the final slash of its name
+ * shows that a member is a directory. */
 static bool is_file(char type, const char *name)
 {
 	size_t n = strlen(name);
@@ -364,7 +370,8 @@ static bool is_file(char type, const char *name)
 		name[n - 1] != '/';
 }
 
-/* The next member is read: forget what extra headers said about it. */
+/* Forget what extended headers have said about a member, because it was
+ * read. */
 static void forget_member(struct tar_reader *t)
 {
 	free(t->name);
@@ -380,8 +387,8 @@ static uint64_t rounded(uint64_t bytes)
 int tar_next(struct tar_reader *t, struct tar_member *m)
 {
 	struct tar_header h;
-	/* The last call returned a member, whose name the caller may have
-	 * used */
+	/* The last call returned a member, and the caller may have used its
+	 * name until now */
 	bool used = true;
 	uint64_t bytes;
 	int rc;
@@ -396,8 +403,8 @@ int tar_next(struct tar_reader *t, struct tar_member *m)
 		rc = read_header(t, at, &h, &bytes);
 		if (rc <= 0)
 			return rc;
-		/* This cannot overflow: the end is below the file's size,
-		 * except for padding to a whole block. */
+		/* This cannot overflow, because check_size() has found the end
+		 * of the member, without its padding, to be within the file. */
 		t->at = at + TAR_BLOCK + rounded(bytes);
 		used = !is_extra(h.type);
 		if (!used) {
