@@ -375,7 +375,8 @@ static int member_seen(void *arg, const char *name, enum look_type type)
 	return add_candidate(at->t, at->dir, name);
 }
 
-/* List a directory once, to find members. A missing directory is not an error. */
+/* List a directory once, to find members. It is not an error if there is no
+ * such directory. */
 static int look_in_dir(struct list_file *t, const char *dir)
 {
 	uint64_t before = array_bytes(&t->listed.entry);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes samples from images, two rows at a time. The vertical filter comes
- * first and writes to memory that stays in the first-level cache. Then come the
- * horizontal filter, whose table also mirrors the row if the sample is flipped,
- * and the conversion. Between the filters, values keep 7 fractional bits if 31
- * bits allow it.
+ * Makes samples from images, two rows at a time. First the vertical filter
+ * writes rows that fit into the first-level cache. Then the horizontal filter,
+ * whose table also mirrors the row if the sample is flipped, makes the pixels,
+ * and they are converted to the type of the sample. Between the filters, values
+ * have 7 fractional bits, or fewer if 31 bits do not suffice.
  */
 #include "loader/image/augment.h"
 
@@ -23,17 +23,19 @@ struct augmenter {
 	const struct kernels *kernels;
 	struct emitter emitter;
 	struct filter horizontal, vertical;
-	/* Rows of the image that one row of the sample needs */
+	/* Pointers to the rows of the image that one row of the sample needs */
 	const uint8_t **taps;
-	int16_t *mixed; /* two rows, after the vertical filter */
-	/* u8 rows, unless they are made in the sample itself */
+	int16_t *mixed; /* two rows of results of the vertical filter */
+	/* Rows of u8 pixels. Not used if they are written into the sample
+	 * itself */
 	uint8_t *pixels;
 	size_t taps_room, mixed_room, pixels_room;
 };
 
-/* The part of an image that a crop may use, and the resampled part of that. */
+/* The part of an image that the filters of a crop may read, and the extent
+ * within it that is resampled. */
 struct crop_source {
-	const uint8_t *data; /* its first pixel */
+	const uint8_t *data; /* the first pixel of the part */
 	size_t stride_bytes;
 	struct extent across, down;
 };
@@ -81,10 +83,10 @@ size_t augmenter_memory_bytes(const struct augmenter *a)
 }
 
 /*
- * Compute one axis of a box, rounded outward to whole pixels. The image has
- * `size` pixels from `origin` on. Returns the index in the image's data of the
- * first pixel that may be used, or -EINVAL if the image does not contain the
- * box.
+ * Compute one axis of a box, rounded outward to whole pixels. The decoded image
+ * has `size` pixels, the first of which is pixel `origin` of the full image.
+ * Returns the index in the decoded image of the first pixel that may be read,
+ * or -EINVAL if the box is not within the decoded image.
  */
 static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	uint32_t box_start, uint32_t box_size, double start, double length,
@@ -98,7 +100,7 @@ static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	out->start = start / denom - (double)first;
 	out->length = length / denom;
 	out->limit = (uint32_t)(end - first);
-	/* Written so that it also refuses a NaN. */
+	/* The condition is negated so that it is also true for a NaN. */
 	if (!(out->start >= 0 && out->length > 0 &&
 		    out->start + out->length <= out->limit + 1e-6))
 		return -EINVAL;
@@ -124,7 +126,7 @@ static int source_of(const struct image *in, const struct crop *crop,
 	return 0;
 }
 
-/* Elements of one row after the vertical filter. */
+/* Returns the number of elements of one row after the vertical filter. */
 static size_t mixed_row(const struct augmenter *a, const struct crop_source *s)
 {
 	return 3 * ((size_t)s->across.limit + 2 * a->horizontal.pairs) +
@@ -150,8 +152,9 @@ static int prepare(struct augmenter *a, const struct crop_source *s,
 	return rc;
 }
 
-/* The fractional bits between the filters: 255.5 shifted left by these bits and
- * by the bits of the horizontal weights must be below 2^31. */
+/* Returns the number of fractional bits between the filters. 255.5 shifted left
+ * by these bits and by the bits of the horizontal weights must be below
+ * 2^31. */
 static unsigned fraction_bits(const struct augmenter *a)
 {
 	unsigned left = 23 - a->horizontal.bits;
@@ -160,9 +163,9 @@ static unsigned fraction_bits(const struct augmenter *a)
 }
 
 /*
- * Filter one row of the sample vertically. This also adds 1/2, so that the
- * horizontal filter rounds: its weights sum to 1, so the 1/2 passes through it
- * unchanged.
+ * Filter one row of the sample vertically. This also adds 1/2 to each value, so
+ * that the horizontal filter rounds to nearest: its weights sum to 1, so it
+ * passes the 1/2 on unchanged.
  */
 static void mix_row(struct augmenter *a, const struct crop_source *s,
 	uint32_t y, int16_t *out)
@@ -183,7 +186,7 @@ static void mix_row(struct augmenter *a, const struct crop_source *s,
 	a->kernels->vertical(&mix, 3 * (size_t)s->across.limit, out);
 }
 
-/* Make rows y and y + 1 as u8 RGB; at the end, row y twice. */
+/* Make rows y and y + 1 as u8 RGB. If y is the last row, make it twice. */
 static void make_rows(struct augmenter *a, const struct crop_source *s,
 	uint32_t y, uint8_t *const out[2])
 {
@@ -215,7 +218,8 @@ static void resize(struct augmenter *a, const struct crop_source *s,
 	}
 }
 
-/* Make all rows, and convert each while it is in the cache. */
+/* Make all rows of the sample, and convert each row to its type while it is in
+ * the cache. */
 static void resize_and_emit(
 	struct augmenter *a, const struct crop_source *s, void *to)
 {
@@ -232,7 +236,7 @@ static void resize_and_emit(
 	}
 }
 
-/* The part of the sample that shows the image. */
+/* Returns the part of the sample that shows the image. */
 static struct rect part_of(
 	const struct augment_config *c, const struct crop *crop)
 {
@@ -241,7 +245,7 @@ static struct rect part_of(
 	return (struct rect){0, 0, c->width, c->height};
 }
 
-/* Fill what is not that part. */
+/* Fill the rest of the sample around this part. */
 static void fill_around(struct augmenter *a, const struct rect *part, void *out)
 {
 	uint32_t width = a->config.width, height = a->config.height;

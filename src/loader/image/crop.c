@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the part of an image that becomes a sample, and its augmentation.
- * Pure functions of configuration, seed and size, for any thread. Only
- * additions, multiplications, divisions and square roots of doubles are used,
- * so that a seed means the same on every machine. Therefore logarithm and
- * exponential are implemented here.
+ * Chooses the part of an image that becomes a sample, and its augmentation. All
+ * are pure functions of the configuration, the seed and the image's size, for
+ * any thread. They use only additions, multiplications, divisions and square
+ * roots of doubles, so that a seed gives the same crop on every machine.
+ * Therefore logarithm and exponential function are implemented here.
  */
 #include <float.h>
 #include <math.h>
@@ -13,15 +13,15 @@
 #include "loader/image/crop_impl.h"
 #include "refrain/loader.h"
 
-/* With x87 arithmetic, a sum would depend on which values the compiler keeps in
- * registers. */
+/* With x87 arithmetic, results would depend on which values the compiler keeps
+ * in registers, because these have more bits. */
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles must be computed as doubles");
 
 #define TRIES 10
 #define LN2 0.69314718055994530942
 
-/* Natural logarithm by the series of 2 artanh((m - 1) / (m + 1)), m in
- * [0.7, 1.5). */
+/* Natural logarithm: x = m * 2^exponent with m in [0.7, 1.5), and ln(m) is
+ * computed by the series of 2 artanh((m - 1) / (m + 1)). */
 static double ln(double x)
 {
 	int exponent;
@@ -37,7 +37,8 @@ static double ln(double x)
 	return 2 * s * sum + exponent * LN2;
 }
 
-/* Exponential by the series of e^t, |t| <= ln(2) / 2. */
+/* Exponential function: x = whole * ln(2) + t, and e^t is computed by its
+ * series for |t| <= ln(2) / 2. */
 static double power_of_e(double x)
 {
 	double whole = floor(x / LN2 + 0.5), t = x - whole * LN2, sum = 1;
@@ -60,7 +61,8 @@ static void use_whole_box(struct crop *out)
 	out->height = out->box.height;
 }
 
-/* Draw area and aspect once. Returns false if such a box does not fit. */
+/* Draw an area and an aspect ratio once. Returns false if such a box does not
+ * fit into the image. */
 static bool try_box(const struct augment_config *c, uint64_t seed, unsigned n,
 	uint32_t width, uint32_t height, struct rect *box)
 {
@@ -104,8 +106,8 @@ static void centre_box(const struct augment_config *c, uint32_t width,
 	box->y = (height - box->height) / 2;
 }
 
-/* One axis of a square around `centre`: where it begins and how long it is
- * after clipping at `size`. */
+/* Clip one axis of a square around `centre` to `size`, and return where it
+ * begins and how long it is. */
 static void cut(uint32_t side, uint32_t centre, uint32_t size, uint32_t *start,
 	uint32_t *length)
 {
@@ -115,7 +117,7 @@ static void cut(uint32_t side, uint32_t centre, uint32_t size, uint32_t *start,
 	*length = (size - centre < after ? size : centre + after) - *start;
 }
 
-/* Draw what does not concern the place of the crop. */
+/* Draw the values that do not depend on the crop: flip, jitter and cutout. */
 static void draw_rest(
 	const struct augment_config *c, uint64_t seed, struct crop *out)
 {
@@ -149,8 +151,9 @@ static void train(const struct augment_config *c, uint64_t seed, uint32_t width,
 }
 
 /*
- * One axis of EVAL: `size` pixels are resized to `resized`, and the `wanted`
- * pixels in the centre are taken. Also gives the pixels that the filters use.
+ * Compute one axis of EVAL: `size` pixels are resized to `resized`, and the
+ * `wanted` pixels in the centre are taken. Also computes the range of pixels
+ * that the filters read.
  */
 static void centre_axis(uint32_t size, uint64_t resized, uint32_t wanted,
 	double *start, double *length, uint32_t *box_start, uint32_t *box_size)
@@ -159,7 +162,7 @@ static void centre_axis(uint32_t size, uint64_t resized, uint32_t wanted,
 	double support = scale < 1 ? 1 : scale, low, high;
 	uint64_t before = (resized - wanted) / 2;
 
-	/* Halves are rounded to even */
+	/* Half pixels are rounded to even */
 	before += (resized - wanted) % 2 & before;
 	*start = (double)before * scale;
 	*length = wanted * scale;
@@ -185,7 +188,7 @@ static void evaluate(const struct augment_config *c, uint32_t width,
 		&out->box.y, &out->box.height);
 }
 
-/* The longer side of the image becomes a side of the sample. */
+/* FIT: scale the image so that it just fits into the sample, in its centre. */
 static void fit_crop(const struct augment_config *c, uint32_t width,
 	uint32_t height, struct crop *out)
 {
@@ -243,7 +246,7 @@ void crop_by_boxes(const struct augment_config *c, uint64_t seed,
 	}
 }
 
-/* The smallest scale for a crop of this size. */
+/* Returns the denominator of the smallest scale for a crop of this size. */
 static unsigned denom_of(
 	const struct augment_config *c, double width, double height)
 {
@@ -256,8 +259,8 @@ static unsigned denom_of(
 	return denom;
 }
 
-/* A lower limit for the box of any draw of area and aspect, and of the centre
- * crop that replaces a failed draw. */
+/* Compute lower limits for the sides of the box: of any draw of area and aspect
+ * ratio, and of the centre crop that is used if all draws fail. */
 static void least_box(const struct augment_config *c, uint32_t width,
 	uint32_t height, double *least_width, double *least_height)
 {

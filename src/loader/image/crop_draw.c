@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The draws of a seed; see crop_impl.h. Any thread; no state. */
+/* Random numbers from a seed; see crop_impl.h. Any thread; no state. */
 #include "loader/image/crop_impl.h"
 
 static uint64_t mix(uint64_t x)

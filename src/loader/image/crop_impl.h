@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* The draws of which crops are made, and the crop that boxes decide. Pure
- * functions; any thread. */
+/* The random numbers from which crops are made, and the crop by boxes. Pure
+ * functions, for any thread. */
 #ifndef IMAGE_CROP_IMPL_H
 #define IMAGE_CROP_IMPL_H
 
 #include "loader/image/augment.h"
 
-/* The number of each draw. They must not change: every saved stream depends on
- * them. */
+/* The number of each draw. These numbers must not change, because every saved
+ * stream depends on them. */
 enum draw {
-	DRAW_TRY = 0, /* area, aspect, x, y of each of the ten tries */
+	DRAW_TRY = 0, /* four draws (area, aspect, x, y) in each of ten tries */
 	DRAW_FLIP = 64,
-	DRAW_JITTER, /* three */
+	DRAW_JITTER, /* three draws, one for each factor */
 	DRAW_CUTOUT_X = DRAW_JITTER + 3,
 	DRAW_CUTOUT_Y,
-	DRAW_IOU = 256, /* a threshold, and 40 times four values; again */
+	/* Up to 8 rounds: a threshold, then four draws for each of 40 crops */
+	DRAW_IOU = 256,
 };
 
-/* The n-th value of splitmix64, started with the hash of the seed, so that
- * neighbouring seeds give unrelated values. */
+/* Returns the n-th value of the generator splitmix64. Its state starts with a
+ * hash of the seed, so that neighbouring seeds give unrelated values. */
 uint64_t crop_draw(uint64_t seed, unsigned n);
 /* Draw a number in [0, 1), with 53 random bits. */
 double crop_uniform(uint64_t seed, unsigned n);
 /* Draw an integer in [0, below). */
 uint32_t crop_integer(uint64_t seed, unsigned n, uint32_t below);
 
-/* Set *to, which is the whole image, to the crop that crop_by_boxes() says. */
+/* Set *to to the crop that crop_by_boxes() describes. At the call, *to is the
+ * whole image. */
 void crop_iou(uint64_t seed, const struct box *boxes, uint32_t count,
 	struct rect *to);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crop of SSD: it holds the centre of a box that it overlaps enough.
- * Unlike torchvision's it always ends: after ROUNDS thresholds with TRIALS
- * crops each. Only additions, multiplications and divisions of doubles are
- * used, so that a seed means the same on every machine. Any thread; no state.
+ * The random crop of the object detector SSD: it contains the centre of a box
+ * that it overlaps sufficiently. Unlike torchvision's implementation, this one
+ * always ends: after ROUNDS thresholds with TRIALS crops each. Only additions,
+ * multiplications and divisions of doubles are used, so that a seed gives the
+ * same crop on every machine. Any thread; no state.
  */
 #include "loader/image/crop_impl.h"
 
@@ -16,7 +17,8 @@ static const double thresholds[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
 
 #define THRESHOLDS (sizeof(thresholds) / sizeof(thresholds[0]))
 
-/* One axis of a crop: a side of 0.3 to 1 of the image, anywhere in it. */
+/* Draw one axis of a crop: a side of 0.3 to 1 times the image's side, at a
+ * random position in the image. */
 static void draw_axis(uint64_t seed, unsigned n, uint32_t image,
 	uint32_t *start, uint32_t *size)
 {
@@ -33,7 +35,7 @@ static bool is_slim(const struct rect *r)
 	return !(aspect >= 1 / ASPECT_MOST && aspect <= ASPECT_MOST);
 }
 
-/* The length that two ranges have in common. */
+/* Returns the length that two intervals have in common. */
 static double common_length(double a0, double a1, double b0, double b1)
 {
 	double low = a0 > b0 ? a0 : b0, high = a1 < b1 ? a1 : b1;
@@ -41,7 +43,8 @@ static double common_length(double a0, double a1, double b0, double b1)
 	return high > low ? high - low : 0;
 }
 
-/* Does the crop have the centre of the box, and overlap it enough? */
+/* Does the crop contain the centre of the box, and is the intersection over
+ * union of the two at least the threshold? */
 static bool shows_box(
 	const struct rect *r, const struct box *b, double threshold)
 {

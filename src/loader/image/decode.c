@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The decoder: finds the part of the stored image that a region needs, and
- * decodes its rows. Only one strip of rows is kept between images. Used by one
- * thread at a time.
+ * decodes its rows. Between images it keeps only the buffer for one strip of
+ * rows. Used by one thread at a time.
  *
- * libjpeg-turbo decodes a part exactly only if it is called in this way: crop
- * to whole MCUs with one more column on either side, skip once, from row 0,
- * read, abort. The columns are needed because chroma is upsampled at the edges
- * of a crop as at the edges of an image, and in another way in a very narrow
- * crop.
+ * libjpeg-turbo decodes a part of an image exactly only if it is called in this
+ * way: crop to whole MCUs with one more column on either side, skip rows once,
+ * from row 0, read rows, abort. The additional columns are needed because
+ * libjpeg upsamples chroma at the edges of a crop as it does at the edges of an
+ * image, and differently in a very narrow crop.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 #include "loader/image/decode_impl.h"
 #include "loader/image/png_impl.h"
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation -------------------------------------------------------------- */
 
 int decoder_new(struct decoder **out, const struct decode_limits *limits)
 {
@@ -58,10 +58,10 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /*
- * Convert a range of pixels at full size to scaled pixels. If pixels are
- * counted from the other end (mirrored) and the size is not a multiple of
- * denom, scaled pixels are shifted by less than one pixel, so one more is
- * needed.
+ * Convert a range of pixels at full size to a range of scaled pixels. In a
+ * mirrored image, pixels are counted from the other end. If its size is not a
+ * multiple of denom, its scaled pixels are offset by less than one pixel, so
+ * the range must have one more pixel.
  */
 static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	uint32_t full, bool mirrored)
@@ -75,8 +75,9 @@ static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	*size = to - from;
 }
 
-/* Widen the region to one to which libjpeg can crop, including the columns that
- * its upsampling changes. */
+/* Widen the region to one to which libjpeg can crop. This includes the columns
+ * beside the region, because upsampling at the edges of the crop changes
+ * them. */
 static void widen(struct rect *stored, uint32_t step, uint32_t full)
 {
 	uint32_t from = stored->x > 0 ? stored->x - 1 : 0;
@@ -108,7 +109,7 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
 
 	memset(out, 0, sizeof(*out));
 	if (info->kind == IMAGE_PNG)
-		denom = 1; /* it has no other scale */
+		denom = 1; /* a PNG has no other scale */
 	out->denom = denom;
 	out->full_width = divide_up(info->width, denom);
 	out->full_height = divide_up(info->height, denom);
@@ -129,7 +130,8 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
 struct decode_job {
 	const struct image_info *info;
 	const struct image *out;
-	struct rect stored; /* at the scale of out */
+	/* Part of the stored image, at the scale of `out` */
+	struct rect stored;
 };
 
 static void set_parameters(struct decoder *d, const struct decode_job *job)
@@ -139,24 +141,26 @@ static void set_parameters(struct decoder *d, const struct decode_job *job)
 	c->scale_num = 1;
 	c->scale_denom = job->out->denom;
 	c->out_color_space = job->info->components == 4 ? JCS_CMYK : JCS_RGB;
-	/* Block smoothing guesses coefficients that a progressive file leaves
-	 * out from neighbouring blocks; at the edges of a crop the result would
-	 * differ. */
+	/* Block smoothing guesses coefficients that are missing in a
+	 * progressive file from neighbouring blocks. At the edges of a crop it
+	 * would give other results than in the whole image. */
 	c->do_block_smoothing = FALSE;
-	/* libjpeg checks this limit when it allocates coefficients. It is a
-	 * second check, after that of the header. */
+	/* libjpeg checks this limit when it allocates coefficients. This is a
+	 * second check, because check_image_size() has already checked the
+	 * header. */
 	c->mem->max_memory_to_use =
 		d->limits.max_memory_bytes < (uint64_t)LONG_MAX
 		? (long)d->limits.max_memory_bytes
 		: LONG_MAX;
 }
 
-/* Start decoding at the first row and column of the region. */
+/* Start decoding, at the first row and column of the region. */
 static int start_rows(struct decoder *d, const struct rect *stored)
 {
 	JDIMENSION x = stored->x, width = stored->width;
 
-	(void)jpeg_start_decompress(&d->cinfo); /* never suspends */
+	/* All input is present, so it never suspends */
+	(void)jpeg_start_decompress(&d->cinfo);
 	if (stored->y + stored->height > d->cinfo.output_height ||
 		x + width > d->cinfo.output_width)
 		return error_set(
@@ -170,7 +174,7 @@ static int start_rows(struct decoder *d, const struct rect *stored)
 	return 0;
 }
 
-/* Read rows; libjpeg returns only a few in each call. */
+/* Read `count` rows. libjpeg returns only a few rows in each call. */
 static void read_rows(
 	struct decoder *d, uint8_t *to, size_t stride_bytes, uint32_t count)
 {
@@ -183,7 +187,7 @@ static void read_rows(
 		for (uint32_t i = 0; i < n; i++)
 			rows[i] = to + (done + i) * stride_bytes;
 		n = jpeg_read_scanlines(&d->cinfo, rows, n);
-		if (n == 0) /* cannot happen with the libjpeg that we know */
+		if (n == 0) /* known versions of libjpeg always return rows */
 			decoder_fail(d,
 				error_set(
 					d->err, -EBADMSG, "no rows are left"));
@@ -209,7 +213,7 @@ static void read_strips(struct decoder *d, const struct decode_job *job)
 	}
 }
 
-/* Guarded. */
+/* Decode the image. Called by decoder_guard(). */
 static int read_image(struct decoder *d, void *arg)
 {
 	const struct decode_job *job = arg;
@@ -284,7 +288,7 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 	return decoder_guard(d, read_image, &job);
 }
 
-/* Without a probe there is no PNG decoder. */
+/* Decode a region of a PNG. There is a PNG decoder only if a PNG was probed. */
 static int decode_png(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the orientation from EXIF data: a TIFF header, then entries of twelve
- * bytes, in either byte order. Every offset is checked; damaged data has no
- * orientation. No state; any thread.
+ * Reads the orientation from EXIF data, which is a TIFF header and entries of
+ * twelve bytes, in either byte order. Every offset is checked. Damaged data is
+ * treated as data without an orientation. Any thread; no state.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct tiff {
 	bool big_endian;
 };
 
-/* The caller has checked that both bytes exist. */
+/* Read a number of 16 bits. The caller has checked that both bytes exist. */
 static uint32_t get16(const struct tiff *t, size_t at)
 {
 	const uint8_t *p = t->data + at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks headers: the kind of the image, whether its file can be complete, and
- * the memory that decoding takes, all before anything of the image's size is
- * allocated. Entered by the decoder's thread.
+ * Checks the header of an image: its kind, whether the file can be complete,
+ * and the memory that decoding needs. All this happens before any memory in
+ * proportion to the image is allocated. Called by the decoder's thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "loader/image/decode_impl.h"
 #include "loader/image/png_impl.h"
 
-/* libjpeg's tables, lists of rows and partly used memory; 37 KB were
- * measured. */
+/* An estimate for libjpeg's tables, lists of rows and unused parts of its
+ * memory. 37 KB were measured. */
 #define FIXED_BYTES ((uint64_t)64 << 10)
 #define COEF_BLOCK_BYTES ((uint64_t)(DCTSIZE2 * sizeof(JCOEF)))
 
@@ -52,9 +52,9 @@ static uint64_t coefficient_bytes(const struct decoder *d)
 }
 
 /*
- * The memory for rows: for each component a row of MCUs, a quarter more for
- * context rows, and one of its rows upsampled to full width. At smaller scales
- * it is less.
+ * Returns the bytes of memory for rows: for each component one row of MCUs, a
+ * quarter more for context rows, and one row of the component upsampled to full
+ * width. At smaller scales decoding needs less.
  */
 static uint64_t row_bytes(const struct decoder *d)
 {
@@ -100,9 +100,10 @@ static int check_kind(struct decoder *d)
 }
 
 /*
- * Can the file have enough bytes for its size? A block has at least a code for
- * its first coefficient and, in a sequential file, one for the end of the
- * others. Each code has at least one bit. (Arithmetic coding may need less.)
+ * Does the file have enough bytes for the size of its image? Each block has at
+ * least a code for its first coefficient and, in a sequential file, a code for
+ * the end of its other coefficients. Each code has at least one bit, except in
+ * arithmetic coding.
  */
 static int check_bytes(struct decoder *d)
 {
@@ -117,8 +118,8 @@ static int check_bytes(struct decoder *d)
 		d->cinfo.image_width, d->cinfo.image_height, bytes);
 }
 
-/* Does the end marker of a complete file occur, perhaps with other bytes behind
- * it? These two bytes do not occur within a scan. */
+/* Does the file contain an end-of-image marker? Other bytes may follow it. The
+ * two bytes of the marker cannot occur within the data of a scan. */
 static int check_end(struct decoder *d)
 {
 	const uint8_t *start = d->source.next_input_byte, *p;
@@ -166,11 +167,11 @@ static int check_decoder_memory(
 }
 
 /*
- * Would a crop have wrong columns at lower scales? There libjpeg decodes the
- * blocks of subsampled components larger, up to twice or four times in both
- * directions. If that does not bring them to full size (it does with 2x2
- * sampling, but not with 4x2), they are also upsampled, and then a crop of
- * libjpeg-turbo 2.1.5 has wrong columns where MCUs meet.
+ * Would a crop at a lower scale have wrong columns? At lower scales libjpeg
+ * decodes the blocks of subsampled components at up to four times the scale of
+ * the others. If this does not bring a component to full size (it does with 2x2
+ * sampling, but not with 4x2), the component is also upsampled. In that case
+ * libjpeg-turbo 2.1.5 gives a crop wrong columns at the borders of MCUs.
  */
 static bool needs_whole_rows(const struct decoder *d)
 {
@@ -197,7 +198,7 @@ static void fill_info(struct decoder *d, struct image_info *info)
 	info->width = turned ? d->cinfo.image_height : d->cinfo.image_width;
 	info->height = turned ? d->cinfo.image_width : d->cinfo.image_height;
 	info->components = (uint8_t)d->cinfo.num_components;
-	/* libjpeg takes one block as the MCU of a single component. */
+	/* In an image with one component, an MCU is one block. */
 	info->mcu_width = DCTSIZE;
 	if (d->cinfo.num_components > 1)
 		info->mcu_width *= (uint8_t)d->cinfo.max_h_samp_factor;
@@ -208,15 +209,15 @@ static void fill_info(struct decoder *d, struct image_info *info)
 		info->memory_bytes += coefficient_bytes(d);
 }
 
-/* Called by decoder_guard(). libjpeg stops behind the header of the first
- * scan. */
+/* Read the header of a JPEG. Called by decoder_guard(). libjpeg stops after the
+ * header of the first scan. */
 static int read_jpeg_header(struct decoder *d, void *arg)
 {
 	struct image_info *info = arg;
 	int rc;
 
 	decoder_create(d);
-	/* All its failures leave by longjmp() */
+	/* If this fails, it leaves by longjmp() */
 	(void)jpeg_read_header(&d->cinfo, TRUE);
 	rc = check_kind(d);
 	if (rc == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the decoder: struct decoder, guarded calls to libjpeg
- * that catch its longjmp(), and the mapping of stored to upright pixels.
+ * that catch its longjmp(), and the mapping of stored pixels to upright ones.
  */
 #ifndef IMAGE_DECODE_IMPL_H
 #define IMAGE_DECODE_IMPL_H
@@ -14,7 +14,7 @@
 
 struct png;
 
-/* The number of rows that are turned or converted at once. */
+/* The number of rows that are turned or converted at a time. */
 #define STRIP_ROWS ((uint32_t)16)
 
 struct decoder {
@@ -23,14 +23,14 @@ struct decoder {
 	struct jpeg_source_mgr source;
 	struct jpeg_progress_mgr progress;
 	struct decode_limits limits;
-	struct png *png; /* NULL before the first PNG */
-	uint8_t *strip;	 /* STRIP_ROWS rows as stored; only grows */
+	struct png *png; /* created for the first PNG; NULL before */
+	uint8_t *strip;	 /* buffer for STRIP_ROWS stored rows; only grows */
 	size_t strip_bytes;
-	/* For the current call: */
+	/* Used during one call: */
 	uint8_t orientation;
 	bool exif_seen;	   /* only the first EXIF block counts */
 	struct error *err; /* may be NULL */
-	int rc;		   /* the result of a failed call */
+	int rc;		   /* the result, if libjpeg has failed */
 	jmp_buf failed;
 };
 
@@ -41,49 +41,51 @@ struct decoder {
 int decoder_guard(
 	struct decoder *d, int (*fn)(struct decoder *d, void *arg), void *arg);
 
-/* Leave the guarded function; the message is set. */
+/* Leave the guarded function by longjmp(), and make decoder_guard() return rc.
+ * The caller has set the message. */
 _Noreturn void decoder_fail(struct decoder *d, int rc);
 
 /*
- * Create libjpeg's object, and set the callbacks for its errors, warnings,
- * progress and markers. Called by decoder_guard(). Each image needs a new
- * object, which costs 1 us: libjpeg's tables outlive jpeg_abort_decompress(),
- * so a file without tables would be decoded with those of the file before it.
+ * Create libjpeg's object, and set its callbacks for errors, warnings, progress
+ * and markers. Call this within decoder_guard(). Each image needs a new object,
+ * which costs 1 us: jpeg_abort_decompress() does not remove tables, so a file
+ * without tables would be decoded with those of the previous file.
  */
 void decoder_create(struct decoder *d);
 
-/* Read from these bytes. */
+/* Set the bytes that libjpeg reads. */
 void decoder_set_input(struct decoder *d, const void *data, size_t bytes);
 
 /* -- decode_header.c ------------------------------------------------------- */
 
 /* Begin an image: read and check its header, as decode_probe() does, and
- * prepare libjpeg for decoding. Call decoder_close_image() afterwards, also
- * after a failure. */
+ * prepare libjpeg for decoding. Afterwards, also after a failure, call
+ * decoder_close_image(). */
 int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err);
 
-/* Releases all memory of libjpeg; also after a failure. */
+/* Free all memory of libjpeg. Also call this after a failure. */
 void decoder_close_image(struct decoder *d);
 
-/* The memory for turning or converting rows of this width; 0: neither is
- * needed. */
+/* Returns the bytes of the buffer that turns or converts rows of this width, or
+ * 0 if rows need neither. */
 size_t decoder_strip_bytes(const struct image_info *info, uint32_t width);
 
 /* -- decode_exif.c --------------------------------------------------------- */
 
-/* The orientation in the contents of an APP1 marker, 1 to 8; 0 if there is
- * none. */
+/* Returns the orientation in the contents of an APP1 marker, 1 to 8, or 0 if
+ * there is none. */
 uint8_t exif_orientation(const uint8_t *data, size_t bytes);
-/* The same for bare EXIF data, which begins with the header of TIFF. */
+/* Like exif_orientation(), for EXIF data that begins with the TIFF header. */
 uint8_t tiff_orientation(const uint8_t *data, size_t bytes);
 
-/* -- decode_turn.c: from stored to upright --------------------------------- */
+/* -- decode_turn.c: stored pixels to upright ones -------------------------- */
 
-/* The part of the stored image that is in `out`, at the scale of `out`. */
+/* Returns the part of the stored image that `out` shows, at the scale of
+ * `out`. */
 struct rect turn_stored(uint8_t orientation, const struct image *out);
 
-/* Set x, y, width and height of `out` from a part of the stored image. */
+/* Set x, y, width and height of `out` for a part of the stored image. */
 void turn_upright(
 	uint8_t orientation, const struct rect *stored, struct image *out);
 
@@ -93,13 +95,14 @@ bool turn_transposes(uint8_t orientation);
 bool turn_flips_x(uint8_t orientation);
 bool turn_flips_y(uint8_t orientation);
 
-/* Copy rows of the stored part, from row `first` on and as interleaved RGB, to
- * where they belong in `out`. */
+/* Copy `count` rows of the stored part, from its row `first` on, to their
+ * places in `out`. The rows are interleaved RGB. */
 void turn_rows(uint8_t orientation, const uint8_t *rows, size_t stride_bytes,
 	uint32_t width, uint32_t first, uint32_t count,
 	const struct image *out);
 
-/* Convert interleaved CMYK to RGB in place. Adobe's values are inverted. */
+/* Convert interleaved CMYK to RGB in place. Values written by Adobe programs
+ * are inverted. */
 void cmyk_to_rgb(uint8_t *pixels, size_t count, bool inverted);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks of libjpeg: errors and warnings, input from memory, markers, the
- * count of scans. A failure leaves libjpeg by longjmp() to decoder_guard(),
- * which returns it. Nothing is printed. Entered by the decoder's thread.
+ * The callbacks of libjpeg: errors and warnings, input from memory, markers,
+ * and the count of scans. After a failure, they leave libjpeg by longjmp() to
+ * decoder_guard(), which returns the error. Nothing is printed. Called by the
+ * decoder's thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int code_of(int message)
 		return -EMEDIUMTYPE;
 	case JERR_IMAGE_TOO_BIG:
 	case JERR_WIDTH_OVERFLOW:
-	case JERR_NO_BACKING_STORE: /* over max_memory_to_use */
+	case JERR_NO_BACKING_STORE: /* max_memory_to_use is exceeded */
 		return -E2BIG;
 	case JERR_OUT_OF_MEMORY:
 		return -ENOMEM;
@@ -69,19 +70,20 @@ static _Noreturn void fail_as_told(j_common_ptr cinfo)
 }
 
 /*
- * After a warning libjpeg continues with grey or garbage in place of what is
- * missing. The following warnings do not concern pixels, and other programs
- * show such files:
+ * After a warning, libjpeg continues with grey or random pixels in place of
+ * missing data. The following warnings do not concern pixels, and other
+ * programs show files that cause them:
  *
- *   ADOBE_XFORM     an unknown code is taken as the usual one
- *   JFIF_MAJOR      a version number
- *   NOT_SEQUENTIAL  a field of the scan header that has no use in sequential
- *                   files; some cameras write zeros
- *   EXTRANEOUS_DATA padding between segments, and behind a scan; but before
- *                   a restart marker, where it means that the decoder lost
- *                   its way within the interval
+ *   ADOBE_XFORM     an unknown code of the colour transform; libjpeg uses the
+ *                   most common one
+ *   JFIF_MAJOR      an unknown version number
+ *   NOT_SEQUENTIAL  wrong values in a field of the scan header that sequential
+ *                   files do not use; some cameras write zeros
+ *   EXTRANEOUS_DATA padding between segments, or after a scan. It is damage if
+ *                   it occurs before a restart marker, because then the decoder
+ *                   has lost its position within the restart interval
  *
- * All other warnings, including those of later versions, are damage:
+ * All other warnings, including those of later versions, mean damage:
  * HIT_MARKER, HUFF_BAD_CODE, ARITH_BAD_CODE, MUST_RESYNC (pixels are made up),
  * BOGUS_PROGRESSION (a scan is missing or repeated), JPEG_EOF.
  */
@@ -100,8 +102,8 @@ static bool is_harmless(const struct jpeg_error_mgr *e)
 	}
 }
 
-/* Take a message of libjpeg. Negative levels are warnings; others are for
- * debugging. */
+/* Handle a message of libjpeg. A negative level means a warning; other messages
+ * are for debugging. */
 static void take_message(j_common_ptr cinfo, int level)
 {
 	if (level < 0 && !is_harmless(cinfo->err))
@@ -113,8 +115,8 @@ static void print_nothing(j_common_ptr cinfo)
 	(void)cinfo;
 }
 
-/* Limit the number of scans: a file with many empty scans would take minutes.
- * libjpeg calls this for every row of every scan. */
+/* Limit the number of scans, because a file with many empty scans would take
+ * minutes. libjpeg calls this for every row of every scan. */
 static void count_scans(j_common_ptr cinfo)
 {
 	struct decoder *d = decoder_of(cinfo);
@@ -140,7 +142,8 @@ static void do_nothing(j_decompress_ptr cinfo)
 	(void)cinfo;
 }
 
-/* All data was available from the start, so there is no more. */
+/* libjpeg asks for more input. The input has ended, because all of it was there
+ * from the start. */
 static boolean fill_input(j_decompress_ptr cinfo)
 {
 	fail_at_end(decoder_of((j_common_ptr)cinfo));
@@ -158,7 +161,8 @@ static void skip_input(j_decompress_ptr cinfo, long bytes)
 	s->bytes_in_buffer -= (size_t)bytes;
 }
 
-/* Read the marker in the input itself, because libjpeg would copy it. */
+/* Parse the marker in the input itself, because libjpeg's function would copy
+ * it. */
 static boolean take_app1(j_decompress_ptr cinfo)
 {
 	struct decoder *d = decoder_of((j_common_ptr)cinfo);

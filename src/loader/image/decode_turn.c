@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps stored pixels to upright ones: EXIF's eight orientations are
- * combinations of a transposition and two mirrorings, done in that order. No
- * state; any thread.
+ * Maps stored pixels to upright ones. Each of EXIF's eight orientations is a
+ * transposition and two mirrorings, some of which may be absent, in this order.
+ * Any thread; no state.
  */
 #include <string.h>
 
@@ -62,8 +62,9 @@ void turn_upright(
 	out->height = r.height;
 }
 
-/* Where stored pixels go in the upright image: the distances in bytes from one
- * stored pixel to the next, and from one stored row to the next. */
+/* The place of stored pixels in the upright image: the address of the first
+ * one, and the distances in bytes from one stored pixel to the next and from
+ * one stored row to the next. */
 struct path {
 	uint8_t *start;
 	ptrdiff_t pixel, row;
@@ -88,7 +89,8 @@ static struct path path_of(uint8_t orientation, const struct image *out)
 	return p;
 }
 
-/* Loops over stored columns first, because a stored column becomes a row. */
+/* Copy transposed rows. The outer loop is over stored columns, because each
+ * becomes a row. */
 static void put_columns(const struct path *p, const uint8_t *rows,
 	size_t stride_bytes, uint32_t width, uint32_t count)
 {
@@ -129,7 +131,7 @@ void turn_rows(uint8_t orientation, const uint8_t *rows, size_t stride_bytes,
 			rows + y * stride_bytes, width);
 }
 
-/* a * b / 255, rounded to nearest. */
+/* Returns a * b / 255, rounded to nearest. */
 static uint8_t scale_255(unsigned a, unsigned b)
 {
 	return (uint8_t)((a * b + 127) / 255);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Normalises values and converts them to the type of the sample. A channel has
- * only 256 values, so this computes all results once, with the same arithmetic
- * as the vector versions.
+ * only 256 different values, so all results are computed once, with the same
+ * arithmetic as in the SIMD versions.
  */
 #include "loader/image/emitter_impl.h"
 
@@ -18,7 +18,7 @@ static uint32_t bits_of(float value)
 	return bits;
 }
 
-/* v >> shift, rounded to nearest, halves to even. */
+/* Returns v >> shift, rounded to nearest; halves are rounded to even. */
 static uint32_t shift_rounded(uint32_t v, unsigned shift)
 {
 	uint32_t half = UINT32_C(1) << (shift - 1);
@@ -34,12 +34,13 @@ uint16_t half_of(float value)
 	uint32_t exponent = magnitude >> 23;
 	uint32_t fraction = (magnitude & 0x7fffff) | 0x800000;
 
-	/* a quiet NaN, with the bits of the payload that fit */
+	/* A quiet NaN with the upper bits of the payload */
 	if (magnitude > 0x7f800000)
 		return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
 	if (exponent >= 127 + 16)
 		return (uint16_t)(sign | 0x7c00);
-	/* A carry out of the fraction correctly increments the exponent. */
+	/* If rounding carries out of the fraction, it correctly increments the
+	 * exponent. */
 	if (exponent >= 127 - 14)
 		return (uint16_t)(sign |
 			shift_rounded(magnitude - ((127 - 15) << 23), 13));

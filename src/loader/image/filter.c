@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables of the triangle filter. An augmenter makes two tables for each sample,
- * so each is made in one pass, without a function call for each output.
+ * so a table is made in one pass, without a function call for each output.
  */
 #include "loader/image/filter_impl.h"
 
@@ -24,12 +24,13 @@ int grow(void *p, size_t *room, size_t count, size_t size)
 }
 
 /*
- * How many bits a weight has. Weights must fit in 16 bits. The centre of an
- * output is at least scale / 2 inside the range, so raw weights sum to at least
- * 3/4 scale - 1/2 (1/2 because pixels are whole), and none is above 1.
- * Therefore normalised weights of 14 bits always fit, and one bit more fits
- * each time the scale doubles from 4 on. The limit is 22 bits, because 255
- * times the sum of all weights must fit in 31.
+ * Returns the number of fractional bits of a weight. Weights must fit into 16
+ * bits. The centre of an output is at least scale / 2 inside the range, so the
+ * raw weights of an output sum to at least 3/4 scale - 1/2 (the 1/2 because
+ * pixels are whole), and no raw weight is above 1. Therefore normalised weights
+ * of 14 bits always fit, and one more bit fits each time the scale doubles from
+ * 4 on. The limit is 22 bits, because 255 times the sum of all weights must fit
+ * into 31 bits.
  */
 static unsigned filter_bits(double scale)
 {
@@ -42,8 +43,8 @@ static unsigned filter_bits(double scale)
 	return bits;
 }
 
-/* Normalise and round `n` weights so that they sum to 1 << bits: the largest
- * weight takes up the error of rounding. */
+/* Normalise and round `n` weights so that they sum to 1 << bits. The error of
+ * rounding is added to the largest weight. */
 static void quantise(
 	const double *raw, unsigned n, double sum, unsigned bits, int16_t *out)
 {
@@ -95,8 +96,8 @@ int filter_make(struct filter *f, const struct extent *extent, unsigned count,
 	double scale = extent->length / count;
 	size_t padded = ((size_t)count + 3) & ~(size_t)3, window;
 
-	/* [floor(a), floor(a + 2 support)) has at most ceil(2 support)
-	 * pixels. */
+	/* An output reads at most ceil(2 support) pixels: that many are in
+	 * [floor(a), floor(a + 2 support)). */
 	window = scale > 1 ? (size_t)ceil(2 * scale) : 2;
 	window = window < extent->limit ? window : extent->limit;
 	f->count = count;

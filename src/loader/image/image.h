@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns an encoded image into a sample: header, decoding of a region, cropping,
- * resizing, normalising.
+ * All headers for turning an encoded image into a sample: reading the header,
+ * decoding a region, cropping, resizing, normalising.
  */
 #ifndef IMAGE_H
 #define IMAGE_H

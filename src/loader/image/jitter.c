@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Applies colour jitter. Brightness and contrast change each value
- * independently of the others, so one table does both. The mean grey must be
- * known before contrast.
+ * independently of the other channels, so one table does both. Contrast needs
+ * the mean grey of the sample, which is computed first.
  */
 #include "loader/image/jitter_impl.h"
 
@@ -13,7 +13,7 @@ static uint8_t clamped(double v)
 	return v < 255 ? (uint8_t)(v + 0.5) : 255;
 }
 
-/* The weights sum to 65536. */
+/* Returns the grey of a pixel. The weights sum to 65536. */
 static unsigned grey_of(unsigned r, unsigned g, unsigned b)
 {
 	return (19595 * r + 38470 * g + 7471 * b + 32768) >> 16;
@@ -43,15 +43,15 @@ static uint8_t added(unsigned grey, int difference)
 	return (uint8_t)(v > 255 ? 255 : v);
 }
 
-/* A table: the new distance from the grey for each old one, from -255 to
- * 255. */
+/* Fill in a table of distances from the grey, from -255 to 255: for each old
+ * distance the new one. */
 static void init_distances(float factor, int16_t *distances)
 {
 	for (int d = 0; d <= 255; d++) {
 		double far = d * (double)factor + 0.5;
 
 		distances[255 + d] = (int16_t)(far < 510 ? far : 510);
-		/* Halves are rounded up on both sides of the grey. */
+		/* Halves are rounded away from the grey on this side, too. */
 		far = d * (double)factor - 0.5;
 		far = far > 0 ? far + 1 : 0;
 		distances[255 - d] = (int16_t)(far < 510 ? -(int)far : -510);

@@ -2,7 +2,7 @@
 /*
  * The inner loops in plain C. Their results are the reference for the other
  * versions. Work is divided into blocks of constant size, which compilers turn
- * into vector instructions.
+ * into SIMD instructions.
  */
 #include "loader/image/kernels_impl.h"
 
@@ -50,8 +50,8 @@ static void vertical(const struct mix *mix, size_t count, int16_t *out)
 		out[i] = mix_one(mix, i);
 }
 
-/* The usual numbers of taps are compiled as constants, so that their loops need
- * no branch. */
+/* Filter with a constant number of taps. It is called with the most frequent
+ * numbers, so that the compiler can unroll the loop over taps. */
 static inline __attribute__((always_inline)) void horizontal_taps(
 	const struct filter *f, unsigned taps, unsigned shift,
 	const int16_t *in, uint8_t *out)
@@ -96,7 +96,8 @@ static inline __attribute__((always_inline)) void emit_typed(
 	const struct emitter *e, int type, const uint8_t *rgb, uint32_t x,
 	uint32_t y, void *sample)
 {
-	const uint32_t width = e->width; /* stores may alias *e */
+	/* A copy, because stores may alias *e */
+	const uint32_t width = e->width;
 	size_t at = (size_t)y * width, plane = 1, pixel = 3;
 
 	if (e->layout == REFRAIN_NCHW) {
@@ -132,7 +133,8 @@ static void emit(
 const struct kernels kernels_plain = {vertical, horizontal, emit};
 
 #if defined(__x86_64__)
-/* Some supported compilers cannot test for F16C by name. */
+/* Does the processor have AVX2 and F16C? Some supported compilers do not know
+ * F16C by name, so the bit of cpuid is read. */
 static bool has_avx2_and_f16c(void)
 {
 	unsigned a, b, c, d;

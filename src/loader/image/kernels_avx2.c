@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loops for AVX2 and F16C. Only these functions are compiled for
- * them, by an attribute, so that the library runs on any processor. There is no
- * FMA, because results must equal those of the plain version.
+ * The inner loops for AVX2 and F16C. An attribute compiles only these functions
+ * for AVX2, so that the library runs on any processor. FMA is not used, because
+ * results must equal those of the plain version.
  */
 #include "loader/image/kernels_impl.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Unrolls loops over registers, which would be arrays in memory at -O2. */
+/* Unroll loops over arrays of registers. Without this, such arrays would be in
+ * memory at -O2. */
 #define UNROLL _Pragma("GCC unroll 4")
 
 #define AVX2 __attribute__((target("avx2,f16c")))
 #define INLINE_AVX2 static inline __attribute__((always_inline)) AVX2
 
-/* Two weights, repeated for all pairs of 16-bit elements. */
+/* Returns two weights, repeated for all pairs of 16-bit elements. */
 INLINE_AVX2 __m256i weight_pair(const int16_t *weights)
 {
 	int32_t both;
@@ -68,8 +69,8 @@ INLINE_AVX2 void mix_32(
 		_mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* The last block may overlap the one before it, and computes the same values
- * again. */
+/* Compute all values of a row. The last block may overlap the block before it,
+ * and computes the same values again. */
 INLINE_AVX2 void mix_all(const struct mix *mix, unsigned pairs, size_t count,
 	int16_t *restrict out)
 {
@@ -94,8 +95,8 @@ AVX2 static void vertical_avx2(
 		mix_all(mix, mix->pairs, count, out);
 }
 
-/* One pixel of two rows, one row in each 128-bit lane: three sums of 32 bits,
- * and a fourth that is not used. */
+/* Filter one pixel of two rows, one row in each 128-bit lane. Each lane gets
+ * three sums of 32 bits; the fourth is not used. */
 INLINE_AVX2 __m256i pixel(const struct filter *f, unsigned pairs, size_t x,
 	const int16_t *const in[2])
 {
@@ -120,7 +121,7 @@ INLINE_AVX2 __m256i pixel(const struct filter *f, unsigned pairs, size_t x,
 	return sum;
 }
 
-/* Four pixels: 12 bytes in each 128-bit lane. */
+/* Filter four pixels of two rows; each 128-bit lane gets 12 bytes. */
 INLINE_AVX2 __m256i pixels_4(const struct filter *f, unsigned pairs,
 	__m128i shift, size_t x, const int16_t *const in[2])
 {
@@ -143,8 +144,8 @@ INLINE_AVX2 void resize_all(const struct filter *f, unsigned pairs,
 	uint8_t end[32];
 	size_t x = 0;
 
-	/* Stores 16 bytes, of which the next store overwrites 4, so it stops
-	 * when the row has fewer than 16 bytes left. */
+	/* Each store writes 16 bytes, of which the next one overwrites 4. So
+	 * the loop ends when fewer than 16 bytes of the row are left. */
 	for (; x + 6 <= f->count; x += 4) {
 		__m256i v = pixels_4(f, pairs, by, x, in);
 
@@ -174,7 +175,7 @@ AVX2 static void horizontal_avx2(const struct filter *f, unsigned shift,
 		resize_all(f, f->pairs, shift, in, out);
 }
 
-/* Convert eight values to floats of either size, and store them. */
+/* Convert eight values to f32 or f16, and store them. */
 INLINE_AVX2 void put_floats(
 	int type, __m256i v, __m256 factor, __m256 add, void *out)
 {
@@ -188,7 +189,7 @@ INLINE_AVX2 void put_floats(
 			out, _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* Planes: eight pixels of each channel at a time. */
+/* Emit planar samples (NCHW): eight pixels of each channel at a time. */
 INLINE_AVX2 uint32_t float_planes(const struct emitter *e, int type,
 	const uint8_t *rgb, uint32_t y, uint8_t *sample)
 {
@@ -216,7 +217,8 @@ INLINE_AVX2 uint32_t float_planes(const struct emitter *e, int type,
 	return x;
 }
 
-/* Emit interleaved samples, 24 values (eight pixels) at a time. */
+/* Emit interleaved samples (NHWC): eight pixels, which are 24 values, at a
+ * time. */
 INLINE_AVX2 uint32_t float_pixels(const struct emitter *e, int type,
 	const uint8_t *rgb, uint32_t y, uint8_t *sample)
 {
@@ -240,7 +242,8 @@ INLINE_AVX2 uint32_t float_pixels(const struct emitter *e, int type,
 	return x;
 }
 
-/* Which bytes of three registers, 48 bytes, belong to a channel; 0x80: none. */
+/* For each channel: the indexes of its bytes in three registers with 48 bytes;
+ * 0x80 means no byte. */
 static const uint8_t thirds[3][3][16] = {
 	{
 		{0, 3, 6, 9, 12, 15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
@@ -268,7 +271,7 @@ static const uint8_t thirds[3][3][16] = {
 	},
 };
 
-/* Take every third byte of 48: the bytes of one channel. */
+/* Gather every third of 48 bytes, which are those of one channel. */
 INLINE_AVX2 __m128i every_third(const __m128i in[3], const __m128i pick[3])
 {
 	return _mm_or_si128(_mm_shuffle_epi8(in[0], pick[0]),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inner loops of augmentation: one portable version, and others for
- * processors with SIMD. All give the same integers and floats, bit for bit.
- * Pure functions; any thread.
+ * processors with SIMD. All versions give the same integers and floats, bit for
+ * bit. Pure functions, for any thread.
  */
 #ifndef IMAGE_KERNELS_IMPL_H
 #define IMAGE_KERNELS_IMPL_H
@@ -14,44 +14,47 @@
 #include "loader/image/filter_impl.h"
 #include "refrain/loader.h"
 
-/* How many elements after the end of a row that is resampled must be readable,
- * and how many bytes after a row that is converted. */
+/* This many elements after the end of a row that is resampled, and this many
+ * bytes after a row that is converted, must be readable. */
 #define KERNEL_SLACK 32
 
-/* How u8 values are converted to those of a sample; see emitter_init(). */
+/* How u8 values are converted to values of a sample; see emitter_init(). */
 struct emitter {
 	int type, layout;	 /* enums of refrain/loader.h */
-	uint32_t width, height;	 /* of the sample */
-	float factor[3], add[3]; /* value * factor + add */
-	uint32_t table[3][256];	 /* the results, as bits of the sample's type */
-	uint32_t fill[3];	 /* bits of the configured mean */
+	uint32_t width, height;	 /* size of the sample in pixels */
+	float factor[3], add[3]; /* the result is value * factor + add */
+	/* Results for all values, as bits of the type */
+	uint32_t table[3][256];
+	uint32_t fill[3]; /* the configured mean, as bits of the type */
 };
 
 /* One output row of the vertical filter. */
 struct mix {
-	const uint8_t *const *rows; /* 2 * pairs rows */
+	const uint8_t *const *rows; /* pointers to 2 * pairs rows */
 	const int16_t *weights;	    /* 2 * pairs weights */
 	unsigned pairs;
-	int32_t round;	/* added to the sum */
-	unsigned shift; /* then the sum is shifted right by this */
+	int32_t round;	/* this is added to the sum */
+	unsigned shift; /* then the sum is shifted right by this many bits */
 };
 
 struct kernels {
-	/* Compute `count` values, of at most 2^15 - 1 each. */
+	/* Compute `count` values; each is at most 2^15 - 1. */
 	void (*vertical)(const struct mix *mix, size_t count, int16_t *out);
 	/*
 	 * Filter two rows at once. `in` are rows from vertical(). Sums are
-	 * shifted right by `shift`, and are then below 256. An output row is
-	 * RGB, and has 3 * f->count bytes.
+	 * shifted right by `shift` bits, and the results are below 256. An
+	 * output row is RGB and has 3 * f->count bytes.
 	 */
 	void (*horizontal)(const struct filter *f, unsigned shift,
 		const int16_t *const in[2], uint8_t *const out[2]);
-	/* Convert row y for a sample that is not u8 in NHWC, and store it. */
+	/* Convert row y and store it in the sample. Not for u8 samples in NHWC,
+	 * which need no conversion. */
 	void (*emit)(const struct emitter *e, const uint8_t *rgb, uint32_t y,
 		void *sample);
 };
 
-/* The fastest version that this processor and REFRAIN_DISABLE (simd) allow. */
+/* Returns the fastest version that this processor and REFRAIN_DISABLE (simd)
+ * allow. */
 const struct kernels *kernels_best(void);
 
 extern const struct kernels kernels_plain;
@@ -59,7 +62,7 @@ extern const struct kernels kernels_plain;
 extern const struct kernels kernels_avx2;
 #endif
 
-/* Put a value at one place of a sample. */
+/* Store the bits of a value at index `at` of a sample. */
 static inline void emit_value(int type, size_t at, uint32_t bits, void *sample)
 {
 	uint16_t half = (uint16_t)bits;
@@ -72,8 +75,8 @@ static inline void emit_value(int type, size_t at, uint32_t bits, void *sample)
 		((uint8_t *)sample)[at] = (uint8_t)bits;
 }
 
-/* Convert columns from x on by the table: the end of a row that does not fill a
- * vector, or a whole row. */
+/* Convert the columns of a row from x on with the table. Used for whole rows,
+ * and for the end of a row that does not fill a vector. */
 void emit_plain(const struct emitter *e, const uint8_t *rgb, uint32_t x,
 	uint32_t y, void *sample);
 

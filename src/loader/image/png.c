@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes a region of a PNG. Rows above the region are inflated and dropped,
- * and decoding stops behind its last row. Only one row is kept between images.
- * Used by one thread at a time.
+ * and decoding stops after the last row of the region. Between images, only the
+ * buffer for one row is kept. Used by one thread at a time.
  */
 #include "loader/image/png_impl.h"
 
@@ -14,14 +14,14 @@
 #include "loader/image/decode_impl.h"
 #include "loader/image/png_lib_impl.h"
 
-/* libspng's context, its buffer of input, and the window and tables of zlib;
- * 52 KB were measured. */
+/* An estimate for libspng's context and input buffer, and for the window and
+ * tables of zlib. 52 KB were measured. */
 #define PNG_FIXED_BYTES ((uint64_t)96 << 10)
 
 struct png {
 	struct png_lib lib;
 	struct png_crcs crcs;
-	uint8_t *row; /* as stored; only grows */
+	uint8_t *row; /* buffer for a stored row; only grows */
 	size_t row_bytes;
 };
 
@@ -58,7 +58,8 @@ size_t png_memory_bytes(const struct png *p)
 
 /* -- The header ------------------------------------------------------------ */
 
-/* libspng has up to three buffers for rows, and this decoder two. */
+/* Returns the memory that decoding needs. libspng has up to three row buffers,
+ * and this decoder two. */
 static uint64_t png_memory_of(const struct png_header *h, uint8_t orientation)
 {
 	uint64_t row = png_row_bytes(h, h->width) + 64;
@@ -122,12 +123,12 @@ int png_probe(struct png **p, const struct decode_limits *limits,
 
 /* -- Input ----------------------------------------------------------------- */
 
-/* What libspng reads: the signature, then the chunks that it needs. */
+/* The input of libspng: the signature, then the chunks that libspng needs. */
 struct png_input {
 	const uint8_t *data;
-	size_t bytes, at;     /* behind `piece` */
-	const uint8_t *piece; /* the signature, or a chunk */
-	size_t left;	      /* of it */
+	size_t bytes, at;     /* offset of the end of `piece` */
+	const uint8_t *piece; /* the current signature or chunk */
+	size_t left;	      /* bytes of `piece` that are not read yet */
 };
 
 static bool is_for_pixels(const struct png_chunk *c)
@@ -179,11 +180,11 @@ struct png_job {
 	struct spng_ctx *ctx;
 	const struct png_header *h;
 	png_convert_fn *convert;
-	unsigned pixel_bytes; /* of what it makes */
-	struct rect part;     /* of the stored image */
-	uint8_t *out;	      /* its first pixel */
+	unsigned pixel_bytes; /* bytes of a pixel that `convert` makes */
+	struct rect part;     /* part of the stored image */
+	uint8_t *out;	      /* the first pixel of the part */
 	size_t stride_bytes;
-	uint8_t *pixels; /* of a row of a pass; NULL: not interlaced */
+	uint8_t *pixels; /* one row of a pass; NULL: not interlaced */
 	struct error *err;
 };
 
@@ -208,13 +209,14 @@ static int png_grow(uint8_t **p, size_t *have, size_t bytes)
 	return 0;
 }
 
-/* Convert what `part` has of a row of a pass. */
+/* Convert the pixels of a row of a pass that are in `part`. */
 static void put_pass_row(
 	const struct png_job *job, const struct png_pass *pass, uint32_t row)
 {
 	const struct rect *r = &job->part;
 	uint32_t y = pass->y + row * pass->dy;
-	/* The first pixel of the pass in the part, and the first behind it. */
+	/* The numbers of the first pixel in the part, and of the first pixel
+	 * after it. */
 	uint32_t from = r->x <= pass->x
 		? 0
 		: (r->x - pass->x + pass->dx - 1) / pass->dx;
@@ -312,7 +314,7 @@ static int read_png(struct png_job *job, const uint8_t *data, size_t bytes)
 	return rc;
 }
 
-/* Decode to memory of its own, then turn. */
+/* Decode to a temporary buffer, then turn the pixels. */
 static int read_turned(struct png_job *job, const uint8_t *data, size_t bytes,
 	uint8_t orientation, const struct image *out)
 {
@@ -331,7 +333,7 @@ static int read_turned(struct png_job *job, const uint8_t *data, size_t bytes,
 	return rc;
 }
 
-/* Check that the header is that which was probed, and make room for a row. */
+/* Check that the header is equal to the probed one, and allocate a row. */
 static int open_png(struct png_job *job, struct png_header *h, const void *data,
 	size_t bytes, const struct image_info *info)
 {

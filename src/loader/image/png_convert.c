@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Converts the samples of PNG rows to RGB of 8 bits, as PIL's convert("RGB")
- * does: alpha and transparent colours are dropped, of 16 bits the upper 8 are
- * kept, but greyscale of 16 bits is clipped at 255. Or takes them as ids, as
- * they are. Any thread; no state.
+ * does: alpha and transparent colours are dropped, and samples of 16 bits are
+ * reduced to their upper 8 bits, except that grey samples of 16 bits are
+ * clipped at 255. For masks, samples become ids without a change. Any thread;
+ * no state.
  */
 #include <string.h>
 
 #include "loader/image/png_impl.h"
 
-/* Sample i of a row whose samples have 1, 2, 4 or 8 bits. */
+/* Returns sample i of a row with samples of 1, 2, 4 or 8 bits. */
 static unsigned bits_at(const uint8_t *row, uint32_t i, unsigned depth)
 {
 	uint64_t bit = (uint64_t)i * depth;
@@ -59,7 +60,7 @@ static void grey_alpha_to_rgb(const struct png_header *h, const uint8_t *row,
 		put_grey(to + 3 * i, row[step * i]);
 }
 
-/* With or without alpha, and of 8 or 16 bits. */
+/* Convert RGB with or without alpha, of 8 or 16 bits. */
 static void colour_to_rgb(const struct png_header *h, const uint8_t *row,
 	uint32_t first, uint32_t n, uint8_t *to)
 {

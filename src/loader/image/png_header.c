@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the chunks of a PNG and checks all that can be checked without
+ * Parses the chunks of a PNG, and checks everything that can be checked without
  * inflating its pixels. Any thread.
  */
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include "loader/image/decode_impl.h"
 #include "loader/image/png_impl.h"
 
-#define CHUNK_EXTRA ((size_t)12) /* length, type, CRC */
+#define CHUNK_EXTRA ((size_t)12) /* length, type and CRC, in bytes */
 #define SIDE_MAX ((uint32_t)INT32_MAX)
-/* No stream of deflate is expanded by more. */
+/* Deflate cannot compress by more than this factor. */
 #define DEFLATE_RATIO 1032
 
 #define IHDR PNG_TYPE('I', 'H', 'D', 'R')
@@ -100,7 +100,7 @@ static bool is_intact(const struct png_crcs *crcs, const struct png_chunk *c)
 		get_be32(c->start + 8 + c->bytes);
 }
 
-/* A bit of a type says whether a decoder must know the chunk. */
+/* Must a decoder know chunks of this type? A bit of the type says so. */
 static bool is_needed(uint32_t type)
 {
 	return !(type & UINT32_C(0x20000000));
@@ -108,7 +108,7 @@ static bool is_needed(uint32_t type)
 
 static bool is_depth(uint8_t color, uint8_t depth)
 {
-	/* Bit n: the depth n is allowed. */
+	/* Bit n is set if a bit depth of n is allowed. */
 	static const uint32_t depths[] = {
 		[PNG_GREY] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16,
 		[PNG_RGB] = 1 << 8 | 1 << 16,
@@ -146,7 +146,7 @@ static int read_ihdr(
 	return 0;
 }
 
-/* PIL, too, takes colours that are missing as grey. */
+/* Colours that the palette lacks become grey, as in PIL. */
 static int read_palette(
 	struct png_header *h, const struct png_chunk *c, struct error *err)
 {
@@ -160,9 +160,9 @@ static int read_palette(
 struct chunks {
 	struct png_header *h;
 	const struct png_crcs *crcs;
-	bool all; /* check the CRCs of IDAT, too */
+	bool all; /* also check the CRCs of IDAT chunks */
 	bool palette, idat, ended;
-	uint32_t last; /* the type of the chunk before */
+	uint32_t last; /* the type of the previous chunk */
 };
 
 static int take_known(
@@ -213,7 +213,7 @@ static int take_chunk(
 	return rc;
 }
 
-/* -- Checks of the whole --------------------------------------------------- */
+/* -- Checks of the whole file ---------------------------------------------- */
 
 size_t png_row_bytes(const struct png_header *h, uint32_t n)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the PNG decoder. Chunks are parsed and checked here;
- * libspng gets only IHDR, PLTE, IDAT and IEND, so that none of its parsers for
- * text and profiles ever sees a byte, and returns rows of samples as they are
- * in the file.
+ * Shared by the files of the PNG decoder. This code parses and checks the
+ * chunks. libspng gets only IHDR, PLTE, IDAT and IEND, so that its parsers for
+ * text and profiles never see a byte. libspng returns rows of samples as they are
+ * stored in the file.
  */
 #ifndef IMAGE_PNG_IMPL_H
 #define IMAGE_PNG_IMPL_H
 
 #include "loader/image/decode.h"
 
-/* A PNG decoder belongs to a decoder, and so to one thread. */
+/* A PNG decoder belongs to a decoder, and therefore to one thread. */
 struct png;
 
-/* The caller has checked nothing. Does it begin as a PNG? */
+/* Do the bytes begin with the signature of a PNG? They may be too short. */
 bool png_is(const void *data, size_t bytes);
 
-/* The first PNG of a decoder makes its *p. The rest is as for decode_probe()
- * and decode_region(). -ELIBACC if there is no libspng. */
+/* Like decode_probe() and decode_region(). png_probe() creates *p for the first
+ * PNG of a decoder; it returns -ELIBACC if libspng cannot be loaded. */
 int png_probe(struct png **p, const struct decode_limits *limits,
 	const void *data, size_t bytes, struct image_info *info,
 	struct error *err);
@@ -25,7 +25,7 @@ int png_region(struct png *p, const void *data, size_t bytes,
 	const struct image_info *info, const struct image *out,
 	struct error *err);
 
-/* As decode_ids(). */
+/* Like decode_ids(). */
 int png_ids(struct png *p, const void *data, size_t bytes,
 	const struct image_info *info, const struct image *out,
 	struct error *err);
@@ -46,9 +46,9 @@ enum png_color {
 #define PNG_SIGNATURE_BYTES ((size_t)8)
 #define PNG_PASSES 7
 
-/* The checked contents of a file up to its end. */
+/* What the chunks of a file say, after they were checked. */
 struct png_header {
-	uint32_t width, height; /* as stored */
+	uint32_t width, height; /* size of the stored image in pixels */
 	uint8_t depth, color;
 	bool interlaced;
 	uint8_t orientation; /* 1 to 8 */
@@ -57,8 +57,9 @@ struct png_header {
 };
 
 struct png_chunk {
-	const uint8_t *start; /* of its length; the content begins 8 later */
-	uint32_t bytes;	      /* of the content */
+	/* The length field; contents begin 8 bytes later */
+	const uint8_t *start;
+	uint32_t bytes; /* length of the contents */
 	uint32_t type;
 };
 
@@ -73,42 +74,45 @@ struct png_crcs {
 
 void png_crcs_init(struct png_crcs *t);
 
-/* Read the chunk at *at and move *at behind it; false if it is not there as a
- * whole. */
+/* Read the chunk at *at, and move *at behind it. Returns false if there is no
+ * complete chunk. */
 bool png_chunk_next(
 	const uint8_t *data, size_t bytes, size_t *at, struct png_chunk *out);
 
-/* Read and check all chunks. The CRCs of IDAT, most of the file, are only
- * checked if `all`. */
+/* Read and check all chunks. The CRCs of IDAT chunks, which are most of the
+ * file, are checked only if `all` is set. */
 int png_header_read(struct png_header *h, const struct png_crcs *crcs,
 	const void *data, size_t bytes, bool all, struct error *err);
 
-/* Can the file have enough bytes for its size? */
+/* Does the file have enough bytes for the size of its image? Returns 0 or
+ * -EBADMSG. */
 int png_check_ratio(const struct png_header *h, struct error *err);
 
-/* The bytes of a row of n pixels, without the byte of its filter. */
+/* Returns the bytes of a row of n pixels, without the byte that selects its
+ * filter. */
 size_t png_row_bytes(const struct png_header *h, uint32_t n);
 
-/* A pass of an image: its pixel (i, j) is that at (x + i * dx, y + j * dy). An
- * image that is not interlaced has only pass 0. */
+/* A pass of an interlaced image: its pixel (i, j) is pixel (x + i * dx, y + j *
+ * dy) of the image. An image that is not interlaced has only pass 0. */
 struct png_pass {
 	uint32_t x, y, dx, dy;
-	uint32_t width, height; /* 0 if it is empty */
+	uint32_t width, height; /* 0 if the pass is empty */
 };
 
-/* Get pass number i; false: there is none, or it is empty. */
+/* Get pass number i. Returns false if it is empty or does not exist. */
 bool png_pass(const struct png_header *h, unsigned i, struct png_pass *out);
 
 /* -- png_convert.c -----------------------------------------------------------
  */
 
-/* Convert the pixels `first` to first + n - 1 of a row. */
+/* Convert pixels `first` to first + n - 1 of a row. */
 typedef void png_convert_fn(const struct png_header *h, const uint8_t *row,
 	uint32_t first, uint32_t n, uint8_t *to);
 
 png_convert_fn *png_to_rgb(const struct png_header *h);
 
-/* Ids are grey samples or numbers of colours; 0 bytes: the image has none. */
+/* Ids are grey samples or indexes of colours. Returns the bytes of an id, or 0
+ * if the image cannot have ids. */
 unsigned png_id_bytes(const struct png_header *h);
 png_convert_fn *png_to_ids(const struct png_header *h);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loads libspng; see png_lib_impl.h. Each decoder has its own reference to the
- * library, so there is no state here. Entered by the decoder's thread.
+ * library, so this file has no state. Called by the decoder's thread.
  */
 #include "loader/image/png_lib_impl.h"
 
@@ -11,7 +11,7 @@
 
 static const struct {
 	const char *name;
-	size_t at; /* in struct png_lib */
+	size_t at; /* offset in struct png_lib */
 } functions[] = {
 	{"spng_ctx_new", offsetof(struct png_lib, ctx_new)},
 	{"spng_ctx_free", offsetof(struct png_lib, ctx_free)},
@@ -43,7 +43,8 @@ int png_lib_open(struct png_lib *lib, struct error *err)
 
 		if (!p)
 			return png_lib_fail(lib, err);
-		/* POSIX says that a function's address fits a void *. */
+		/* POSIX guarantees that the address of a function fits into a
+		 * void *. */
 		memcpy((char *)lib + functions[i].at, &p, sizeof(p));
 	}
 	return 0;
@@ -52,7 +53,6 @@ int png_lib_open(struct png_lib *lib, struct error *err)
 void png_lib_close(struct png_lib *lib)
 {
 	if (lib->handle)
-		(void)dlclose(lib->handle); /* there is nothing to do about it
-					     */
+		(void)dlclose(lib->handle); /* an error cannot be handled */
 	lib->handle = NULL;
 }

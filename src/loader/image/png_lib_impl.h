@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libspng, opened with dlopen() by the first PNG of a decoder, so that those
- * who have only JPEGs need no libspng. These declarations are those of its ABI
- * 0 (spng.h of 0.7), which a build needs not have; tests/unit/test_png.c
- * compares them with the header where there is one.
+ * libspng. It is opened with dlopen() for the first PNG of a decoder, so that
+ * users who have only JPEGs do not need it. These declarations are those of its
+ * ABI 0 (spng.h of version 0.7), so that a build does not need the header.
+ * tests/unit/test_png.c compares them with the header if it is installed.
  */
 #ifndef IMAGE_PNG_LIB_IMPL_H
 #define IMAGE_PNG_LIB_IMPL_H
@@ -14,13 +14,13 @@
 
 #define PNG_LIB_FILE "libspng.so.0"
 
-/* Values of its enums. */
+/* Values of enums in spng.h. */
 #define PNG_LIB_EMEM 2	  /* SPNG_EMEM */
-#define PNG_LIB_EOI 75	  /* SPNG_EOI: that was the last row */
-#define PNG_LIB_IO_EOF -1 /* SPNG_IO_EOF, of a read function */
-#define PNG_LIB_RAW 512	  /* SPNG_FMT_RAW: samples as in the file */
+#define PNG_LIB_EOI 75	  /* SPNG_EOI: this was the last row */
+#define PNG_LIB_IO_EOF -1 /* SPNG_IO_EOF, returned by a read function */
+#define PNG_LIB_RAW 512	  /* SPNG_FMT_RAW: samples as they are stored */
 #define PNG_LIB_ROWS 256  /* SPNG_DECODE_PROGRESSIVE */
-#define PNG_LIB_NO_CRC 2  /* SPNG_CRC_USE: neither CRC nor Adler-32 */
+#define PNG_LIB_NO_CRC 2  /* SPNG_CRC_USE: check neither CRC nor Adler-32 */
 
 struct spng_ctx;
 
@@ -40,7 +40,8 @@ struct png_lib {
 	const char *(*strerror)(int error);
 };
 
-/* -ELIBACC if it cannot be loaded, or lacks a function. */
+/* Returns 0, or -ELIBACC if the library cannot be loaded or lacks a
+ * function. */
 int png_lib_open(struct png_lib *lib, struct error *err);
 void png_lib_close(struct png_lib *lib);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Types shared by decoding and augmenting: rectangles, and the decoded region
+ * Types shared by decoding and augmentation: rectangles, and the decoded region
  * of an image. No code, no state.
  */
 #ifndef IMAGE_REGION_H
@@ -9,17 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A rectangle, in pixels of the upright image (EXIF orientation applied) at
- * full size. */
+/* A rectangle. If not stated otherwise, in pixels of the upright image (EXIF
+ * orientation applied) at full size. */
 struct rect {
 	uint32_t x, y, width, height;
 };
 
 /*
- * A region of an image that was decoded at 1/denom of its size: interleaved
- * RGB, upright. Pixel (0, 0) of `data` is pixel (x, y) of the scaled image,
- * which has full_width x full_height pixels (rounded up). The memory belongs to
- * the image's creator. Only `data` itself is aligned, to 64 bytes.
+ * A region of an image, decoded at 1/denom of its size: interleaved RGB,
+ * upright. Pixel (0, 0) of `data` is pixel (x, y) of the scaled image, which
+ * has full_width x full_height pixels (rounded up). The memory belongs to the
+ * creator of the image. The start of `data` is aligned to 64 bytes, but its
+ * rows are not aligned.
  */
 struct image {
 	uint8_t *data;
