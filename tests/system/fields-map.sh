@@ -7,7 +7,8 @@ name=fields-map
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-python=${PYTHON:-python3}
+python=$(sed -n 's/^PYTHON = //p' Makefile)
+: "${python:=python3}"
 "$python" -c 'import numpy' 2>/dev/null || skip "$python has no NumPy"
 "$python" "$(dirname "$0")/fields_map.py" tests/system/map_rows ||
 	fail 'maps differ from those of NumPy'

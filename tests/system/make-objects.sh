@@ -25,7 +25,8 @@ grep -q 'must be at most 6' "$work/err" || fail "no reason: $(cat "$work/err")"
 [ ! -e "$work/many" ] || fail 'a refused dataset was begun'
 note 'pictures of objects are the same with any number of threads'
 
-python=${PYTHON:-python3}
+python=$(sed -n 's/^PYTHON = //p' Makefile)
+: "${python:=python3}"
 "$python" -c 'import numpy, PIL.Image' 2>/dev/null ||
 	skip "$python has no NumPy or no PIL"
 "$python" "$(dirname "$0")/objects_truth.py" "$work/all" ||
