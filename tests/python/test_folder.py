@@ -56,11 +56,11 @@ def test_labels_are_those_of_image_folder(tmp_path, image, names):
 
 
 def test_what_is_left_out_is_counted(tmp_path, image):
-    build(tmp_path, image, ['a"b/1.png', 'a"b/2.png', 'b/x.jpg', 'c/x.jpg'])
+    build(tmp_path, image, ['a"b/1.gif', 'a"b/2.gif', 'b/x.jpg', 'c/x.png'])
     with refrain.Loader(tmp_path, **ONE) as loader:
         stats = loader.stats()
     assert stats['skipped_files'] == 2
-    assert stats['skipped_first'] == 'a"b/1.png'
+    assert stats['skipped_first'] == 'a"b/1.gif'
     assert (stats['empty_classes'], stats['empty_first']) == (1, 'a"b')
 
 
@@ -72,9 +72,18 @@ def test_nothing_is_left_out(tmp_path, image):
     assert stats['skipped_first'] is None and stats['empty_first'] is None
 
 
-def test_a_folder_without_a_jpeg_is_refused_with_the_reason(tmp_path, image):
-    build(tmp_path, image, ['a/1.png', 'a/2.png'])
+def test_pngs_are_examples_as_jpegs_are(tmp_path, image):
+    build(tmp_path, image, ['a/1.png', 'a/2.PNG', 'b/x.jpg'])
+    with refrain.Loader(tmp_path, **ONE) as loader:
+        stats = loader.stats()
+        paths = [loader.path(i) for i in range(3)]
+    assert paths == ['a/1.png', 'a/2.PNG', 'b/x.jpg']
+    assert (stats['skipped_files'], stats['empty_classes']) == (0, 0)
+
+
+def test_a_folder_without_an_image_is_refused_with_the_reason(tmp_path, image):
+    build(tmp_path, image, ['a/1.gif', 'a/2.gif'])
     with pytest.raises(refrain.Error, match="2 files skipped, the first is "
-                                            "'a/1.png'") as e:
+                                            "'a/1.gif'") as e:
         refrain.Loader(tmp_path, **ONE)
     assert e.value.errno == errno.ENODATA
