@@ -367,6 +367,34 @@ START_TEST(test_a_member_that_comes_or_goes_is_seen)
 }
 END_TEST
 
+/* The list is in another directory. */
+START_TEST(test_a_folder_of_members_that_comes_is_seen)
+{
+	struct dataset_options o = options_of(in_tree("list"), 0);
+	struct dataset *ds;
+
+	put("d/images/a/1.jpg");
+	put("d/images/b/2.jpg");
+	put("d/masks/a/1.png");
+	put_text("list", "images/a/1.jpg\nimages/b/2.jpg\n");
+	age();
+	o.root = in_tree("d");
+	o.members = "masks/";
+	ds = open_with(&o);
+	part_is(ds, 1, 1, NULL);
+	dataset_close(ds);
+	ds = open_with(&o);
+	ck_assert_ptr_nonnull(ds->map);
+	dataset_close(ds);
+	put(_i ? "d/masks/images/b/2.png" : "d/masks/b/2.png");
+	ds = open_with(&o);
+	ck_assert_ptr_null(ds->map);
+	part_is(ds, 1, 1,
+		_i ? "masks/images/b/2.png" : "masks/b/2.png");
+	dataset_close(ds);
+}
+END_TEST
+
 /* A damaged byte anywhere makes a new look, and never a wrong answer. */
 START_TEST(test_a_damaged_catalogue_with_members_is_not_used)
 {
@@ -427,6 +455,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(
 		t, test_members_are_kept_in_a_catalogue_of_their_own, 0, 2);
 	tcase_add_loop_test(t, test_a_member_that_comes_or_goes_is_seen, 0, 2);
+	tcase_add_loop_test(
+		t, test_a_folder_of_members_that_comes_is_seen, 0, 2);
 	tcase_add_test(t, test_a_damaged_catalogue_with_members_is_not_used);
 	return s;
 }

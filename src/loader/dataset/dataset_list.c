@@ -375,9 +375,9 @@ static int member_seen(void *arg, const char *name, enum look_type type)
 	return add_candidate(at->t, at->dir, name);
 }
 
-/* List a directory once, to find members. It is not an error if there is no
- * such directory. */
-static int look_in_dir(struct list_file *t, const char *dir)
+/* List a directory once. Returns 0, also if it was listed before, -ENOENT if it
+ * does not exist, or another -errno. */
+static int list_once(struct list_file *t, const char *dir)
 {
 	uint64_t before = array_bytes(&t->listed.entry);
 	struct looking at = {t, dir};
@@ -393,8 +393,10 @@ static int look_in_dir(struct list_file *t, const char *dir)
 		n > 0 ? dir : ".");
 	fd = openat(dataset_dir(t->l->ds), path,
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	look_answered(t->l);
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+		return errno == ENOTDIR || errno == ENAMETOOLONG ? -ENOENT
+								 : -errno;
 	if (fstat(fd, &st) < 0 ||
 		ds_add_watch(t->l->ds, path, stat_mtime_ns(&st),
 			stat_fingerprint(&st)) < 0) {
@@ -403,6 +405,25 @@ static int look_in_dir(struct list_file *t, const char *dir)
 		return -ENOMEM;
 	}
 	return look_list(t->l, fd, member_seen, &at);
+}
+
+/* List a directory. If it does not exist, list the nearest one above it that
+ * does: its mtime shows later that the directory was made. */
+static int look_in_dir(struct list_file *t, const char *dir)
+{
+	char path[2 * PATH_MAX];
+	size_t n = strlen(dir);
+	int rc = list_once(t, dir);
+
+	memcpy(path, dir, n + 1);
+	while (rc == -ENOENT && n > 0) {
+		n--;
+		while (n > 0 && path[n - 1] != '/')
+			n--;
+		path[n] = '\0';
+		rc = list_once(t, path);
+	}
+	return rc;
 }
 
 /* List all places where a folder may contain members of the images in `dir`. */
