@@ -97,3 +97,18 @@ ends_search "SSO answers with HTTP status 401; .*'aws sso login'" \
 wait $stays && fail 'mounts although a credential_process stays'
 grep -q 'credential_process failed' "$work/stays.said" ||
 	fail "a credential_process that stays: $(cat "$work/stays.said")"
+
+# A daemon that is killed meanwhile leaves no process behind.
+cat >>"$work/.aws/config" <<END
+[profile hangs]
+credential_process = echo \$\$ >$work/hangs.pid; exec sleep 1000
+END
+mkdir "$work/hangs"
+"$refrain" mount --foreground s3://many "$work/hangs" --profile hangs \
+	--cache "$work/hangs.tier:1M" --endpoint-url "$far" &
+hangs=$!
+wait_for 20 test -s "$work/hangs.pid" || fail 'no credential_process runs'
+pid=$(cat "$work/hangs.pid")
+! has_ended "$pid" || fail 'the credential_process has ended: nothing is tested'
+kill -9 $hangs
+wait_for 20 has_ended "$pid" || fail 'a credential_process outlives the daemon'

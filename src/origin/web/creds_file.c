@@ -11,11 +11,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,21 +231,21 @@ static int read_until_end(int fd, uint64_t until_ns, struct bytes *out)
 	}
 }
 
+/* The calling thread waits for the process, so if it ends, the daemon was
+ * killed or replaced, and the process must end, too. */
 static int spawn_shell(const char *command, int to, pid_t *pid)
 {
-	char shell[] = "/bin/sh", dash_c[] = "-c";
-	CLEANUP_FREE char *copy = strdup(command);
-	char *argv[] = {shell, dash_c, copy, NULL};
-	posix_spawn_file_actions_t actions;
-	int rc;
+	pid_t daemon = getpid();
 
-	if (!copy || posix_spawn_file_actions_init(&actions) != 0)
-		return -ENOMEM;
-	rc = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawn(pid, shell, &actions, NULL, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions); /* cannot fail */
-	return -rc;
+	*pid = fork();
+	if (*pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == daemon && dup2(to, STDOUT_FILENO) >= 0)
+			(void)execl(
+				"/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	return *pid < 0 ? -errno : 0;
 }
 
 static int run_process(const char *command, struct bytes *out)
