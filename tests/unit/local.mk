@@ -11,6 +11,7 @@ unit_tests = \
 	tests/unit/test_cache \
 	tests/unit/test_cache_requests \
 	tests/unit/test_cgroup \
+	tests/unit/test_columns \
 	tests/unit/test_config \
 	tests/unit/test_crop \
 	tests/unit/test_crop_boxes \

@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libfields.la
 libfields_la_SOURCES = \
+	src/loader/fields/columns.c src/loader/fields/columns.h \
 	src/loader/fields/field_options.c \
 	src/loader/fields/field_options_impl.h \
 	src/loader/fields/fields.h \
