@@ -2,8 +2,8 @@
 /*
  * Shared by the files of the PNG decoder. This code parses and checks the
  * chunks. libspng gets only IHDR, PLTE, IDAT and IEND, so that its parsers for
- * text and profiles never see a byte. It returns rows of samples as they are
- * stored in the file.
+ * text and profiles never see a byte. libspng returns rows of samples as they
+ * are stored in the file.
  */
 #ifndef IMAGE_PNG_IMPL_H
 #define IMAGE_PNG_IMPL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a share: a memfd that has no path and cannot change its size.
- * The host maps it before it is sealed, so no other writable mapping can ever
- * exist. No state; any thread.
+ * The memory of a share: a memfd without a path, whose size is sealed. The host
+ * maps it and then seals it against writing, so no other writable mapping can
+ * ever exist. No state; any thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The offset of the words, which follow the batches. */
+/* Returns the offset of the words, which follow the batches on the next
+ * page. */
 static size_t words_at(size_t bytes)
 {
 	size_t page = page_bytes();
@@ -88,10 +89,10 @@ int share_area_map(struct share_area *area, int fd, size_t bytes)
 
 void share_area_release(struct share_area *area)
 {
-	if (area->base) /* our own mapping */
+	if (area->base) /* unmaps exactly what was mapped */
 		(void)munmap(area->base, mapped_bytes(area->bytes));
 	if (area->base && area->fd >= 0)
-		(void)close(area->fd); /* nothing is lost */
+		(void)close(area->fd); /* nothing is lost if this fails */
 	*area = (struct share_area){.fd = -1};
 }
 

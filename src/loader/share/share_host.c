@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host of a share: one thread, which waits in one place for connections,
- * messages, deaths and batches. share_host_impl.h has the table of its states.
+ * The host of a share: one thread, which waits in one event loop for
+ * connections, messages, the end of processes, and batches. share_host_impl.h
+ * has the table of its states.
  *
- * While the host gathers, members join and wait. The stream begins at the
- * lowest step that one of them wants. Each batch of the stream has a slot and,
- * in `refs`, a bit for each member that must still release it; a member that
- * begins at a later step has no bit there. A slot without any bits goes back to
- * the source. So the fastest member is never further ahead of the slowest than
- * the number of slots.
+ * While the host gathers members, those that join wait. The stream begins at
+ * the lowest step that one of them wants. Each batch of the stream is in a
+ * slot. The slot has a bit in `refs` for each member that must still release
+ * the batch; a member that begins at a later step has no bit. A slot without
+ * bits goes back to the source. Therefore the fastest member is never further
+ * ahead of the slowest one than the number of slots.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +30,21 @@
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
-#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* closing must take less */
+/* How long to wait for the thread to end, which also closes the source */
+#define STOP_MS (950 * TIME_LIMIT_FACTOR)
 #define GIVE_UP_NS (2 * NS_PER_S)
-/* While jobs or descriptors are missing, look this often */
+/* How often to check again while jobs are missing or descriptors have run
+ * out */
 #define LOOK_NS (100 * NS_PER_MS)
 
 /* -- The thread ------------------------------------------------------------ */
 
 /*
- * After a while, do not wait any longer for jobs of the previous host that have
- * not come back. A job whose process lives and is not stopped comes back at
- * once, unless it has closed its loader, which the previous host could no
- * longer report. A stopped job is still waited for, unless it may be parted.
+ * After GIVE_UP_NS, stop waiting for jobs of the previous host that have not
+ * joined again. A job whose process is alive and not stopped joins at once,
+ * unless it has closed its loader, which the previous host could no longer
+ * report. The host still waits for the job of a stopped process, unless that
+ * job may be parted.
  */
 static void host_give_up_waiting(struct share_host *h)
 {
@@ -60,8 +64,9 @@ static bool host_is_done(const struct share_host *h)
 		!host_missing(h);
 }
 
-/* Handle an event of a member's socket. This may concern all members: they may
- * wait until this one has been told of a change. */
+/* Handle an event of a member's socket. If the socket was full before, all
+ * members are then told what is due, because they may have waited until this
+ * member got its messages. */
 static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 {
 	struct host_member *m = &h->members[n];
@@ -86,7 +91,8 @@ static void host_on_event(struct loop *l, uint64_t data, uint32_t events)
 	uint32_t n = (uint32_t)data;
 
 	switch ((enum host_event)(data >> 32)) {
-	/* Not now: the new member could reuse the number in a pending event */
+	/* Accept later: a new member could get the number of one with a pending
+	 * event */
 	case EVENT_LISTEN:
 		h->accept_due = true;
 		break;
@@ -110,19 +116,21 @@ static void host_say_done(struct share_host *h)
 {
 	uint64_t one = 1;
 
-	(void)!write(h->done_fd, &one, sizeof(one)); /* cannot be full */
+	/* The counter of an eventfd cannot be full here */
+	(void)!write(h->done_fd, &one, sizeof(one));
 }
 
-/* Close the listener, and reset connections that wait to be accepted. */
+/* Close the listening socket, and reset connections that were not accepted
+ * yet. */
 static void host_close_listener(struct share_host *h)
 {
 	int fd;
 
-	/* Because a forked child may have a copy */
+	/* Shut it down first, because a forked child may have a copy */
 	(void)shutdown(h->listen_fd, SHUT_RDWR);
 	while ((fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		wire_close(fd);
-	(void)close(h->listen_fd); /* nothing is lost */
+	(void)close(h->listen_fd); /* nothing is lost if this fails */
 	h->listen_fd = -1;
 }
 
@@ -141,18 +149,19 @@ static void host_close_stream(struct share_host *h)
 	if (h->config.ops.ending)
 		h->config.ops.ending(h->config.ops.arg);
 	h->closed = batch_close(h->stream.source);
-	/* Slots are freed only now, because members may read the batches that
-	 * they hold. */
+	/* Slots are freed only after the source was closed, because members may
+	 * still read the batches that they hold. */
 	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
 		if (h->slots[i].lent)
 			host_free_slot(h, &h->slots[i]);
-	/* If a thread of the source hangs, it may still write to the memory. */
+	/* If a thread of the source hangs, it may still write to the memory, so
+	 * the memory stays. */
 	if (h->closed == 0)
 		share_area_release(&h->stream.area);
 }
 
-/* End the host. Its members look for the next host at once, but that can begin
- * only when the threads of this one have ended, or are left behind. */
+/* End the host. Its members look for the next host at once. The next host can
+ * begin only when the threads of this one have ended or are left behind. */
 static void host_end(struct share_host *h)
 {
 	host_close_members(h);
@@ -161,7 +170,7 @@ static void host_end(struct share_host *h)
 	place_unlock(h->place);
 }
 
-/* The time until which the host waits for an event. */
+/* Returns the time until which the host waits for an event. */
 static uint64_t host_wait_until(const struct share_host *h)
 {
 	uint64_t wait_ns =
@@ -200,14 +209,14 @@ static void *host_main(void *arg)
 	return NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
 static void host_free(struct share_host *h)
 {
 	if (h->done_fd >= 0)
-		(void)close(h->done_fd); /* nobody waits there */
+		(void)close(h->done_fd); /* nothing is lost if this fails */
 	if (h->listen_fd >= 0)
-		(void)close(h->listen_fd); /* as above */
+		(void)close(h->listen_fd); /* nothing is lost if this fails */
 	loop_release(&h->loop);
 	pthread_mutex_destroy(&h->lock);
 	free(h->slots);
@@ -215,7 +224,8 @@ static void host_free(struct share_host *h)
 	free(h);
 }
 
-/* Expect the jobs of the previous host that are still alive. */
+/* Note the jobs of the previous host that are still alive; the host waits for
+ * them. */
 static void expect(struct share_host *h, const struct share_view *before)
 {
 	for (uint32_t i = 0; before && i < before->jobs_n; i++) {
@@ -234,7 +244,8 @@ static void expect(struct share_host *h, const struct share_view *before)
 			(void)host_watch(h, fd, EPOLLIN, EVENT_EXPECTED,
 				h->expected_n++);
 		} else if (fd >= 0) {
-			/* The number was reused by another process */
+			/* Another process has the number of the job's process
+			 * now */
 			(void)close(fd);
 		}
 	}
@@ -257,12 +268,12 @@ static int host_open(struct share_host *h, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "cannot wait for events: %m");
 	expect(h, h->config.before);
-	h->config.before = NULL; /* it belongs to the caller */
+	h->config.before = NULL; /* it belongs to the caller and may be freed */
 	return 0;
 }
 
-/* Start the thread with all signals blocked: the program's own threads get
- * them. */
+/* Start the thread with all signals blocked, so that the program's own threads
+ * handle them. */
 static int host_start_thread(struct share_host *h, struct error *err)
 {
 	sigset_t all, before;
@@ -325,8 +336,8 @@ int share_host_stop(struct share_host *host)
 	int rc;
 
 	if (!share_host_end(host))
-		return 1; /* left behind, with all memory that it uses */
-	/* Does not wait: the thread has ended */
+		return 1; /* the host is left behind with all its memory */
+	/* This does not wait, because the thread has ended */
 	(void)pthread_join(host->thread, NULL);
 	rc = host->closed;
 	host_free(host);

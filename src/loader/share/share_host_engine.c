@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hosts a share in this process: an ordinary engine whose slabs lie in the
- * share's memory. Entered by the host's thread, except for starting, stopping
- * and statistics.
+ * Hosts a share in this process: an ordinary engine, whose slabs are in the
+ * memory of the share. Called by the host's thread; starting, stopping and
+ * statistics are called by others.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ static int shared_check(
 
 	if (rc < 0)
 		return rc;
-	/* The job knows a change that the previous host could send to no
-	 * other. */
+	/* The previous host was able to send the last change only to this job,
+	 * so take the change from the job. */
 	if (hello->changes == run->changes + 1 && !h->engine &&
 		shared_run_change(run, &hello->change) == 0)
 		return 0;
@@ -101,8 +101,8 @@ static int shared_next(void *arg, struct lent_batch **out, uint64_t since_ns)
 
 /* -- Changes of the echo factor -------------------------------------------- */
 
-/* Take over changes from the engine's log, which begins at the engine's
- * state. */
+/* Append new changes from the engine's log to that of the run. The engine's log
+ * begins at the state with which the engine was opened. */
 static void read_log(struct shared_host *h)
 {
 	struct shared_run *run = &h->copy;
@@ -160,9 +160,9 @@ static void shared_ending(void *arg)
 	h->engine = NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Start and end --------------------------------------------------------- */
 
-/* Copy the run: the host's thread has its own schedules. */
+/* Copy the run, because the host's thread needs schedules of its own. */
 static int copy_run(struct shared_host *h, const struct shared_run *run)
 {
 	uint32_t n = (uint32_t)(run->changes - run->logged_from);
@@ -220,7 +220,7 @@ int shared_host_stop(struct shared_host *host)
 {
 	int rc = share_host_stop(host->host);
 
-	/* If a thread hangs, it may still use the host. */
+	/* If a thread hangs, it may still use the host, so the host stays. */
 	if (rc == 0)
 		shared_host_free(host);
 	return rc;

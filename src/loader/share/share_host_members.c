@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's view of its members: admits them and handles their messages. The
- * host's thread.
+ * The members of a host: lets them join, and handles their messages. Runs on
+ * the host's thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ void host_close_fd(struct share_host *h, int *fd)
 	*fd = -1;
 }
 
-/* -- Jobs of the host before ----------------------------------------------- */
+/* -- Jobs of the previous host --------------------------------------------- */
 
 void expected_drop(struct share_host *h, uint32_t n)
 {
@@ -43,11 +43,11 @@ static void expected_came(struct share_host *h, uint64_t id)
 			expected_drop(h, i);
 }
 
-/* -- Coming and going ------------------------------------------------------ */
+/* -- Connections ----------------------------------------------------------- */
 
-/* Find a member that is not in use, or one whose connection has not joined yet;
- * that connection is closed. A job that wants to join says so at once, and
- * tries again after this. */
+/* Find a free element of `members`. If there is none, close a connection that
+ * has not joined yet, and use its element. A job joins immediately after it has
+ * connected, and if its connection is closed it tries again. */
 static struct host_member *host_member_find_free(
 	struct share_host *h, uint32_t *n)
 {
@@ -88,7 +88,7 @@ static void host_accept_one(struct share_host *h, int fd)
 	if (peer.pid)
 		m->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	if (peer.pid && m->pidfd < 0 && errno == ESRCH) {
-		/* The process is dead, but a child of it holds the socket */
+		/* The process has ended, but its child holds the socket */
 		host_member_leave(h, n);
 		return;
 	}
@@ -104,8 +104,8 @@ static void host_listen_again(struct share_host *h, uint64_t at_ns)
 	(void)host_watch(h, h->listen_fd, at_ns ? 0 : EPOLLIN, EVENT_LISTEN, 0);
 }
 
-/* Accept connections. If descriptors run out, the socket would stay readable,
- * so it is ignored for a while. */
+/* Accept connections. If descriptors run out, the listening socket is ignored
+ * for a while, because it would stay readable. */
 void host_accept(struct share_host *h)
 {
 	int fd;
@@ -139,8 +139,8 @@ void host_member_leave(struct share_host *h, uint32_t n)
 
 /* -- Joining --------------------------------------------------------------- */
 
-/* Check a job that joins a stream that has begun: its step may be over already,
- * or too far ahead. */
+/* Check a job that wants to join after the stream has begun. Its step may be
+ * over already, or too far ahead. */
 static int host_member_check_late(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, enum member_state *joins,
 	struct error *err)
@@ -177,8 +177,8 @@ static int host_member_check_late(struct share_host *h, struct host_member *m,
 	return 0;
 }
 
-/* Check a job that wants to join. Sets its next step, and the state in which it
- * joins. */
+/* Check a job that wants to join. Sets the job's next step, and the state in
+ * which it joins. */
 static int host_member_check(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, enum member_state *joins,
 	struct error *err)
@@ -200,8 +200,9 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 		return 0;
 	if (host_has_begun(h))
 		return host_member_check_late(h, m, hello, joins, err);
-	/* Jobs that come back are first: this job's step may be over for them,
-	 * and they would have to wait for it. */
+	/* Jobs of the previous host come first. This job might want to begin at
+	 * a step that they have passed already, and they would have to wait for
+	 * it. */
 	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
 		return error_set(err, -EAGAIN,
 			"share '%s' has a new host, which waits for the jobs "
@@ -258,7 +259,7 @@ static void host_member_join(
 	host_tell_view(h);
 }
 
-/* -- What it says ---------------------------------------------------------- */
+/* -- Messages of members --------------------------------------------------- */
 
 static void host_member_is_bad(struct share_host *h, uint32_t n)
 {
@@ -272,16 +273,17 @@ static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
 	uint64_t bit = UINT64_C(1) << n;
 	struct host_slot *s = host_slot_of(h, step);
 
-	/* If the member has been parted, its TAKE may be late: it sees its word
-	 * before it uses the batch. */
+	/* A TAKE may arrive after the member was parted. This is no error: the
+	 * member reads its word before it uses the batch. */
 	if (s && (s->refs & bit) && step < h->members[n].next)
 		s->taken |= bit;
 	else if (!member_is_alone(&h->members[n]))
 		host_member_is_bad(h, n);
 }
 
-/* The member makes its own batches, and `step` is its next one. If the share is
- * near that step, it joins the share again. */
+/* Handle the position of a member that makes its own batches; `step` is its
+ * next step. If the share is near that step, the member follows the share
+ * again. */
 static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
 {
 	struct host_member *m = &h->members[n];
@@ -331,8 +333,8 @@ static void host_member_said(
 	} else if (member_has_joined(m) && msg->type == SHARE_ALONE) {
 		host_member_return(h, n, msg->step.step);
 	} else if (member_has_joined(m) && msg->type == SHARE_WAIT) {
-		/* Ignored if the batch has been announced to the member in the
-		 * meantime. */
+		/* Ignored if the batch was announced to the member while this
+		 * message was on its way. */
 		if (msg->step.step == m->next && !m->waiting_ns)
 			m->waiting_ns = clock_now_ns();
 	} else {
@@ -348,7 +350,7 @@ void host_member_read(struct share_host *h, uint32_t n)
 	while (h->members[n].fd >= 0) {
 		rc = wire_recv(h->members[n].fd, &msg, &fd);
 		if (fd >= 0)
-			(void)close(fd); /* members send no descriptors */
+			(void)close(fd); /* members must not send descriptors */
 		if (rc == -EAGAIN)
 			return;
 		if (rc == -EPIPE)

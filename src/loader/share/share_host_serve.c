@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hosts a share for other processes. Entered by the caller's thread and the
- * host's.
+ * Hosts a share for other processes. Called by the caller's thread and by the
+ * host's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static void loader_host_free(struct loader_host *h)
 	free(h);
 }
 
-/* Try for a while to become the host: the previous host may be ending, or
- * another process may hold the lock for a moment to see whether there is a
+/* Become the host, and try again for a while: the previous host may be ending,
+ * or another process may hold the lock for a moment to check whether there is a
  * host. */
 static int host_soon(struct loader_host *h, struct share_host_config *config,
 	struct error *err)
@@ -101,9 +101,10 @@ int loader_host_close(
 {
 	int rc = share_host_failed(h->host->host, err);
 
-	(void)share_host_end(h->host->host); /* stopped below */
+	(void)share_host_end(h->host->host); /* it is stopped below */
 	(void)shared_host_stats(h->host, stats);
-	/* Threads that hang end with the process. */
+	/* Threads that hang end with the process, so the memory that they use
+	 * stays. */
 	if (shared_host_stop(h->host) == 0)
 		loader_host_free(h);
 	return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of a share's host, and which members hold them. Entered by the
- * host's thread.
+ * The slots of a share's host, and which members hold them. Runs on the host's
+ * thread.
  */
 #include "loader/share/share_host_impl.h"
 

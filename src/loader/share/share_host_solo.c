@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts members that make the others wait, so that they continue alone
- * (share_slow = solo). They may follow again when their next step is in a slot
- * or soon will be. share_host_impl.h has the table of a member's states.
- * Entered by the host's thread.
+ * (share_slow = solo). Such a member may follow the share again when the batch
+ * of its next step is in a slot or soon will be. share_host_impl.h has the
+ * table of a member's states. Runs on the host's thread.
  *
- * A member is charged the time in which all slots are held, another member
- * waits, and it holds the oldest slot without waiting itself. Time in which
- * nobody waits for it is credited. So a member is parted only if others wait
- * for it more than half of the time, and two equally fast members are never
- * parted. Trainers pause before the first batch, to compile, and at the end of
- * an epoch, to evaluate; such pauses have a limit of their own.
+ * A member is blamed while all slots are held, another member waits for a
+ * batch, and this member holds the oldest slot but does not wait itself. This
+ * time is added to its account, and time in which it is not blamed is
+ * subtracted. So a member is parted only if others wait for it more than half
+ * of the time, and two equally fast members are never parted. Trainers pause
+ * before the first batch, to compile, and at the end of an epoch, to evaluate;
+ * such pauses have a limit of their own.
  *
- * A member that is parted keeps the slots it has taken until it releases them.
+ * A member that is parted keeps the slots that it has taken until it releases
+ * them.
  */
 #include <stdatomic.h>
 
@@ -23,10 +25,10 @@
 #define SLOW_STEPS 10
 #define LOOK_NS (60 * NS_PER_S)
 
-/* -- Who is waited for ----------------------------------------------------- */
+/* -- Blame ----------------------------------------------------------------- */
 
-/* The members to blame: of the members that do not wait themselves, those that
- * hold the oldest slot. */
+/* Returns the bits of the blamed members: those that do not wait themselves
+ * and, among these, hold the oldest slot. */
 static uint64_t host_blamed(const struct share_host *h)
 {
 	uint64_t may = 0, found = 0, oldest = NO_STEP;
@@ -48,7 +50,8 @@ static uint64_t host_blamed(const struct share_host *h)
 	return found;
 }
 
-/* Is the oldest batch that it holds at the end of an epoch or after it? */
+/* Does the member pause between epochs? Then the oldest batch that it holds is
+ * the last one of an epoch or a later one. */
 static bool host_pauses(const struct share_host *h, uint32_t n)
 {
 	const struct host_slot *found = NULL;
@@ -72,7 +75,8 @@ static uint64_t host_slow_limit_ns(const struct share_host *h)
 	return ns > SLOW_NS ? ns : SLOW_NS;
 }
 
-/* How much longer others may wait for the member before it is parted. */
+/* Returns how much longer others may wait for the member before it is
+ * parted. */
 static uint64_t host_patience_ns(const struct share_host *h, uint32_t n)
 {
 	const struct host_member *m = &h->members[n];
@@ -84,7 +88,7 @@ static uint64_t host_patience_ns(const struct share_host *h, uint32_t n)
 	return used_ns < limit_ns ? limit_ns - used_ns : 0;
 }
 
-/* -- Counting -------------------------------------------------------------- */
+/* -- Accounts -------------------------------------------------------------- */
 
 static void host_count_wait(struct share_host *h, uint32_t n, uint64_t ns)
 {
@@ -151,8 +155,8 @@ void host_part(struct share_host *h, uint32_t n)
 
 	m->state = MEMBER_PARTING;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
-	/* Either the member sees its word after it has sent TAKE, or the TAKE
-	 * is read below. */
+	/* The member reads its word after it has sent TAKE. So either it sees
+	 * the new word, or host_member_read() below reads the TAKE. */
 	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);

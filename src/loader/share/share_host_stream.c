@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stream of a share's host: when it begins, and when a batch is taken from
- * its source. Entered by the host's thread.
+ * its source. Runs on the host's thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static uint32_t host_substituted(const struct refrain_batch *b)
 	return n;
 }
 
-/* Put a batch into its slot. */
+/* Put a batch that the source has lent into its slot. */
 static void host_take(struct share_host *h, struct lent_batch *lent)
 {
 	const struct refrain_batch *b = batch_public(lent);
@@ -64,14 +64,15 @@ static void host_count_changes(struct share_host *h)
 {
 	struct share_change change;
 
-	/* Changes that are older than all known ones are counted, too. */
+	/* Count all changes, including those that are older than the known
+	 * ones. */
 	while (h->config.ops.change &&
 		h->config.ops.change(h->config.ops.arg, h->changes, &change) !=
 			0)
 		h->changes++;
 }
 
-/* Ask the source again when its descriptor is readable. */
+/* Ask the source for a batch again when its descriptor is readable. */
 static void host_arm_stream(struct share_host *h)
 {
 	struct batch_source *source = h->stream.source;
@@ -91,7 +92,8 @@ static uint32_t host_followers(const struct share_host *h)
 	return n;
 }
 
-/* No batch is taken unless a member wants it. */
+/* Should the host take another batch? Only if a member needs it and a slot is
+ * free. */
 static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
 {
 	return h->state == HOST_RUNS && host_followers(h) > 0 &&
@@ -113,7 +115,7 @@ void host_pump(struct share_host *h)
 			host_arm_stream(h);
 			return;
 		}
-		/* All slabs are lent; one is being released */
+		/* All slabs are lent, and one of them is just being released */
 		if (rc == -EBUSY)
 			return;
 		if (rc == 1) {
@@ -129,9 +131,9 @@ void host_pump(struct share_host *h)
 	}
 }
 
-/* -- Beginning ------------------------------------------------------------- */
+/* -- Begin ----------------------------------------------------------------- */
 
-/* Have all expected jobs joined? */
+/* Have all jobs joined that the host waits for? */
 static bool host_is_complete(const struct share_host *h)
 {
 	if (host_has_begun(h) || !host_followers(h) || host_missing(h) ||
@@ -165,8 +167,8 @@ static int host_open_stream(struct share_host *h, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot wait for batches: %m") : 0;
 }
 
-/* Refuse or part a job whose saved state is so far ahead that it would wait
- * long for the others. */
+/* Refuse or part a job whose saved state is so far ahead of the others that it
+ * would wait long for them. */
 static void host_refuse_ahead(struct share_host *h, uint32_t n)
 {
 	char text[SHARE_TEXT_MAX];

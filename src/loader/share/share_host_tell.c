@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends the messages of a share's host to its members. Entered by the host's
+ * Sends the messages of a share's host to its members. Runs on the host's
  * thread.
  */
 #include <errno.h>
@@ -26,7 +26,7 @@ void host_refuse(int fd, int error, const char *text)
 	struct share_msg msg = {.type = SHARE_REFUSE, .refuse.error = error};
 
 	(void)snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%s", text);
-	(void)wire_send(fd, &msg, -1); /* it may be gone */
+	(void)wire_send(fd, &msg, -1); /* the other process may be gone */
 }
 
 static void view_job(
@@ -57,7 +57,7 @@ static void view_job(
 	}
 }
 
-/* Add the jobs of the previous host that are still expected. */
+/* Add the jobs of the previous host for which this host still waits. */
 static void view_missing(const struct share_host *h, struct share_view *v)
 {
 	size_t used = 0;
@@ -111,8 +111,8 @@ static void host_member_arm(struct share_host *h, uint32_t n)
 	m->armed = true;
 }
 
-/* Returns false if the message must be sent later, or if the member is gone,
- * which an event will report. */
+/* Send a message to a member. Returns false if it must be sent again later, or
+ * if the member is gone, which an event will report. */
 static bool host_member_send(
 	struct share_host *h, uint32_t n, const struct share_msg *msg, int fd)
 {
@@ -169,8 +169,9 @@ static bool host_member_tell_changes(struct share_host *h, uint32_t n)
 	return true;
 }
 
-/* No member gets a batch before all members know how the stream continues,
- * because a member that becomes the host must know as much as any other. */
+/* Do all members know all changes of the echo factor? No member gets a batch
+ * before that, because any member may become the next host and must know all
+ * changes. */
 static bool host_all_know_changes(const struct share_host *h)
 {
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
@@ -187,7 +188,7 @@ static void host_member_tell_batches(struct share_host *h, uint32_t n)
 		struct host_slot *s = host_slot_of(h, m->next);
 		struct share_msg msg = {.type = SHARE_BATCH};
 
-		if (!s) /* the batch is older than the member */
+		if (!s) /* the batch was made before the member joined */
 			return;
 		msg.batch = s->announced;
 		if (!host_member_send(h, n, &msg, -1))
@@ -231,7 +232,7 @@ void host_member_flush(struct share_host *h, uint32_t n)
 	host_member_tell_alone(h, n);
 	if (member_is_alone(&h->members[n])) {
 		if (host_has_begun(h) && h->slots)
-			/* a failure is tried again later */
+			/* if this fails, it is tried again later */
 			(void)host_member_tell_segment(h, n);
 		return;
 	}
@@ -249,8 +250,9 @@ static void host_flush_all(struct share_host *h)
 			host_member_flush(h, i);
 }
 
-/* Send what is due. Batches are sent only when all members know all changes, so
- * if this tells some of them, it flushes twice. */
+/* Send all messages that are due. Batches are sent only if all members know all
+ * changes of the echo factor. So if this sends the last missing change, it must
+ * go through the members a second time. */
 void host_tell_all(struct share_host *h)
 {
 	bool knew = host_all_know_changes(h);

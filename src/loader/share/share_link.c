@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A member's end of its connection to the host, and which job the others wait
- * for according to the host's view. No threads.
+ * A member's end of its connection to the host. It also finds the job that the
+ * others wait for in the host's view. No threads.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ static int link_wait(const struct share_link *link, int timeout_ms)
 	return n < 0 && errno != EINTR ? -errno : n;
 }
 
-/* Does the descriptor say that its process has ended? */
+/* Has the process of this pidfd ended? */
 static bool is_dead(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -31,18 +31,19 @@ static bool is_dead(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Is the host alive? If it is dead, a forked child may still hold its socket,
- * which takes connections that nobody will ever accept. */
+/* Get a pidfd of the host, if it is alive. If it is dead, a forked child may
+ * still hold its socket, which takes connections that nobody will ever
+ * accept. */
 static int open_pidfd(struct share_link *link, pid_t pid)
 {
-	/* The number is 0 if the host is in another namespace. Then only a
-	 * hang-up shows that it is gone. */
+	/* The pid is 0 if the host is in another pid namespace. Then only the
+	 * end of the connection shows that the host is gone. */
 	link->pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (pid && link->pidfd < 0 && errno == ESRCH)
 		return -ECONNREFUSED;
 	if (!is_dead(link->pidfd))
 		return 0;
-	(void)close(link->pidfd); /* of a dead process */
+	(void)close(link->pidfd); /* the pidfd of a dead process */
 	link->pidfd = -1;
 	return -ECONNREFUSED;
 }
@@ -89,8 +90,8 @@ int share_link_recv(
 		(uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 
 	for (;;) {
-		/* Whether the host is dead must be known before the last look
-		 * at the socket, which a forked child may keep open. */
+		/* First find out whether the host is dead, then read the socket
+		 * a last time. A forked child may keep the socket open. */
 		bool dead = is_dead(link->pidfd);
 		int rc = wire_recv(link->fd, msg, fd);
 		uint64_t now_ns;
@@ -120,7 +121,7 @@ int share_link_join(struct share_link *link, const struct share_hello *hello,
 	return share_link_await(link, hello, timeout_ms, out, err);
 }
 
-/* Wait for the answer. Views may come before it. */
+/* Wait for the answer to HELLO. Views may come before it. */
 int share_link_await(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err)
 {

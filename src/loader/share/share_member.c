@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The batches of a loader that shares, as a batch source. The caller's thread
- * reads the host's messages itself, so that no other thread stands between the
- * host and the trainer. Any thread.
+ * The batches of a loader with a share, as a batch source. The thread of the
+ * caller reads the host's messages itself, so that no other thread is needed
+ * between the host and the trainer. Any thread.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 /* -- Lending --------------------------------------------------------------- */
 
-/* Let the arrays begin at place `first`. */
+/* Move the beginnings of the arrays to index `first`. */
 static void advance_arrays(struct refrain_batch *b, uint32_t first)
 {
 	b->data = (const char *)b->data + first * b->sample_bytes;
@@ -34,7 +34,7 @@ static void advance_arrays(struct refrain_batch *b, uint32_t first)
 	b->crops += first;
 }
 
-/* Check a slice: the schedule says which examples it must have. */
+/* Check that a slice has the examples that the schedule of this job says. */
 static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
@@ -45,7 +45,7 @@ static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 	return 0;
 }
 
-/* Set the fresh examples of a slice, and the epochs that end in it. */
+/* Set which examples of a slice are fresh, and which epochs end in it. */
 static void describe_slice(struct shared *sh, struct refrain_batch *b)
 {
 	uint64_t first_epoch = sh->lending.epoch;
@@ -116,9 +116,9 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 	return 1;
 }
 
-/* Skip slices before the job's next step: it restored a state within a shared
- * batch, or was alone and is ahead of the others. Returns true if no slice of
- * the batch is left. */
+/* Skip slices before this job's next step. There are some if the job has
+ * restored a state within a shared batch, or was alone and is ahead of the
+ * others. Returns true if no slice of the batch is left. */
 static bool pass_slices(struct shared *sh, struct shared_whole *w)
 {
 	while (w->lent < shared_slices(sh, w) &&
@@ -159,8 +159,8 @@ static void ask_for_batch(struct shared *sh)
 		sh->link.asked = sh->link.expect + 1;
 }
 
-/* Does this job hold all slots, so that no batch can come before it releases
- * one? */
+/* Does this job hold all slots? Then no batch can come before it releases
+ * one. */
 static bool holds_all(const struct shared *sh)
 {
 	for (uint32_t i = 0; sh->lending.area && i < sh->lending.area->slots;
@@ -186,7 +186,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 	return rc;
 }
 
-/* Lend a slice of the first batch in the queue, unless this job has been
+/* Lend a slice of the first batch in the queue. Returns -EAGAIN if this job was
  * parted. */
 static int lend_taken(struct shared *sh, struct lent_batch **out)
 {
@@ -201,8 +201,8 @@ static int lend_taken(struct shared *sh, struct lent_batch **out)
 	return rc < 0 ? rc : lend_slice(sh, out);
 }
 
-/* Returns 1 with a batch, 0 at the end, -errno, or -EAGAIN if the call would
- * have to wait. */
+/* Get the next batch without waiting. Returns 1 with a batch, 0 at the end of
+ * the stream, -EAGAIN if the call would have to wait, or another -errno. */
 static int look_shared(struct shared *sh, struct lent_batch **out)
 {
 	if (sh->course == SHARED_CLOSING)
@@ -235,7 +235,7 @@ static void wait_shared(struct shared *sh, int ms)
 
 	ask_for_batch(sh);
 	shared_unlock(sh);
-	/* The caller looks again whatever this returns */
+	/* The result does not matter, because the caller checks again */
 	(void)poll(&p, 1, ms);
 	pthread_mutex_lock(&sh->lock);
 }
@@ -330,9 +330,10 @@ static void shared_source_message(
 	*out = sh->message;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Close ----------------------------------------------------------------- */
 
-/* Drop slices that were not lent, and batches of which no slice is in use. */
+/* Remove slices that were not lent from the queue, and release batches of which
+ * no slice is in use. */
 static void drop_queue(struct shared *sh)
 {
 	LIST_FOREACH_SAFE(node, next, &sh->lending.queue) {
@@ -348,9 +349,9 @@ static void drop_queue(struct shared *sh)
 	}
 }
 
-/* Leave the host. It will reuse the slots, so lent slices first get memory of
- * their own. If there is no memory, the link stays open, so that the host keeps
- * the slots for this process. */
+/* Leave the host. It will reuse the slots, so lent slices are first copied to
+ * private memory. If there is not enough memory, the connection stays open, so
+ * that the host does not reuse slots of this process. */
 static void leave_host(struct shared *sh)
 {
 	drop_queue(sh);
@@ -372,13 +373,13 @@ static int shared_source_close(struct batch_source *source)
 	sh->course = SHARED_CLOSING;
 	shared_unlock(sh);
 	rc = shared_leave(sh);
-	if (rc != 0) /* hanging threads may still use it */
+	if (rc != 0) /* threads that hang may still use it */
 		return rc;
 	pthread_mutex_lock(&sh->lock);
 	leave_host(sh);
 	pthread_mutex_unlock(&sh->lock);
-	/* Stop the host only now, because the other jobs must first know that
-	 * this one has left. */
+	/* Stop the host of this process only now: the other jobs should see
+	 * first that this job has left. */
 	rc = sh->host ? shared_host_stop(sh->host) : 0;
 	if (rc != 0)
 		return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a host as a member sees it: slots with shared batches, and
- * slices of these that are lent. The lock of the loader guards everything.
+ * The memory of a host in a member: slots with shared batches, and slices of
+ * them that are lent. The lock of the loader guards everything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void slice_release(struct lent_batch *b)
 	if (sh->pid != getpid())
 		return;
 	pthread_mutex_lock(&sh->lock);
-	if (!p->lent) { /* it was given back before: ignore the call */
+	if (!p->lent) { /* it was released before */
 		pthread_mutex_unlock(&sh->lock);
 		return;
 	}
@@ -91,13 +91,13 @@ void shared_area_unref(struct shared_area *area)
 	free(area);
 }
 
-/* -- Batches that outlive their host's promise ----------------------------- */
+/* -- Batches that outlive their slots -------------------------------------- */
 
 /*
  * Replace the mapping of these bytes by a private copy. Readers see the same
  * bytes before and after, because the host does not write to a slot that is
- * lent. The first and the last page may contain bytes of neighbouring slots,
- * which are either lent, and so constant, too, or not in use.
+ * lent. The first and the last page may contain bytes of neighbouring slots;
+ * these slots are either lent and therefore constant, too, or not in use.
  */
 static int keep_range(char *from, size_t bytes)
 {
@@ -115,7 +115,7 @@ static int keep_range(char *from, size_t bytes)
 	if (mprotect(copy, all, PROT_READ) < 0 ||
 		mremap(copy, all, all, MREMAP_MAYMOVE | MREMAP_FIXED, begin) ==
 			MAP_FAILED) {
-		(void)munmap(copy, all); /* it is ours */
+		(void)munmap(copy, all); /* the mapping was made above */
 		return -ENOMEM;
 	}
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers the questions to a loader with a share: positions, states,
- * statistics, and for which job it waits. Entered by the user's threads.
+ * Answers queries about a loader with a share: positions, states, statistics,
+ * and the job that the others wait for. Called by the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "loader/share/share_member_impl.h"
 
 #define ASK_MS 50
-#define VIEW_NS (500 * NS_PER_MS) /* a view is used for this long */
+#define VIEW_NS (500 * NS_PER_MS) /* for so long a view is up to date */
 
 const struct settings *shared_settings(const struct batch_source *source)
 {
@@ -138,7 +138,7 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size)
 			return -ENOSPC;
 		used += (size_t)n;
 	}
-	if (engine) /* the engine's log continues that of the share */
+	if (engine) /* the log of the engine continues the share's log */
 		alone = engine->ops->echo_log(engine, buf + used, size - used);
 	return alone < 0 ? alone : (int)used + alone;
 }
@@ -206,7 +206,7 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 	out->echo_changes = sh->run.changes;
 }
 
-/* Add the work that this process does as the host. */
+/* Add the statistics of the host in this process. */
 static void add_host(struct shared *sh, struct refrain_stats *out)
 {
 	struct refrain_stats host;
@@ -249,7 +249,7 @@ void shared_stats(struct batch_source *source, struct refrain_stats *out)
 	add_share(sh, out);
 }
 
-/* -- Whom it waits for ----------------------------------------------------- */
+/* -- The job that the others wait for -------------------------------------- */
 
 static int say_waits(struct shared *sh, double waited_s)
 {
@@ -281,7 +281,7 @@ static int say_waits(struct shared *sh, double waited_s)
 		v->text[0] ? v->text : "nothing");
 }
 
-/* Wait for a view from the host, but not for long. */
+/* Wait for a view from the host, for at most ASK_MS. */
 static bool await_view(struct shared *sh)
 {
 	uint64_t until_ns = clock_now_ns() + ASK_MS * NS_PER_MS;
@@ -295,7 +295,7 @@ static bool await_view(struct shared *sh)
 		if (sh->link.views != views)
 			break;
 		shared_unlock(sh);
-		/* The loop looks again whatever this returns */
+		/* The result does not matter, because the loop checks again */
 		(void)poll(&p, 1, ASK_MS);
 		pthread_mutex_lock(&sh->lock);
 		if (sh->state != SHARED_FOLLOWING)

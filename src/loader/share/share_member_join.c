@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Joins a share, and finds the next host when a host has ended. A thread waits
- * for that end, so that it is seen even while the trainer is busy. The job that
- * gets the share's lock is the next host, and waits for the other members. The
- * thread first reads the remaining messages of the old host, to learn the next
- * step. It also opens and closes the engine of a job that continues alone.
+ * for the end of the host, so that it is noticed even while the trainer is
+ * busy. The job that gets the lock of the share becomes the next host, and
+ * waits for the other members. Before that, the thread reads the remaining
+ * messages of the old host, to learn the next step. The thread also opens and
+ * closes the engine of a job that continues alone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,13 +21,14 @@
 #include "loader/share/share_member_impl.h"
 
 #define RETRY_MS 5
-#define ANSWER_MS 100 /* then check whether to stop */
+#define ANSWER_MS 100 /* interval of checks whether to stop */
 #define LEAVE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
 #define MEET_NS (2 * NS_PER_S) /* how long to look for the next host */
 
-/* -- One attempt ----------------------------------------------------------- */
+/* -- One attempt to join --------------------------------------------------- */
 
-/* Become the host. Returns -EAGAIN if another process is about to become it. */
+/* Become the host. Returns 0, -errno, or -EAGAIN if another process is becoming
+ * the host. */
 static int host_here(struct shared *sh, const struct share_hello *hello,
 	const struct share_view *view, struct error *err)
 {
@@ -38,7 +40,7 @@ static int host_here(struct shared *sh, const struct share_hello *hello,
 	struct shared_host *host;
 	int rc;
 
-	if (sh->host) /* the old one has ended, but has not been stopped yet */
+	if (sh->host) /* the old host has ended but was not stopped yet */
 		return -EAGAIN;
 	if (hello->wish == SHARE_WISH_AGAIN) {
 		config.before = view;
@@ -62,8 +64,8 @@ static bool is_to_stop(struct shared *sh, int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* Send HELLO and wait for the answer, which is late if the host is opening its
- * dataset. */
+/* Send HELLO and wait for the answer. The answer takes long if the host is
+ * opening its dataset. */
 static int say_hello(struct shared *sh, struct share_link *link,
 	const struct share_hello *hello, struct share_welcome *welcome,
 	uint64_t until_ns, struct error *err)
@@ -76,9 +78,9 @@ static int say_hello(struct shared *sh, struct share_link *link,
 }
 
 /*
- * Connect to the host, or become the host. Returns 0, -EAGAIN to try again, or
- * -errno for a refusal. Needs no lock, because no other thread changes the data
- * used here.
+ * Connect to the host, or become the host. Returns 0, -EAGAIN if the caller
+ * must try again, or -errno if the job was refused. This needs no lock, because
+ * no other thread changes the data that it uses.
  */
 static int join_once(struct shared *sh, struct share_link *link,
 	const struct share_hello *hello, const struct share_view *view,
@@ -86,10 +88,11 @@ static int join_once(struct shared *sh, struct share_link *link,
 {
 	int rc = share_link_open(link, sh->place, err);
 
-	/* Whether there is a host depends on the share's lock, so try to take
-	 * it. */
+	/* Only the holder of the share's lock is the host, so try to take that
+	 * lock. */
 	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
-		/* Other jobs should become the host */
+		/* This job makes its own batches; another one should become the
+		 * host */
 		if (hello->wish == SHARE_WISH_ALONE)
 			return -EAGAIN;
 		rc = host_here(sh, hello, view, err);
@@ -106,7 +109,7 @@ static int join_once(struct shared *sh, struct share_link *link,
 	if (rc == 0)
 		return 0;
 	share_link_close(link);
-	/* If the host has ended in the meantime, try again. */
+	/* If the host has ended in the meantime, the caller must try again. */
 	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
 }
 
@@ -135,8 +138,9 @@ static int join_until(struct shared *sh, struct share_link *link,
 	return rc;
 }
 
-/* Use a new link. Called with the lock, or before other threads know the
- * loader. A job that is ALONE stays so until the host has batches for it. */
+/* Start to use a new link. Called with the lock held, or before other threads
+ * know the loader. A job that is ALONE remains so until the host has batches
+ * for it. */
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {
@@ -154,9 +158,9 @@ static void follow_link(struct shared *sh, const struct share_link *link,
 	shared_poll(sh, link->pidfd, true);
 }
 
-/* -- Alone ----------------------------------------------------------------- */
+/* -- Continuing alone ------------------------------------------------------ */
 
-/* Continue the stream with an engine of this job alone. */
+/* Continue the stream with this job's own engine. */
 static void go_alone(struct shared *sh)
 {
 	struct batch_source *engine = NULL;
@@ -165,7 +169,7 @@ static void go_alone(struct shared *sh)
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
-	/* Begin after the batches that were announced, which are still used. */
+	/* Begin after the batches that were announced; they are still used. */
 	step = sh->link.expect * sh->run.slices;
 	if (step < sh->lending.next)
 		step = sh->lending.next;
@@ -184,8 +188,8 @@ static void go_alone(struct shared *sh)
 	shared_unlock(sh);
 }
 
-/* Close the engine of a job that follows a host again. Its batches may still be
- * lent. */
+/* Close the engine of a job that follows a host again. The user may still hold
+ * batches of it. */
 static void close_retired(struct shared *sh)
 {
 	struct refrain_stats stats;
@@ -204,7 +208,7 @@ static void close_retired(struct shared *sh)
 	sh->count.decodes += stats.decodes;
 	sh->count.files_read += stats.files_read;
 	sh->count.bytes_read += stats.bytes_read;
-	/* Hanging threads may use the dataset */
+	/* Threads that hang may use the dataset */
 	sh->left = sh->left || rc != 0;
 }
 
@@ -214,16 +218,17 @@ static enum shared_state state_of_job(struct shared *sh)
 	return sh->state;
 }
 
-/* -- When the host has ended ----------------------------------------------- */
+/* -- After the host has ended ---------------------------------------------- */
 
-/* Read the old host's last messages, which decide the next step. */
+/* Read the last messages of the old host, which determine the next step.
+ * Returns false if the stream does not continue. */
 static bool read_the_rest(struct shared *sh)
 {
 	bool goes_on;
 
 	pthread_mutex_lock(&sh->lock);
 	shared_lose(sh);
-	sh->link.state = LINK_UP; /* to read what the host has sent */
+	sh->link.state = LINK_UP; /* so that the messages can be read */
 	(void)shared_receive(sh, true);
 	sh->link.state = LINK_LOST;
 	if (sh->state == SHARED_FOLLOWING)
@@ -231,7 +236,7 @@ static bool read_the_rest(struct shared *sh)
 	if (shared_was_parted(sh))
 		shared_part(sh);
 	shared_hang_up(sh);
-	if (sh->lending.area) /* it stays as long as batches in it are in use */
+	if (sh->lending.area) /* batches in use have their own references */
 		shared_area_unref(sh->lending.area);
 	sh->lending.area = NULL;
 	goes_on = !sh->failed && sh->course == SHARED_GOES_ON;
@@ -239,7 +244,7 @@ static bool read_the_rest(struct shared *sh)
 	return goes_on;
 }
 
-/* Stop a host in this process that has failed by itself. */
+/* Stop the host in this process, if it has ended after a failure. */
 static void stop_own_host(struct shared *sh)
 {
 	struct shared_host *host;
@@ -254,8 +259,8 @@ static void stop_own_host(struct shared *sh)
 	sh->left = true;
 }
 
-/* Find the next host for a job that is ALONE, which does not become the host
- * itself. */
+/* Find the next host for a job that is ALONE. Such a job does not become the
+ * host. */
 static void meet_again(struct shared *sh)
 {
 	struct share_hello hello = sh->run.hello;
@@ -284,7 +289,7 @@ static void find_next_host(struct shared *sh)
 	int rc;
 
 	hello.wish = SHARE_WISH_AGAIN;
-	/* A job that was alone may be ahead of the others. */
+	/* A job that was alone may be ahead of the shared stream. */
 	pthread_mutex_lock(&sh->lock);
 	hello.step = sh->lending.next / sh->run.slices;
 	if (hello.step < sh->link.expect)
@@ -298,22 +303,23 @@ static void find_next_host(struct shared *sh)
 	if (rc == 0) {
 		follow_link(sh, &link, &welcome);
 	} else {
-		/* All announced batches have been read */
+		/* All batches that the old host has announced were read, so
+		 * continue alone */
 		sh->state = SHARED_PARTED;
 		sh->count.parted++;
 	}
 	shared_unlock(sh);
 }
 
-/* Is the host gone, but its link not closed yet? */
+/* Has the host ended, while its link is not closed yet? */
 static bool is_lost(struct shared *sh)
 {
 	LOCK_SCOPE(&sh->lock);
 	return sh->link.state == LINK_LOST;
 }
 
-/* Wait until the host has ended or something else has changed. Returns false if
- * the thread must stop. */
+/* Wait until the host has ended or another thread has written to lost_fd.
+ * Returns false if the thread must stop. */
 static bool wait_for_loss(struct shared *sh, bool *lost)
 {
 	struct pollfd p[4] = {{.fd = sh->follower.stop_fd, .events = POLLIN},
@@ -324,7 +330,7 @@ static bool wait_for_loss(struct shared *sh, bool *lost)
 
 	while (poll(p, 4, -1) < 0)
 		;
-	/* Fails if it was not set */
+	/* This fails if nothing was written */
 	(void)!read(sh->follower.lost_fd, &n, sizeof(n));
 	*lost = p[2].revents || p[3].revents || is_lost(sh);
 	return !p[0].revents;
@@ -354,10 +360,10 @@ static void *follow_host(void *arg)
 	return NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Start and end --------------------------------------------------------- */
 
-/* Start the thread with all signals blocked: the program's own threads get
- * them. */
+/* Start the thread with all signals blocked, so that the program's own threads
+ * handle them. */
 static int start_follower(struct shared *sh, struct error *err)
 {
 	sigset_t all, before;
@@ -380,8 +386,8 @@ static uint64_t open_until_ns(const struct shared *sh)
 	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
-/* Returns 1 if all changes have come, or if the host is gone, so that the
- * thread will find the next one. */
+/* Have all changes come? Returns 1 if so, and also if the host is gone, because
+ * then the thread will find the next host. */
 static int look_for_changes(struct shared *sh, uint32_t changes,
 	uint64_t until_ns, struct error *err)
 {
@@ -399,7 +405,7 @@ static int look_for_changes(struct shared *sh, uint32_t changes,
 }
 
 /* Wait until the host has sent all changes of the echo factor. Without them, a
- * job that joins late does not know its stream. */
+ * job that joins late could not compute its stream. */
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	struct error *err)
 {
@@ -407,7 +413,7 @@ static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	int rc = sh->run.changes >= changes;
 
 	while (rc == 0) {
-		/* The loop looks again whatever this returns */
+		/* The result does not matter, because the loop checks again */
 		(void)poll(&p, 1, ANSWER_MS);
 		pthread_mutex_lock(&sh->lock);
 		rc = look_for_changes(sh, changes, until_ns, err);
@@ -447,7 +453,7 @@ int shared_join(struct shared *sh, struct error *err)
 	return rc;
 }
 
-/* Returns false if the thread has not ended in time. */
+/* Join the thread. Returns false if the thread has not ended in time. */
 static bool join_thread(struct shared *sh, uint64_t until_ns)
 {
 	struct shared_follower *f = &sh->follower;
@@ -463,12 +469,13 @@ static bool join_thread(struct shared *sh, uint64_t until_ns)
 		f->state = FOLLOWER_NONE;
 	pthread_mutex_unlock(&sh->lock);
 	if (ended)
-		(void)pthread_join(f->thread, NULL); /* it has ended */
+		/* It has ended, so this does not wait */
+		(void)pthread_join(f->thread, NULL);
 	return !runs;
 }
 
-/* Running calls return at once, because the loader is closing. Returns false if
- * one does not. */
+/* Wait for running calls, which return at once because the loader is closing.
+ * Returns false if a call has not returned in time. */
 static bool wait_for_callers(struct shared *sh, uint64_t until_ns)
 {
 	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
@@ -485,7 +492,8 @@ int shared_leave(struct shared *sh)
 {
 	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
 
-	(void)!write(sh->follower.stop_fd, &one, sizeof(one)); /* never full */
+	/* Its counter cannot be full */
+	(void)!write(sh->follower.stop_fd, &one, sizeof(one));
 	if (!join_thread(sh, until_ns))
 		return 1;
 	return wait_for_callers(sh, until_ns) ? 0 : 1;

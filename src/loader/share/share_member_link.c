@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A job's end of the link to its host: handles messages, sends releases, and
- * decides whether a call would wait. Entered by any thread, with the lock of
- * the loader.
+ * decides whether refrain_next() would wait. Called by any thread that holds
+ * the lock of the loader.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,13 +21,13 @@ void shared_poll(struct shared *sh, int fd, bool on)
 {
 	struct epoll_event e = {.events = EPOLLIN};
 
-	if (fd >= 0) /* removing one that is not there does no harm */
+	if (fd >= 0) /* it does no harm to remove a missing descriptor */
 		(void)epoll_ctl(sh->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
 			fd, &e);
 }
 
 /* Would refrain_next() return at once? A job that makes its own batches waits
- * for these, even when the shared stream has ended. */
+ * for them even if the shared stream has ended. */
 static bool is_ready(const struct shared *sh)
 {
 	bool own = sh->state == SHARED_PARTED || sh->state == SHARED_ALONE;
@@ -50,7 +50,7 @@ void shared_unlock(struct shared *sh)
 		ready_write(&sh->ready);
 	if (change)
 		(void)!write(sh->follower.lost_fd, &one,
-			sizeof(one)); /* never full */
+			sizeof(one)); /* its counter cannot be full */
 }
 
 int shared_fail(struct shared *sh, int error, const char *why)
@@ -78,7 +78,8 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 			"the state was saved at a step after the end of this "
 			"run");
 	sh->lending.epoch = 0;
-	/* The last epoch has no end here: echoes of its examples may follow. */
+	/* The last epoch is never over here, because echoes of its examples may
+	 * follow. */
 	while (!is_last_epoch(sh, sh->lending.epoch) &&
 		schedule_epoch_end(&sh->run.own, sh->lending.epoch) < own_step)
 		sh->lending.epoch++;
@@ -114,7 +115,7 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
 	return (w->said.count + batch - 1) / batch;
 }
 
-/* -- Alone, and back ------------------------------------------------------- */
+/* -- Parting and coming back ----------------------------------------------- */
 
 static bool is_parted(const struct shared_area *area)
 {
@@ -135,13 +136,13 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 	ASSERT_HELD(&sh->lock);
 	if (!sh->run.hello.grace_s || w->taken)
 		return 0;
-	/* TAKE is not needed if the host is gone: it cannot part this job any
-	 * more. */
+	/* If the host is gone, TAKE is not needed, because that host can no
+	 * longer part this job. */
 	if (w->area == sh->lending.area && sh->link.state == LINK_UP &&
 		share_link_send(&sh->link.to, &msg) == -EAGAIN)
 		return -EAGAIN;
-	/* Either the host reads TAKE before it parts this job, or this job sees
-	 * here that it was parted. */
+	/* The host reads TAKE after it has written this job's word. So either
+	 * it sees the TAKE, or this job sees here that it was parted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (is_parted(w->area))
 		return -ESTALE;
@@ -172,8 +173,8 @@ void shared_part(struct shared *sh)
 	sh->change_due = true;
 }
 
-/* Tell the host only between two shared batches: a job can follow again only
- * from the beginning of one. */
+/* Send the position only between two shared batches, because a job can follow
+ * the share again only from the beginning of a shared batch. */
 void shared_tell_alone(struct shared *sh)
 {
 	struct share_msg msg = {.type = SHARE_ALONE};
@@ -189,7 +190,7 @@ void shared_tell_alone(struct shared *sh)
 		sh->link.told_alone = step + 1;
 }
 
-/* Follow the host again, which has batches for this job. */
+/* Follow the host again, because it has announced a batch for this job. */
 static void come_back(struct shared *sh, const struct share_batch *b)
 {
 	sh->state = SHARED_FOLLOWING;
@@ -205,9 +206,9 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 
 /* -- More messages --------------------------------------------------------- */
 
-/* Is the batch for this job? A job that made its own batches follows again with
- * the first batch that the host announces to it. At the end of its run it needs
- * no batch. */
+/* Is this batch for this job? A job that made its own batches follows again
+ * with the first batch that the host announces to it. After the last step of
+ * its run it needs no batch. */
 static bool is_for_us(struct shared *sh, const struct share_batch *b)
 {
 	if (sh->link.stale || sh->state == SHARED_PARTED)
@@ -277,8 +278,8 @@ static void on_segment(
 	sh->lending.area = area;
 }
 
-/* Apply a change of the echo factor. If the change is before the next step, as
- * for a member that joins late, the position is computed again. */
+/* Apply a change of the echo factor. If the change is before the job's next
+ * step, as after a late join, the position is computed again. */
 static void on_change(struct shared *sh, const struct share_change *change)
 {
 	int rc = shared_run_change(&sh->run, change);
@@ -310,7 +311,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 		on_change(sh, &msg->change);
 		break;
 	case SHARE_ALONE:
-		shared_part(sh); /* unless it has seen that in its word */
+		shared_part(sh); /* does nothing if the job already knows */
 		sh->link.stale = false;
 		break;
 	case SHARE_END:
@@ -320,7 +321,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
 		break;
-	default: /* the host sends members no other message */
+	default: /* a host sends no other messages to members */
 		(void)shared_fail(sh, -EBADMSG,
 			"the host sent a message of an unknown type");
 		break;
@@ -374,7 +375,7 @@ void shared_tell_released(struct shared *sh)
 			return;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- End ------------------------------------------------------------------- */
 
 void shared_free(struct shared *sh)
 {
@@ -382,7 +383,7 @@ void shared_free(struct shared *sh)
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
-			(void)close(fds[i]); /* nobody waits there */
+			(void)close(fds[i]); /* nothing is lost if this fails */
 	ready_close(&sh->ready);
 	share_link_close(&sh->link.to);
 	hash_stream_free(sh->count.stream);
@@ -395,7 +396,7 @@ void shared_free(struct shared *sh)
 	free(sh);
 }
 
-/* Drop a reference. Called with the lock, which this releases. */
+/* Drop a reference. The caller holds the lock, and this releases it. */
 void shared_unref(struct shared *sh)
 {
 	bool last = --sh->refs == 0;

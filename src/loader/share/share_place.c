@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of shares and where their sockets are: NAME.sock and NAME.lock in
+ * Names of shares, and the places of their sockets: NAME.sock and NAME.lock in
  * $XDG_RUNTIME_DIR/refrain-share, or in /tmp/refrain-share-UID. Any thread.
  *
- * The lock is a POSIX record lock: it ends with its process, even if a forked
- * child lives on. It does not exclude another thread of the process, and
- * closing any descriptor of the file drops it. So a process keeps a table of
- * its places, the one mutable global of the library, and never opens a lock
- * file that it has locked.
+ * The lock is a POSIX record lock, because such a lock ends with its process
+ * even if a forked child is alive. But it does not exclude other threads of the
+ * process, and it is dropped when any descriptor of the file is closed.
+ * Therefore a process has a table of its places, which is the only mutable
+ * global variable of the library, and never opens a lock file that it has
+ * locked.
  *
- * A host creates both files, and removes them at its end. Only the holder of
- * the lock removes a lock file. If the file that was locked is still at its
- * path, it stays there. If not, it was removed just before it was locked: it is
- * closed, and the path is opened again. The files of a host that was killed are
- * removed when the next host in the directory starts or ends.
+ * A host creates both files, and removes them when it ends. Only the holder of
+ * the lock removes a lock file. So if the file that a process has locked is at
+ * its path, it stays there until the process removes it. If it is not, another
+ * process removed it just before it was locked: then it is closed, and the path
+ * is opened again. The files of hosts that were killed are removed when the
+ * next host in the directory starts or ends.
  */
 #include "loader/share/share_place_impl.h"
 
@@ -42,10 +44,12 @@ struct place_files {
 };
 
 struct share_place {
-	struct list node; /* places_lock */
-	uint32_t refs;	  /* places_lock */
-	int lock_fd;	  /* places_lock: -1 unless a host here has the lock */
-	pid_t pid;	  /* set once: of the process that opened it */
+	struct list node; /* guarded by places_lock */
+	uint32_t refs;	  /* guarded by places_lock */
+	/* Guarded by places_lock; -1 unless a host in this process has the
+	 * lock */
+	int lock_fd;
+	pid_t pid; /* set once; the process that created this */
 	/* Set once. */
 	char name[SHARE_FULL_NAME_MAX];
 	struct place_files files;
@@ -70,7 +74,7 @@ int share_name_check(const char *name, struct error *err)
 	return 0;
 }
 
-/* -- The directory --------------------------------------------------------- */
+/* -- Directory ------------------------------------------------------------- */
 
 static int find_dir(char dir[PATH_MAX], struct error *err)
 {
@@ -87,7 +91,7 @@ static int find_dir(char dir[PATH_MAX], struct error *err)
 	if (n >= PATH_MAX)
 		return error_set(
 			err, -ENAMETOOLONG, "XDG_RUNTIME_DIR is too long");
-	/* No other user may create files there */
+	/* No other user may create files in the directory */
 	fd = socket_open_dir(dir, 0077);
 	if (fd == -ENOTDIR)
 		return error_set(
@@ -100,7 +104,8 @@ static int find_dir(char dir[PATH_MAX], struct error *err)
 	return fd < 0 ? error_set(err, fd, "cannot use '%s': %m", dir) : 0;
 }
 
-/* False: a path is too long for a socket. */
+/* Set the paths of the files. Returns false if a path is too long for a
+ * socket. */
 static bool place_files_of(
 	struct place_files *f, const char *dir, const char *name)
 {
@@ -111,7 +116,8 @@ static bool place_files_of(
 		(size_t)snprintf(f->lock, room, "%s/%s" LOCK, dir, name) < room;
 }
 
-/* The length of the name of a share, or 0. */
+/* Returns the length of the share's name in the name of a file with this
+ * suffix, or 0 if the suffix is another one. */
 static size_t name_before(const char *file, const char *suffix)
 {
 	size_t n = strlen(file), m = strlen(suffix);
@@ -119,7 +125,7 @@ static size_t name_before(const char *file, const char *suffix)
 	return n > m && strcmp(file + n - m, suffix) == 0 ? n - m : 0;
 }
 
-/* -- The table ------------------------------------------------------------- */
+/* -- The table of places --------------------------------------------------- */
 
 static struct share_place *place_of_socket(const char *socket_path)
 {
@@ -185,7 +191,8 @@ void share_place_put(struct share_place *place)
 		return;
 	list_del(&place->node);
 	if (place->lock_fd >= 0)
-		(void)close(place->lock_fd); /* inherited from a parent */
+		/* A copy that a parent process has left open */
+		(void)close(place->lock_fd);
 	free(place);
 }
 
@@ -234,7 +241,7 @@ static bool is_at(int fd, const char *path)
 	return lstat(path, &st) == 0 && is_same_file(fd, &st);
 }
 
-/* Does this process hold the lock of this file, under any path? */
+/* Does this process hold the lock of this file, even under another path? */
 static bool is_locked_here(const char *path)
 {
 	struct stat st;
@@ -253,8 +260,8 @@ static bool is_locked_here(const char *path)
 	return false;
 }
 
-/* Lock the file. Returns its descriptor, -EAGAIN if another host has locked it,
- * or -errno. */
+/* Open and lock the file. Returns its descriptor, -EAGAIN if another host has
+ * locked it, or another -errno. */
 static int lock_file(const char *path, int create)
 {
 	ASSERT_HELD(&places_lock);
@@ -271,25 +278,25 @@ static int lock_file(const char *path, int create)
 			return -errno;
 		if (fcntl(fd, F_SETLK, &lock) < 0)
 			return errno == EACCES ? -EAGAIN : -errno;
-		/* The last holder may have removed the file before it was
-		 * locked. */
+		/* The previous holder of the lock may have removed the file
+		 * before it was locked here. */
 		if (is_at(fd, path))
 			return steal_fd(&fd);
 	}
 }
 
-/* Remove the files, and close the lock file. If the lock file is not at its
- * path any more, another process may have locked its successor: then nothing is
+/* Remove the files of a share, and close its lock file. If the lock file is no
+ * longer at its path, another process may have locked a new one, so nothing is
  * removed. */
 static void remove_files(int lock_fd, const struct place_files *f, bool socket)
 {
 	if (is_at(lock_fd, f->lock)) {
 		if (socket)
-			(void)unlink(f->socket); /* perhaps there is none */
-		/* If this fails, the next host uses it */
+			(void)unlink(f->socket); /* there may be no socket */
+		/* If this fails, the next host uses the file */
 		(void)unlink(f->lock);
 	}
-	(void)close(lock_fd); /* drops the lock */
+	(void)close(lock_fd); /* this releases the lock */
 }
 
 static bool is_refused(const char *socket_path)
@@ -299,22 +306,22 @@ static bool is_refused(const char *socket_path)
 	return fd == -ECONNREFUSED || fd == -ENOENT;
 }
 
-/* Remove the files of one share if its host was killed. A socket without a lock
- * file may have a host, because cleaners of /tmp remove lock files but not
- * sockets in use. */
+/* Remove the files of one share if its host was killed. A share with a socket
+ * but without a lock file may have a host, because programs that clean /tmp
+ * remove lock files but not sockets in use. */
 static void sweep_share(const struct place_files *f, bool has_lock)
 {
 	int fd;
 
 	LOCK_SCOPE(&places_lock);
 	if (!has_lock && access(f->lock, F_OK) == 0)
-		return; /* its lock file will be handled by itself */
+		return; /* the lock file has its own call */
 	fd = lock_file(f->lock, has_lock ? 0 : O_CREAT);
 	if (fd >= 0)
 		remove_files(fd, f, has_lock || is_refused(f->socket));
 }
 
-/* Removes the files of hosts that were killed. */
+/* Remove the files of hosts that were killed. */
 static void sweep(const struct share_place *place)
 {
 	char dir[sizeof(place->files.socket)];
@@ -381,8 +388,8 @@ int place_listen(struct share_place *place, struct error *err)
 	const char *path = place->files.socket;
 	int fd;
 
-	/* The old socket belonged to a host that has ended, because this
-	 * process holds the lock. */
+	/* This process holds the lock, so the host that owned the old socket
+	 * has ended. */
 	(void)unlink(path);
 	fd = socket_listen(path, SOCK_SEQPACKET, 0600, (gid_t)-1);
 	return fd < 0 ? error_set(err, fd, "cannot listen at '%s': %m", path)

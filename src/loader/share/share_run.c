@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The run of a share: the configuration and schedule of the shared stream, and
- * those of a job's own stream, whose batches may be slices. No threads.
+ * those of a job's own stream, whose batches may be slices of shared batches.
+ * No threads.
  *
- * A stream with batches of B, window W and lag 1, cut into slices of b, is the
- * same as a stream with batches of b, window W - B + b and lag B / b
- * (doc/schedule.md).
+ * A stream with batches of B, a window of W and a lag of 1, whose batches are
+ * cut into slices of b, is the same as a stream with batches of b, a window of
+ * W - B + b and a lag of B / b (doc/schedule.md).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ static int keep_cpus(struct shared_run *run, const struct refrain_config *c)
 	return 0;
 }
 
-/* Copy the configuration without the share and the saved state. */
+/* Copy the configuration, without the members for the share and the saved
+ * state. */
 static int keep_config(struct shared_run *run, const struct refrain_config *c)
 {
 	struct refrain_config *to = &run->config;
@@ -145,7 +147,7 @@ static int begin_own(struct shared_run *run, const struct refrain_config *c,
 	return 0;
 }
 
-/* -- What must be equal ---------------------------------------------------- */
+/* -- Options that must be equal -------------------------------------------- */
 
 static bool is_printed(const struct member *m)
 {
@@ -164,9 +166,9 @@ static uint32_t print_of_member(
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 
-/* Fill in the hashes that jobs compare: the members in the order of the
- * table, then the log of echo factors, then the positions that a saved state
- * has set. */
+/* Fill in the hashes that jobs compare: first the members of the configuration
+ * in the order of the table, then the log of echo factors, then the positions
+ * in a saved state. */
 static void fill_prints(struct shared_run *run)
 {
 	const char *log = run->config.echo_log ? run->config.echo_log : "";
@@ -218,7 +220,7 @@ int shared_run_check(const struct shared_run *run,
 	return 0;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
 static void fill_hello(struct shared_run *run, const struct refrain_config *c)
 {
@@ -282,8 +284,8 @@ int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 
 	if (n < 0)
 		return n;
-	/* A state is passed even at step 0, because it contains the dataset's
-	 * fingerprint. */
+	/* Pass a state even at step 0, because it contains the fingerprint of
+	 * the dataset. */
 	c.state = state;
 	c.state_bytes = (size_t)n;
 	rc = engine_open(out, &c, place, err);
@@ -303,7 +305,7 @@ uint64_t shared_run_steps(const struct shared_run *run)
 	return own < shared ? own : shared;
 }
 
-/* -- The echo factor changes ----------------------------------------------- */
+/* -- Changes of the echo factor -------------------------------------------- */
 
 int shared_run_change(struct shared_run *run, const struct share_change *change)
 {
@@ -315,7 +317,9 @@ int shared_run_change(struct shared_run *run, const struct share_change *change)
 		rc = schedule_change(&run->schedule, change->step, echo);
 	if (rc < 0)
 		return rc;
-	run->own = run->schedule; /* a factor that changes excludes slices */
+	/* A share whose factor changes has no slices, so the streams are
+	 * equal */
+	run->own = run->schedule;
 	run->log[n] = *change;
 	run->changes++;
 	run->hello.changes = (uint32_t)run->changes;

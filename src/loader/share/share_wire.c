@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages: a head and a struct of fixed size, in the byte order of the
- * machine, because both ends run on it. They are parsed once, into checked
- * structs. No state.
+ * Messages: a header and a struct of fixed size, in the byte order of the
+ * machine, because both ends run on the same machine. They are parsed once,
+ * into checked structs. No state.
  */
 #include "loader/share/share_wire_impl.h"
 
@@ -108,7 +108,8 @@ static size_t view_bytes(uint32_t jobs)
 		jobs * sizeof(struct share_job);
 }
 
-/* The size of the struct; the size of a view is that with all jobs. */
+/* Returns the size of the struct for this type in bytes. For a view, this is
+ * the size with the maximum number of jobs. */
 static size_t body_max(unsigned type)
 {
 	static const size_t bytes[SHARE_TYPES] = {
@@ -137,7 +138,7 @@ static size_t body_bytes(const struct share_msg *msg)
 	return body_max(msg->type);
 }
 
-/* -- To and from bytes ----------------------------------------------------- */
+/* -- Messages from and to bytes -------------------------------------------- */
 
 size_t share_msg_print(const struct share_msg *msg, void *out, size_t room)
 {
@@ -182,7 +183,7 @@ int share_msg_parse(const void *data, size_t bytes, struct share_msg *out)
 	return 0;
 }
 
-/* -- On a socket ----------------------------------------------------------- */
+/* -- Sockets --------------------------------------------------------------- */
 
 int wire_send(int socket_fd, const struct share_msg *msg, int fd)
 {
@@ -204,8 +205,8 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 	int rc;
 
 	*fd = -1;
-	/* Try again after a reset: it is reported once, before messages that
-	 * are still queued. */
+	/* Read again after ECONNRESET: it is reported once, before the messages
+	 * that are still in the queue. */
 	do
 		n = fds_receive(
 			socket_fd, bytes, sizeof(bytes), &got, MSG_DONTWAIT);
@@ -227,7 +228,7 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 
 void wire_close(int socket_fd)
 {
-	/* Fails if the other end is gone */
+	/* This fails if the other end is gone */
 	(void)shutdown(socket_fd, SHUT_RDWR);
-	(void)close(socket_fd); /* nothing is lost */
+	(void)close(socket_fd); /* nothing is lost if this fails */
 }
