@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo stage: which example to serve next, over a source that is somewhere
- * else. The schedule (common/schedule) decides; this file keeps the place in it
- * and asks for the examples that it needs. Called by one thread of the user at
- * a time.
+ * The echo stage: says which example to serve next, over a source that the
+ * library does not read itself. The schedule (common/schedule) decides. This
+ * file keeps the position in it, and asks the user for the examples that the
+ * schedule needs. Called by one thread of the user at a time.
  */
 #include "loader/api/echo_stage_impl.h"
 
@@ -24,10 +24,11 @@ static int null_error(const char *what)
 		settings_error(), -EINVAL, "%s must not be NULL", what);
 }
 
-/* -- Opening --------------------------------------------------------------- */
+/* -- Open and close -------------------------------------------------------- */
 
-/* The loader's settings, from the members that a stage shares with it. It
- * prepares no batches and reads nothing ahead. */
+/* Make the settings of a loader from the members of the configuration that a
+ * stage has in common with it. A stage prepares no batches and reads nothing
+ * ahead. */
 static int take_settings(struct settings *s,
 	const struct refrain_config *config, struct error *err)
 {
@@ -159,10 +160,10 @@ void refrain_echo_close(struct refrain_echo *e)
 	free(e);
 }
 
-/* -- After a state --------------------------------------------------------- */
+/* -- Continuing from a state ----------------------------------------------- */
 
-/* Blocks of a lane are not longer than the spread, so an example is served for
- * the last time less than two spreads after it was fresh. */
+/* Blocks of a lane are at most as long as the spread, so the last serving of an
+ * example is less than two spreads after its fresh one. */
 uint64_t refrain_echo_needs(struct refrain_echo *e)
 {
 	uint64_t f, back;
@@ -188,10 +189,10 @@ int refrain_echo_from(struct refrain_echo *e, uint64_t example)
 	return 0;
 }
 
-/* -- What is next ---------------------------------------------------------- */
+/* -- The next action ------------------------------------------------------- */
 
-/* The next example of the source. One that was served before the state was
- * saved is only passed over. */
+/* Ask for the next example of the source. If it was already served before the
+ * state was saved, it is only skipped. */
 static void ask_for_example(struct refrain_echo *e)
 {
 	e->state = STAGE_PULLING;
@@ -211,7 +212,8 @@ static void lend_serving(struct refrain_echo *e, const struct schedule_slot *s)
 	e->now.last = s->last;
 }
 
-/* IDLE: go to PULLING or SERVING, or stay at the end. */
+/* In IDLE: go to PULLING or SERVING, or stay in IDLE at the end of the
+ * epoch. */
 static void find_next(struct refrain_echo *e)
 {
 	bool probes = stage_meter_probes(&e->meter) &&
@@ -252,7 +254,7 @@ int refrain_echo_next(struct refrain_echo *e, struct refrain_serving *out)
 	return REFRAIN_ECHO_SERVE;
 }
 
-/* -- What was done --------------------------------------------------------- */
+/* -- The end of an action -------------------------------------------------- */
 
 static int check_state(struct refrain_echo *e, enum stage_state state)
 {
@@ -294,7 +296,8 @@ int refrain_echo_ended(struct refrain_echo *e)
 	return schedule_end(&e->schedule, e->pulled);
 }
 
-/* Where two servings of one example may be in one batch, look. */
+/* Count a serving if its example is in this batch already. This is possible
+ * only if duplicates are allowed, or after the source has ended. */
 static void count_duplicates(struct refrain_echo *e)
 {
 	uint64_t here = e->served / e->s.c.batch, before;
@@ -323,10 +326,11 @@ int refrain_echo_served(struct refrain_echo *e)
 		return 0;
 	stage_meter_step(&e->meter);
 	e->failed = stage_step(e, &e->why);
-	return 0; /* the serving is done: the next call says it */
+	/* This serving succeeded; the next call returns the failure */
+	return 0;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint64_t refrain_echo_servings(struct refrain_echo *e, uint64_t examples)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the factor of an echo stage, as measured (stage_meter_impl.h) or as a
- * log says. Both look when a batch of servings is complete, at the same step of
- * the schedule, so that the log makes the same changes again. Steps of the log
- * are counted over all epochs. An epoch begins with the factor of the last
- * change, even if that had not begun.
+ * Changes the factor of an echo stage, either by measurements
+ * (stage_meter_impl.h) or by a log. Both are consulted when a batch of servings
+ * is complete, at the same step of the schedule, so that a log repeats the
+ * changes exactly. The steps in a log are counted over all epochs. An epoch
+ * begins with the factor of the last change, even if that change had not taken
+ * effect yet.
  */
 #include "loader/api/echo_stage_impl.h"
 
@@ -29,14 +30,14 @@ int stage_take_log(
 	return rc;
 }
 
-/* The first example whose number of servings is not fixed. */
+/* Returns the first example whose number of servings is not fixed yet. */
 static uint64_t fresh_given(const struct refrain_echo *e)
 {
 	return schedule_fresh_before(&e->schedule, e->at.step);
 }
 
-/* Would a change begin so late that the examples behind it are too few? Where
- * the end is not known, nobody can say. */
+/* Would a change begin so late that too few examples are left for it? If the
+ * length of the source is not known, the answer is no. */
 static bool is_near_end(const struct refrain_echo *e, uint64_t given)
 {
 	uint64_t window = schedule_spread(&e->schedule) + e->s.c.batch;
@@ -68,8 +69,8 @@ static int stale(const struct refrain_echo *e, uint64_t step, struct error *err)
 		e->made + 1, step);
 }
 
-/* The step at which stage_follow() would make a change now. Returns -ERANGE at
- * the end of the epoch. */
+/* Get the step at which stage_follow() would make a change now. Returns -ERANGE
+ * at the end of the epoch. */
 static int step_of_change(const struct refrain_echo *e, uint64_t *step)
 {
 	struct schedule_slot slot;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The saved state of an echo stage (doc/formats.md): its epoch, and its place
- * in the schedule of the epoch. All numbers are little endian. Called by the
- * thread that uses the stage.
+ * The saved state of an echo stage (doc/formats.md): its epoch, and its
+ * position in the schedule of that epoch. All numbers are little-endian. Called
+ * by the thread that uses the stage.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "common/base/magic.h"
 #include "loader/api/echo_stage_impl.h"
 
-#define MAGIC UINT32_C(0x45464552) /* "REFE" */
+#define MAGIC UINT32_C(0x45464552) /* the bytes "REFE" */
 #define STATE_VERSION 1
 #define HEAD_BYTES 52
 #define SUM_BYTES 8
@@ -21,16 +21,17 @@ _Static_assert(
 	HEAD_BYTES + SCHEDULE_STATE_BYTES + SUM_BYTES <= REFRAIN_STATE_MAX,
 	"a state is too large");
 
-/* The head, without magic, version and size. */
+/* The header, without magic number, version and size. */
 struct stage_head {
 	uint64_t seed, epoch, steps_before;
-	uint64_t changes; /* of the echo factor */
+	uint64_t changes; /* number of changes of the echo factor */
 	uint64_t rank;
-	uint64_t skip; /* servings of the schedule's step that are done */
+	uint64_t skip; /* number of finished servings in the present step */
 	struct schedule_echo first, newest;
 };
 
-/* Reads or writes, so that there is one list of the fields. */
+/* Reads or writes a header. One function does both, so that the fields are
+ * listed only once. */
 struct stage_codec {
 	uint8_t *out;
 	const uint8_t *in;
@@ -110,7 +111,7 @@ int refrain_echo_save(struct refrain_echo *e, void *buf, size_t room)
 	return (int)size;
 }
 
-/* -- Going on from there --------------------------------------------------- */
+/* -- Restoring a state ----------------------------------------------------- */
 
 static int stage_parse(struct stage_codec *c, size_t room, uint64_t *size,
 	struct stage_head *h, struct error *err)
@@ -157,7 +158,7 @@ static int stage_compare(const struct refrain_echo *e,
 	return 0;
 }
 
-/* In mid-batch: go past the servings that are done. */
+/* Move to a position within a batch: skip the servings that were finished. */
 static int go_to(struct refrain_echo *e, uint64_t step, uint64_t skip)
 {
 	struct schedule_slot slot;
@@ -174,7 +175,7 @@ static int go_to(struct refrain_echo *e, uint64_t step, uint64_t skip)
 	return 0;
 }
 
-/* Fresh examples before the place of the stage. */
+/* Returns the number of fresh examples before the position of the stage. */
 static uint64_t fresh_so_far(const struct refrain_echo *e)
 {
 	uint64_t all = schedule_fresh_count(&e->schedule);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls of the library. They check their arguments, copy structs in
- * the size that the caller was compiled with, and keep messages; a batch source
- * does the rest. Called by any thread of the user.
+ * The public functions of the library. They check their arguments, copy structs
+ * in the size that the caller was compiled with, and keep error messages. A
+ * batch source does the rest. Called by any thread of the user.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,11 +22,13 @@ struct refrain_loader {
 	pid_t pid;
 };
 
-/* The calling thread's copy of its last message, and the handle it is from. */
+/* The calling thread's copy of its last message, and the loader that the
+ * message is from. */
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 
-/* Returns -EINVAL for a NULL in place of `what`; `l` may be NULL. */
+/* Set the message for a NULL in place of `what`. Returns -EINVAL. `l` may be
+ * NULL. */
 static int missing(const struct refrain_loader *l, const char *what)
 {
 	struct error *err = settings_error();
@@ -38,8 +40,8 @@ static int missing(const struct refrain_loader *l, const char *what)
 	return error_set(err, -EINVAL, "%s must not be NULL", what);
 }
 
-/* May a question be passed on to the source? Returns -EINVAL if the loader is
- * NULL, -ECHILD after a fork, or -ENOSYS if the source only gives batches. */
+/* May the source be queried? Returns 0, -EINVAL if the loader is NULL, -ECHILD
+ * after a fork, or -ENOSYS if the source can only produce batches. */
 static int ask(const struct refrain_loader *l)
 {
 	if (!l)
@@ -56,7 +58,7 @@ static const struct dataset *dataset_of(const struct refrain_loader *l)
 					    : NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Open and close -------------------------------------------------------- */
 
 int loader_over(struct refrain_loader **out, struct batch_source *source)
 {
@@ -72,7 +74,8 @@ int loader_over(struct refrain_loader **out, struct batch_source *source)
 	return 0;
 }
 
-/* The struct of an older program may be too short to have a share. */
+/* Open a loader with a share. The struct of a program that was compiled with an
+ * older header may be too short to have the members for it. */
 static int open_shared(struct batch_source **out,
 	const struct refrain_config *config, struct error *err)
 {
@@ -118,7 +121,7 @@ int refrain_close(struct refrain_loader *l)
 	if (!l || OBJECT(refrain_loader, l)->pid != getpid())
 		return 0;
 	rc = batch_close(l->source);
-	/* If closing fails, hanging calls may still use the loader, so it is
+	/* If closing fails, calls that hang may still use the loader, so it is
 	 * not freed. */
 	if (rc < 0)
 		return rc;
@@ -160,7 +163,8 @@ void refrain_release(const struct refrain_batch *b)
 		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch)));
 }
 
-/* Set the handle's message, which this thread gets until its next call. */
+/* Set the loader's message, which the calling thread can get until its next
+ * call. */
 static int too_little_room(struct refrain_loader *l, size_t needed, uint32_t n)
 {
 	message_of = l;
@@ -202,7 +206,7 @@ int refrain_fd(struct refrain_loader *l)
 	return l->pid == getpid() ? batch_fd(l->source) : -ECHILD;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint64_t refrain_examples(struct refrain_loader *l)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives a batch source the public calls.
+ * Makes a loader from any batch source, so that the public functions work with
+ * it.
  */
 #ifndef API_LOADER_IMPL_H
 #define API_LOADER_IMPL_H
@@ -9,14 +10,14 @@
 
 #include "loader/engine/batch.h"
 
-/* Create a loader whose batches come from `source`; closing the loader closes
- * the source. A call for which the source has no operation returns -ENOSYS.
- * Returns 0 or -ENOMEM. */
+/* Create a loader whose batches come from `source`. Closing the loader closes
+ * the source. Public functions that need an operation that the source lacks
+ * return -ENOSYS. Returns 0 or -ENOMEM. */
 int loader_over(struct refrain_loader **out, struct batch_source *source);
 
 /* -- stats_json.c -- */
 
-/* Implements refrain_stats_json(). */
+/* Print the statistics as JSON; see refrain_stats_json(). */
 int stats_print(const struct refrain_stats *all, char *buf, size_t size);
 
 #endif

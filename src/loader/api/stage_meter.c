@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* The meter of an echo stage; see stage_meter_impl.h. Entered by the thread
- * that uses the stage. */
+/* The meter of an echo stage; see stage_meter_impl.h. Called by the thread that
+ * uses the stage. */
 #include "loader/api/stage_meter_impl.h"
 
 #include "common/base/clock.h"
 
-/* A pull has waited if it took this much longer than the fastest. */
+/* A pull counts as slow, which means that it has waited, if it takes longer than
+ * SLOW_FACTOR times the fastest pull plus SLOW_NS. */
 #define SLOW_FACTOR 2
 #define SLOW_NS (100 * NS_PER_US)
-/* How many pulls the fastest is of, at least. */
+/* The fastest pull is the minimum of at least this many pulls. */
 #define FASTEST_OF 64
-/* Pulls of a probe: all of them together, at most, beside 3/8 of a window;
- * those that are counted, and the least that are counted if they confirm the
- * factor. */
+/* Numbers of pulls in a probe. PROBE_MOST: the maximum in all, unless 3/8 of a
+ * window is less. PROBE_COUNT: pulls that are counted. PROBE_LEAST: the minimum
+ * of counted pulls if they confirm the factor. */
 #define PROBE_MOST 384
 #define PROBE_COUNT 32
 #define PROBE_LEAST 8
-/* Pulls confirm the factor if R is at least this part of it. */
+/* Counted pulls confirm the factor if the R that they give is at least this
+ * share of it. */
 #define CONFIRMS 0.9
-/* The trainer has to wait if slow pulls take more than this of its time. */
+/* The trainer has to wait if slow pulls take more than this share of its
+ * time. */
 #define WAITING 0.01
-/* ... or if a pull takes more than this of its time for a serving. */
+/* It also has to wait if one pull takes more than this share of its time for a
+ * serving. */
 #define LONG 0.5
-/* If the trainer does not have to wait, a probe comes after so many parts'
- * examples. */
+/* If the trainer does not have to wait, the next probe comes after the examples
+ * of so many parts. */
 #define PROBE_PARTS 3
-/* The source works in the background if it takes so much longer for an example
- * in a probe than otherwise. */
+/* The source works in the background if an example takes this many times longer
+ * in a probe than outside of probes. */
 #define OVERLAPS 1.2
 
 void stage_meter_init(struct stage_meter *m)
@@ -104,8 +108,8 @@ static double mean_ns(uint64_t ns, uint64_t n)
 	return n ? (double)ns / (double)n : 0;
 }
 
-/* The time of the trainer and of augmentation for the servings of one example,
- * since the part began. */
+/* Returns the mean time that the trainer and the augmentation need for all
+ * servings of one example, in ns, since the present part began. */
 static double example_ns(const struct stage_meter *m)
 {
 	const struct auto_sums *then = &m->echo.begun, *now = &m->sums;
@@ -116,9 +120,10 @@ static double example_ns(const struct stage_meter *m)
 }
 
 /*
- * The probe's result is one of as many reads as auto.h wants, however few it
- * took. If the source never ran out of what it had ready, it may be slower:
- * auto.h then goes down in two steps.
+ * End the probe. Its result counts as that of as many reads as auto.h requires,
+ * even if there were fewer. If the source has always had an example ready, it
+ * may be slower than the probe shows, so auto.h then lowers the factor in two
+ * steps.
  */
 static void end_probe(struct stage_meter *m)
 {
@@ -148,7 +153,8 @@ static void probe_pulled(struct stage_meter *m, uint64_t ns, bool slow)
 	}
 	p->since++;
 	p->since_ns += ns;
-	/* Several at once weigh as much as the wait before them. */
+	/* Examples that come at once are counted together with the wait before
+	 * them, so wait for the next slow pull. */
 	if (!slow && p->counted + p->since < PROBE_COUNT)
 		return;
 	p->counted += p->since;
@@ -193,8 +199,8 @@ void stage_meter_ended(struct stage_meter *m)
 
 /* -- Steps ----------------------------------------------------------------- */
 
-/* Does the trainer have to wait, or is even the fastest pull so long that the
- * source may be the slower of the two? */
+/* Does the trainer have to wait? This is also assumed if even the fastest pull
+ * is so long that the source may be slower than the trainer. */
 static bool is_waiting(const struct stage_meter *m)
 {
 	const struct auto_sums *then = &m->echo.begun, *now = &m->sums;
@@ -205,8 +211,8 @@ static bool is_waiting(const struct stage_meter *m)
 		mean_ns(m->plain_ns, m->plain) * servings > LONG * trainer_ns;
 }
 
-/* Is it time to probe? If the trainer waits, only to learn whether the source
- * works in the background. */
+/* Is it time for a probe? If the trainer has to wait, a probe is needed only to
+ * learn whether the source works in the background. */
 static bool wants_probe(const struct stage_meter *m)
 {
 	const struct auto_echo *a = &m->echo;
@@ -223,9 +229,9 @@ static bool wants_probe(const struct stage_meter *m)
 }
 
 /*
- * What auto.h is told. If the trainer waits for a source that works in the
- * background, the source needs all of the time. If it waits for one that works
- * only in the pulls, these are its time.
+ * Returns the sums for auto.h. If the trainer waits for a source that works in
+ * the background, the source needs the whole time. If it waits for a source
+ * that works only during pulls, the source needs only the time of the pulls.
  */
 static struct auto_sums told(const struct stage_meter *m)
 {
@@ -255,7 +261,7 @@ void stage_meter_step(struct stage_meter *m)
 		return;
 	now = told(m);
 	auto_step(&m->echo, &now);
-	/* A part has ended here if it begins with this step. */
+	/* If a new part begins with this step, the last one has ended here. */
 	if (m->echo.begun.steps == now.steps) {
 		m->sums.full_reads = now.full_reads;
 		m->sums.full_ns = now.full_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the statistics as JSON. A table has a row for each of them. Called by
+ * Prints the statistics as JSON. A table has one row for each value. Called by
  * the user's threads.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum kind { UINT, REAL, TEXT, HASH, NAME };
 
-/* Bytes of a name that are shown. */
+/* The maximum length of a printed name, in bytes. */
 #define NAME_BYTES 512
 
 struct stats_field {
@@ -102,8 +102,8 @@ static const struct stats_field fields[] = {
 	FIELD(mount_returns, UINT),
 };
 
-/* Print one member. Returns what snprintf() returns. The name may be any bytes;
- * bytes that are not printable are escaped. */
+/* Print one member whose value is a name. Returns what snprintf() returns. A
+ * name may contain any bytes; bytes that are not printable are escaped. */
 static int print_name(
 	char *at, size_t room, const char *member, const char *name)
 {
@@ -120,8 +120,8 @@ static int print_name(
 	return snprintf(at, room, "\"%s\":\"%s\"", member, quoted);
 }
 
-/* Print one member. Returns what snprintf() returns. No text among the
- * statistics needs escaping. */
+/* Print one member. Returns what snprintf() returns. No other text in the
+ * statistics needs escapes. */
 static int print_field(
 	char *at, size_t room, const struct stats_field *f, const void *stats)
 {

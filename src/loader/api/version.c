@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's version, for programs that were built with another header.
+ * The version of the library, for programs that were compiled with the header
+ * of another version.
  */
 #include "refrain/loader.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that talks to the mount: starts it, does its work (help_work.c
- * says when), and stops it. It takes the loader's lock for a few list
- * operations, and waits for the daemon without it.
+ * The thread that talks to the mount: starts it, does its tasks, which
+ * help_work.c chooses, and stops it. The thread takes the loader's lock only
+ * for short operations on lists, and waits for the daemon without the lock.
  */
 #include "loader/mount_help/help_impl.h"
 
@@ -21,16 +21,16 @@
 
 /* The number of keys in the first request. */
 #define KEYS_FIRST 256u
-/* The time that closing waits for the thread to end by itself. */
+/* How long closing waits until the thread ends by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
-/* The pause between attempts to reach the next daemon, from the second attempt
- * on. */
+/* The pause between attempts to reach the next daemon. The first attempt is
+ * made without a pause. */
 #define BACK_MIN_NS (10 * NS_PER_MS)
 #define BACK_MAX_NS NS_PER_S
-/* The usual memory for requests, answers and their tables. */
+/* The usual memory for requests, answers and their tables, in bytes. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
-/* -- Doing it -------------------------------------------------------------- */
+/* -- Tasks ----------------------------------------------------------------- */
 
 static void keep_key(
 	struct mount_help *m, uint64_t file, const struct answer_key *answer)
@@ -57,8 +57,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	if (rc < 0)
 		return rc;
 	turn_lock(m->c.turn);
-	/* An example without an entry now may have one when it is read
-	 * again. */
+	/* An example without an entry may have one when it is read again, so
+	 * its key is not stored. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
@@ -67,8 +67,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	return 0;
 }
 
-/* If the socket is readable although nothing was asked, the daemon has
- * ended. */
+/* Check the socket. If it is readable although no answer is due, the daemon has
+ * ended. Returns 0 or -errno. */
 static int see_daemon(struct mount_help *m)
 {
 	int rc = talk_wait_readable(m->talk.fd, 0);
@@ -76,8 +76,8 @@ static int see_daemon(struct mount_help *m)
 	return rc > 0 ? -EPIPE : rc;
 }
 
-/* Do the thread's work until the loader closes: 0. Returns -errno if the
- * conversation is over. */
+/* Do the thread's tasks until the loader closes, then return 0. Returns -errno
+ * if the connection has failed. */
 static int serve(struct mount_help *m)
 {
 	struct help_now now;
@@ -115,7 +115,8 @@ static int serve(struct mount_help *m)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* Make the socket known, so that closing can shut it down. */
+/* Store the socket, so that closing can shut it down. Returns -ECANCELED if
+ * closing has begun. */
 static int say_socket(struct mount_help *m)
 {
 	struct help_run run;
@@ -144,8 +145,8 @@ static int meet(struct mount_help *m)
 	return rc;
 }
 
-/* Open the mount's tiers. A tier that this user may not open is skipped,
- * because others may hold entries. */
+/* Open the mount's tiers. If this user may not open a tier, it is skipped;
+ * other tiers may have entries. */
 static int open_tiers(struct mount_help *m)
 {
 	static const char request[] = "{\"cmd\":\"status\"}\n";
@@ -170,8 +171,8 @@ static int open_tiers(struct mount_help *m)
 	return rc < 0 ? rc : 0;
 }
 
-/* Create the ring for tiers. Without io_uring, the loader's own ring serves:
- * its threads can wait for tiers, too. */
+/* Create the ring for reads from tiers. Without io_uring, the loader's own ring
+ * is used, whose threads can also wait for tiers. */
 static struct uring *make_ring(struct mount_help *m)
 {
 	struct uring *ring;
@@ -180,17 +181,18 @@ static struct uring *make_ring(struct mount_help *m)
 		return NULL;
 	if (!uring_pool(ring))
 		return ring;
-	(void)uring_free(ring, NS_PER_S); /* has done nothing */
+	(void)uring_free(ring, NS_PER_S); /* it was never used */
 	return m->ours;
 }
 
 static void close_tiers(struct mount_help *m)
 {
 	while (m->tiers > 0)
-		(void)close(m->tier_fds[--m->tiers]); /* nothing was written */
+		/* Nothing was written, so nothing can be lost */
+		(void)close(m->tier_fds[--m->tiers]);
 }
 
-/* False: closing has begun. */
+/* Switch to ON. Returns false if closing has begun. */
 static bool say_on(struct mount_help *m, struct uring *ring)
 {
 	bool on;
@@ -214,12 +216,12 @@ static int go_on(struct mount_help *m)
 	if (say_on(m, ring))
 		return 0;
 	if (ring && ring != m->ours)
-		(void)uring_free(ring, NS_PER_S); /* has done nothing */
+		(void)uring_free(ring, NS_PER_S); /* it was never used */
 	return -ECANCELED;
 }
 
-/* End the conversation: reads no longer wait for the daemon. Returns false if
- * closing has taken over the socket; then help_stop() closes it. */
+/* Close the connection; from now on reads do not wait for the daemon. Returns
+ * false if closing has taken over the socket: then help_stop() closes it. */
 static bool hang_up(struct mount_help *m, enum help_state state)
 {
 	bool ours;
@@ -237,7 +239,7 @@ static bool hang_up(struct mount_help *m, enum help_state state)
 	return ours;
 }
 
-/* False: closing has begun. */
+/* Sleep for this time. Returns false if closing has begun. */
 static bool pause_for(struct mount_help *m, uint64_t ns)
 {
 	uint64_t until_ns = clock_now_ns() + ns;
@@ -251,15 +253,16 @@ static bool pause_for(struct mount_help *m, uint64_t ns)
 	return !closing;
 }
 
-/* May the next attempt succeed? The socket's address may be that of a daemon
- * that has just ended. */
+/* May another attempt succeed? The address of the socket may still be that of
+ * the daemon that has ended. */
 static bool may_meet_next(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ENOENT || rc == -EAGAIN;
 }
 
-/* Wait for the next daemon, and go on with it. If the last daemon ended within
- * a second after it was reached, the first attempt waits, too. */
+/* Wait for the next daemon, and continue with it. If the last daemon has ended
+ * within a second after it was reached, there is a pause even before the first
+ * attempt. */
 static int meet_next(struct mount_help *m)
 {
 	uint64_t pause_ns =
@@ -315,7 +318,7 @@ static void *help_thread(void *arg)
 	return NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
 static bool may_help(const struct help_config *c)
 {
@@ -331,7 +334,7 @@ static bool may_help(const struct help_config *c)
 	return first.whole;
 }
 
-/* Allocate tables for as many keys as fit in an eighth of the memory. */
+/* Allocate tables for as many keys as fit into an eighth of the free memory. */
 static int new_tables(struct mount_help *m)
 {
 	uint64_t room = m->c.room_bytes / 8;
@@ -401,9 +404,9 @@ static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 			break;
 }
 
-/* Interrupt the thread. It must not close the socket any more, whose number
- * might then belong to another file. The lock is released during the
- * shutdown. */
+/* Interrupt the thread by shutting down its socket. From now on the thread must
+ * not close the socket, because its number could then belong to another file.
+ * The lock is released during the shutdown. */
 static void shut_socket(struct mount_help *m)
 {
 	int fd = m->socket;
@@ -412,12 +415,13 @@ static void shut_socket(struct mount_help *m)
 		return;
 	m->socket = -1;
 	turn_unlock(m->c.turn);
-	(void)shutdown(fd, SHUT_RDWR); /* fails if it has been shut down */
+	/* Fails if the other end has shut it down */
+	(void)shutdown(fd, SHUT_RDWR);
 	turn_lock(m->c.turn);
 }
 
-/* If the daemon answers, the thread sends its last messages; otherwise it is
- * interrupted. */
+/* Stop the thread. If the daemon answers, the thread first sends its last
+ * messages; otherwise it is interrupted. */
 bool help_stop(struct mount_help *m, uint64_t until_ns)
 {
 	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes the requested values out of a line of JSON (common/base/json.h). No
- * memory is allocated. No state; any thread.
+ * Gets the requested values from a line of JSON (common/base/json.h). No memory
+ * is allocated. Any thread; no state.
  */
 #include "loader/mount_help/help_answer_impl.h"
 
@@ -18,8 +18,8 @@
 /* -- Answers --------------------------------------------------------------- */
 
 struct wanted {
-	int ok;		  /* -1: not in the answer */
-	const char *name; /* the member that is wanted */
+	int ok;		  /* value of "ok"; -1: not in the answer */
+	const char *name; /* name of the member to get */
 	bool (*take)(struct json_scan *s, struct wanted *w);
 	bool taken;
 	void *out;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sends one request to the mount and waits for its answer. If the answer is
- * late, reads that wait for it continue without it. Entered by the help's
- * thread.
+ * late, reads that wait for it continue without it. Called by the thread of
+ * mount help.
  */
 #include <errno.h>
 
 #include "loader/mount_help/help_impl.h"
 
-/* If a daemon takes longer to answer, the conversation ends. */
+/* Milliseconds after which a daemon that has not answered is given up. */
 #define ANSWER_MS 10000
 
 static void set_late(struct mount_help *m, bool late)

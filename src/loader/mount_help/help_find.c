@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the mount that a directory lies on. It walks up within the file system
- * to the root of a refrain mount, which has an attribute that names the control
- * socket. May hang like any call on the mount. No state; any thread.
+ * Finds the mount that contains a directory. From the directory it walks up
+ * within the file system to the root of a refrain mount, which has an attribute
+ * with the path of the control socket. Like any access to the mount, this may
+ * hang. Any thread; no state.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #include "common/base/path.h"
 #include "loader/mount_help/help_impl.h"
 
-/* The path by which the process would open the directory. */
+/* Get a path under which this process can open the directory. It must name the
+ * same directory in this process's mount namespace. */
 static int socket_path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 {
 	struct stat named;
@@ -35,8 +37,8 @@ static int socket_path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 		: -ENODATA;
 }
 
-/* Remove the last name. Returns false if nothing is left, or if the rest is on
- * another file system. */
+/* Remove the last name of the path. Returns false if nothing is left, or if the
+ * rest is on another file system. */
 static bool go_up(char *path, dev_t dev)
 {
 	char *slash = strrchr(path, '/');
@@ -48,7 +50,7 @@ static bool go_up(char *path, dev_t dev)
 	return stat(path, &st) == 0 && st.st_dev == dev;
 }
 
-/* Read the attribute of a directory; only the root of a refrain mount has
+/* Read the attribute of a directory. Only the root of a refrain mount has
  * it. */
 static ssize_t read_control(const char *path, char *socket, uid_t *owner)
 {

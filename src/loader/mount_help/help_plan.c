@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of the thread of help.c to the mount: the plan of the run, its
- * progress, and the names whose keys are wanted. Works on a copy of the
- * schedule without the loader's lock.
+ * Messages from the thread of help.c to the mount: the plan of the run, its
+ * progress, and requests for keys. Works on a copy of the schedule, without the
+ * loader's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,13 +13,12 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-#define LEFT_OUT UINT64_MAX /* no index of an example */
+#define LEFT_OUT UINT64_MAX /* not an index of an example */
 
 /*
- * The mount counts files, and here examples are counted: the numbers of
- * examples in messages are multiplied by their parts. Of the parts that
- * examples lack, the mount knows nothing; they are counted like names that it
- * left out.
+ * The mount counts files, but this file counts examples. So numbers of examples
+ * are multiplied by the number of parts in messages. The mount does not know
+ * parts that examples lack; they are treated like names that it has left out.
  */
 uint64_t help_slack(const struct mount_help *m)
 {
@@ -29,7 +28,8 @@ uint64_t help_slack(const struct mount_help *m)
 	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
 }
 
-/* How far ahead of the returned examples a loader may read. */
+/* Returns how far ahead of the returned examples a loader may read, in
+ * examples. */
 static uint64_t spread(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
@@ -38,7 +38,7 @@ static uint64_t spread(const struct mount_help *m)
 	return batches * c->batch + m->c.s->ahead_max;
 }
 
-/* Returns 1, 0 if the mount refused, or -errno. */
+/* Send m->request. Returns 1, 0 if the mount has refused it, or -errno. */
 static int ask_daemon(struct mount_help *m, int bytes)
 {
 	const char *line;
@@ -65,8 +65,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 		.echo = schedule_echo_at(&m->schedule, now->step),
 		.before = m->rates,
 	};
-	/* Left out for batch echoes and small windows, which the mount would
-	 * refuse. */
+	/* Do not send the window for batch echoes and small windows, because
+	 * the mount would refuse it. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window * m->parts);
@@ -86,7 +86,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
-	if (rc < 0) /* the plan is sent again to the next daemon */
+	if (rc < 0) /* the next daemon will get the plan */
 		return rc;
 	turn_lock(m->c.turn);
 	m->plan_state = rc == 1 ? PLAN_BEGUN : PLAN_REFUSED;
@@ -96,7 +96,7 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 
 /* -- Names ----------------------------------------------------------------- */
 
-/* The end of a request that is being written. */
+/* The end of the names in a request that is being written. */
 struct names_tail {
 	char *at, *end;
 	uint32_t count;
@@ -117,7 +117,8 @@ static bool find_part(
 		(uint32_t)(file % m->parts), out);
 }
 
-/* Add a file, if there is one. Returns false if the request is full. */
+/* Add the name of a file, if the example has it. Returns false if the request
+ * is full. */
 static bool names_add(
 	struct mount_help *m, struct names_tail *names, uint64_t file)
 {
@@ -130,7 +131,7 @@ static bool names_add(
 	n = (size_t)snprintf(
 		path, sizeof(path), "%s%s", m->below, example.file);
 	if (n >= sizeof(path))
-		n = 0; /* there is no such file */
+		n = 0; /* treat a path that is too long as a missing file */
 	if (names->count == HELP_NAMES_MAX ||
 		(size_t)(names->end - names->at) < ANSWER_NAME_ROOM(n))
 		return false;
@@ -141,8 +142,8 @@ static bool names_add(
 	return true;
 }
 
-/* Add all files of an example. Returns false if the request has no room for
- * all. */
+/* Add all files of an example. Returns false, and adds none, if the request has
+ * no room for all. */
 static bool names_add_parts(
 	struct mount_help *m, struct names_tail *names, uint64_t index)
 {
@@ -162,7 +163,8 @@ static int names_end(struct mount_help *m, struct names_tail *names)
 	return (int)(names->at + 3 - m->request);
 }
 
-/* Get the slot of a fresh example. Returns false if the run ends before it. */
+/* Get the slot of a fresh example. Returns false if the run ends before this
+ * example is needed. */
 static bool needed(
 	struct mount_help *m, uint64_t fresh, struct schedule_slot *slot)
 {
@@ -230,8 +232,8 @@ static int put_step_time(
 		step_ns / NS_PER_MS, step_ns % NS_PER_MS);
 }
 
-/* Add the newest change of the factor, as soon as it is decided. It is
- * identified by the first example to which it applies, because the mount may
+/* Add the newest change of the factor as soon as it is decided. The first
+ * example with the new factor identifies the change, because the mount may
  * count steps differently. */
 static int put_echo(struct mount_help *m, char *text, size_t size)
 {
@@ -246,8 +248,8 @@ static int put_echo(struct mount_help *m, char *text, size_t size)
 		echo.q);
 }
 
-/* Add values that have changed: the time of a step if it changed by a tenth,
- * and the factor. */
+/* Add the values that have changed: the time of a step, if it has changed by a
+ * tenth or more, and the factor. */
 static void put_changes(struct mount_help *m, const struct help_report *now,
 	char *text, size_t size)
 {
@@ -259,7 +261,7 @@ static void put_changes(struct mount_help *m, const struct help_report *now,
 	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
-/* The number of files of the fresh examples from `from` to `to`. */
+/* Returns the number of files of the fresh examples from `from` to `to`. */
 static uint64_t count_files(struct mount_help *m, uint64_t from, uint64_t to)
 {
 	struct schedule_slot slot;
@@ -274,8 +276,9 @@ static uint64_t count_files(struct mount_help *m, uint64_t from, uint64_t to)
 	return n;
 }
 
-/* Names that the mount left out have no position. The mount does not say which
- * these are, so each position is reported too low by their number. */
+/* Report the progress. Names that the mount has left out have no position. The
+ * mount does not say which names these are, so each reported position is
+ * reduced by their number. */
 int help_plan_report(struct mount_help *m, const struct help_report *now)
 {
 	struct help_plan *p = &m->plan;
@@ -302,8 +305,8 @@ int help_plan_report(struct mount_help *m, const struct help_report *now)
 
 /* -- Keys ------------------------------------------------------------------ */
 
-/* Get the files of the next `most` examples that are needed. Returns the number
- * of examples, which is less than `most` at the end of the run. */
+/* Get the files of the next `most` fresh examples. Returns the number of
+ * examples, which is less than `most` at the end of the run. */
 static uint32_t look_at_fresh(
 	struct mount_help *m, uint64_t from, uint32_t most)
 {
@@ -339,8 +342,8 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 
 	files = n * m->parts;
 	leave_out_known(m, files);
-	/* This overwrites `asked` with the requested names only: an element is
-	 * read before it may be overwritten. */
+	/* This moves the requested files to the beginning of `asked`. Each
+	 * element is read before it may be overwritten. */
 	while (i < files &&
 		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;
@@ -351,7 +354,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &bytes);
 	if (rc == 0)
 		rc = answer_keys(line, bytes, m->answers, names.count);
-	/* If the mount refused, it gave no keys. */
+	/* If the mount has refused the request, there are no keys. */
 	if (rc == 0)
 		memset(m->answers, 0, names.count * sizeof(*m->answers));
 	return rc < 0 ? rc : 0;

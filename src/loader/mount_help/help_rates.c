@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Extracts from the answers to progress reports how fast the mount fetches for
- * the plan. --echo auto measures the source by these rates. Entered by the
- * thread of help.c; the lock guards the sums.
+ * Gets from the answers to progress reports how fast the mount fetches for the
+ * plan. With --echo auto, these rates are the measured speed of the source.
+ * Called by the thread of help.c; the lock guards the sums.
  */
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
@@ -52,7 +52,7 @@ int help_take_rates(struct mount_help *m, const char *line, size_t bytes)
 	};
 	int rc = answer_values(line, bytes, v, VALUES);
 
-	/* An older mount does not report rates. */
+	/* A mount of an older version does not report rates. */
 	if (rc == 1 && v[FULL_US].value != UINT64_MAX)
 		add_rates(m, v);
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports direct hits to the mount, which cannot see them: with each progress
- * report of a plan, once a second without a plan, and at the end. Between
- * reports, hits are only added up, under the loader's lock.
+ * Reports direct hits to the mount, which does not see them: with each progress
+ * report of a plan; without a plan, once a second; and when the loader closes.
+ * Between reports hits are only counted, under the loader's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 /* The time between two reports without a plan. */
 #define TELL_NS NS_PER_S
-/* The maximum time to wait for the answer to the last report. */
+/* The maximum time to wait for the answer to the last report, in ms. */
 #define LAST_MS 100
 
 struct help_direct help_untold(struct mount_help *m)
@@ -54,7 +54,7 @@ static size_t put_report(struct mount_help *m, const struct help_direct *untold)
 		"{\"cmd\":\"report\"%s}\n", counts);
 }
 
-/* An older mount refuses the request; its counters then do not include the
+/* A mount of an older version refuses the request, so its counters lack direct
  * hits. */
 int help_tell(struct mount_help *m, const struct help_direct *untold)
 {
@@ -73,7 +73,8 @@ void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 	if (!untold->items ||
 		talk_send(&m->talk, m->request, put_report(m, untold)) < 0)
 		return;
-	/* Wait, so that the mount has counted the report when the loader is
-	 * closed. If it takes too long, the report is lost. */
+	/* Wait for the answer, so that the mount has counted the report when
+	 * the loader is closed. If the answer takes too long, the report is
+	 * lost. */
 	(void)talk_wait(&m->talk, LAST_MS, &line, &n);
 }

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides what to send to the mount next (requests for keys, a plan, reports)
- * from what the run has read and returned. The reader also asks here, and notes
- * what it has read. Entered under the loader's lock; the thread of help.c
+ * Chooses the thread's next task (a request for keys, a plan, a report) from
+ * the progress of the run. The reader also calls functions here, to ask about
+ * keys and to note reads. Called with the loader's lock; the thread of help.c
  * sleeps here.
  */
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "loader/mount_help/help_impl.h"
 
-/* Keys are requested this many examples before they are read. */
+/* Keys are requested for this many examples ahead of reads. */
 #define KEYS_AHEAD 16384u
-/* The maximum number of examples by which the plan is ahead of reads. */
+/* The plan has at most this many examples ahead of reads. */
 #define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
-/* The time between two reports. */
+/* The time between two progress reports. */
 #define REPORT_NS (20 * NS_PER_MS)
 
-/* Wake the thread at the end of the turn, if it sleeps. */
+/* If the thread sleeps, mark it to be woken at the end of the turn. */
 static void stir(struct mount_help *m)
 {
 	if (m->thread_state == THREAD_SLEEPS)
 		m->thread_state = THREAD_STIRRED;
 }
 
-/* -- What the reader asks -------------------------------------------------- */
+/* -- Calls of the reader --------------------------------------------------- */
 
 bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 {
@@ -65,7 +65,7 @@ int help_tier(const struct mount_help *m, unsigned n)
 	return n < m->tiers ? m->tier_fds[n] : -1;
 }
 
-/* -- What is to be done ---------------------------------------------------- */
+/* -- The next task --------------------------------------------------------- */
 
 struct help_run help_look(const struct mount_help *m)
 {
@@ -76,7 +76,7 @@ struct help_run help_look(const struct mount_help *m)
 	return run;
 }
 
-/* Returns a fresh number; all examples before it have been returned. */
+/* Returns the fresh number below which all examples were returned. */
 static uint64_t fresh_returned(
 	const struct mount_help *m, const struct help_run *run)
 {
@@ -89,14 +89,15 @@ static bool keys_due(const struct mount_help *m, const struct help_run *run)
 		m->answered < run->read_fresh + KEYS_AHEAD;
 }
 
-/* Plan this epoch and the next one, or less if they are large. */
+/* Returns the number of examples to plan: those of this epoch and the next one,
+ * or fewer if epochs are large. */
 static uint64_t plan_span(const struct mount_help *m)
 {
 	uint64_t read = help_slack(m);
 
 	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
-	/* At least as many as may be read before they are returned. */
+	/* But at least as many as may be read before they are returned. */
 	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 
@@ -106,9 +107,9 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 }
 
 /*
- * Is a plan useful? Entries stay in the tiers, so after an epoch without a miss
- * there is nothing to fetch. At the start it is assumed that an epoch has
- * passed without one.
+ * Is a plan needed? Entries stay in the tiers, so after a whole epoch without a
+ * miss there is nothing to fetch. At the start, the counter says that such an
+ * epoch has passed.
  */
 static bool plan_wanted(const struct mount_help *m)
 {
@@ -140,7 +141,7 @@ static bool report_due(const struct mount_help *m, const struct help_run *run)
 		clock_now_ns() >= m->due_ns;
 }
 
-/* Must direct hits be reported now, with or without a plan? */
+/* Must direct hits be reported now? This does not depend on a plan. */
 static bool tell_due(const struct mount_help *m)
 {
 	return m->direct.items > m->told.items &&
@@ -164,8 +165,8 @@ static enum help_work work_due(
 	return tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
-/* Let reads go on if the mount has the beginning of the plan, or if no plan is
- * wanted. */
+/* Open the gate for reads if the mount has the beginning of the plan, or if no
+ * plan is needed. */
 static void open_gate(struct mount_help *m, const struct help_run *run)
 {
 	bool planned = help_plan_begun(m) &&
@@ -176,7 +177,8 @@ static void open_gate(struct mount_help *m, const struct help_run *run)
 	m->gated = false;
 }
 
-/* How many of the examples that have not been returned may be being read. */
+/* Returns how many of the examples that were not returned yet may have reads
+ * that have begun. */
 static uint64_t reads_begun(
 	const struct mount_help *m, const struct help_run *run)
 {
@@ -199,7 +201,7 @@ static enum help_work sleep_until_due(
 	bool early = true;
 
 	*run = help_look(m);
-	/* The plan is not wanted any more, and all of it has been read. */
+	/* The plan is no longer needed, and everything in it was read. */
 	if (help_plan_begun(m) && !plan_wanted(m) &&
 		m->plan.reported >= m->plan.added)
 		m->plan_state = PLAN_NONE;
@@ -265,9 +267,10 @@ void help_note_start(struct mount_help *m, uint64_t fresh)
 }
 
 /*
- * The first miss starts a plan, and reading stops until the mount has its
- * beginning. Otherwise a read would have no position in the plan, or take the
- * position of the same file in a later epoch.
+ * Note a read. The first miss starts a plan, and closes the gate for reads
+ * until the mount has the beginning of the plan. Otherwise a read would have no
+ * position in the plan, or would take the position of the same file in a later
+ * epoch.
  */
 void help_note_read(struct mount_help *m, size_t direct_bytes)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The help of a mount for a loader whose dataset lies on it. The loader sends
- * the mount its order, and opens entries in the mount's tiers directly. One
- * thread talks to the daemon over the control socket. If that fails, the loader
- * reads as from any file system. A read waits for the first keys, and for keys
- * that come later than the read, HELP_LATE_MS at most.
+ * Mount help: a refrain mount helps a loader whose dataset is on that mount.
+ * The loader tells the mount the order in which it will read, and reads entries
+ * directly from the mount's tiers. One thread talks to the daemon over the
+ * control socket. If this fails, the loader reads as from any file system. A
+ * read waits for the first keys, and for a key that has not come yet, but for
+ * at most HELP_LATE_MS.
  *
  *	STARTING --> ON <--> AWAY    STARTING: the mount is being found
- *	    |         |       |      AWAY: the daemon has ended; another may
- *	    +-------> OFF <---+            go on with the mount
- *	                             OFF: no help, or no more of it
+ *	    |         |       |      AWAY: the daemon has ended; another one may
+ *	    +-------> OFF <---+            continue the mount
+ *	                             OFF: the mount does not help, or no longer
  *
  * While the daemon is away, entries whose keys are known are still read
  * directly. The plan is sent again to the next daemon.
  *
- * All functions accept a NULL mount_help, which means that no help is
- * available.
+ * All functions accept NULL in place of a mount_help, which means that there
+ * is no mount help.
  */
 #ifndef MOUNT_HELP_H
 #define MOUNT_HELP_H
@@ -33,13 +34,13 @@
 
 struct mount_help;
 
-/* The position of the loader at the end of a turn. */
+/* The progress of the loader at the end of a turn. */
 struct help_run {
-	uint64_t fresh;	     /* fresh examples that this handle has returned */
-	uint64_t step;	     /* the number of the next batch */
-	uint64_t read_fresh; /* fresh numbers below this were given to the
-				reader */
-	/* The trainer's time for a step, without waiting; 0: unknown */
+	uint64_t fresh; /* number of fresh examples returned */
+	uint64_t step;	/* the number of the next batch */
+	/* Fresh numbers below this were given to the reader */
+	uint64_t read_fresh;
+	/* The trainer's time for a step without waiting, in ns; 0: unknown */
 	uint64_t step_ns;
 	const struct schedule *schedule;
 	bool closing;
@@ -49,66 +50,71 @@ struct help_config {
 	const struct settings *s;
 	const struct dataset *dataset;
 	struct turn *turn;
-	void (*run)(void *arg, struct help_run *out); /* with the lock */
+	/* Called with the lock held */
+	void (*run)(void *arg, struct help_run *out);
 	void *arg;
-	uint64_t first_fresh; /* number of the handle's first fresh example */
-	/* Free memory; the help may take an eighth of it */
+	uint64_t first_fresh; /* number of this handle's first fresh example */
+	/* Bytes of free memory; mount help may take an eighth of it */
 	uint64_t room_bytes;
 };
 
-/* The key of a file, which is a part of an example; unknown if its number + 1
- * is 0. The parts of example i have the numbers from i * dataset_parts() on. */
+/* The key of a file, which is a part of an example. The number of part p of
+ * example i is i * dataset_parts() + p. file_1 is this number plus 1; 0 means
+ * that there is no key. */
 struct help_key {
 	struct hash128 key;
-	uint32_t bytes; /* 0: read it through the mount */
+	uint32_t bytes; /* size of the entry; 0: read through the mount */
 	uint32_t file_1;
 };
 
-/* Returns NULL if no help is available; lack of memory is not a failure. */
+/* Returns NULL if the dataset is not on a mount that helps, or if memory has
+ * run out; the loader works without help. */
 struct mount_help *help_new(const struct help_config *config);
 uint64_t help_memory_bytes(const struct mount_help *h);
 /*
- * Start the thread, with all signals blocked. Reads wait for it from now on.
- * Entries are read on a ring of their own, or on the caller's ring if io_uring
- * is not available.
+ * Start the thread, with all signals blocked. From now on, reads wait for it.
+ * Entries are read with a separate ring, or with `ring` if io_uring is not
+ * available.
  */
 void help_start(struct mount_help *h, struct uring *ring, unsigned depth);
-/* Stop the thread, after the loader has said `closing`. Returns false if it
+/* Stop the thread. help_run.closing must be set. Returns false if the thread
  * does not end in time. */
 bool help_stop(struct mount_help *h, uint64_t until_ns);
 void help_free(struct mount_help *h);
 
-/* -- With the lock of the turn -- */
+/* -- Call these with the lock of the turn held ----------------------------- */
 
 /* Note that a batch was returned. */
 void help_moved(struct mount_help *h);
-/* Must its thread be woken? Returns true once for each wake-up. */
+/* Must the thread be woken? Returns true only once for each wake-up. */
 bool help_take_stirred(struct mount_help *h);
-/* Note that a read of that fresh example starts. */
+/* Note that a read of this fresh example begins. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
-/* Note that direct_bytes were read from a tier; 0: that a file is read through
- * the mount. This is noted for each part. */
+/* Note that direct_bytes bytes were read from a tier or, with 0, that a file is
+ * read through the mount. Call this for each part. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
-/* Returns false if the read should wait: it will soon be known whether there is
- * an entry for this fresh example. `own`: the example itself is read, not a
- * substitute. */
+/* May the read of this fresh example begin? Returns false if it should wait,
+ * because the key will soon be known. `own` is false if a substitute is read in
+ * place of the example. */
 bool help_knows(struct mount_help *h, uint64_t fresh, bool own);
-/* The key of the entry to try for a part of an example, or NULL. */
+/* Returns the key of the entry for a part of an example, or NULL if the key is
+ * not known. */
 const struct help_key *help_key(
 	const struct mount_help *h, uint64_t index, uint32_t part);
-/* Does the mount fetch for the loader's plan? help_rates_get() returns how
- * fast, and whether at full speed. */
+/* Does the mount fetch for the loader's plan? help_rates_get() gets the rates,
+ * and whether the mount fetches at full speed now. */
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
 	const struct mount_help *h, struct fetch_rates *out, bool *fetching);
-/* How often another daemon took the place of the one that had ended. */
+/* Returns how often another daemon has replaced one that had ended. */
 uint64_t help_returns(const struct mount_help *h);
-/* The ring for reading entries; NULL until the mount was found. */
+/* Returns the ring for reads from tiers, or NULL before the mount was found. */
 struct uring *help_ring(const struct mount_help *h);
 
-/* -- From the first key on; no lock -- */
+/* -- Call these after the first key is known; no lock needed --------------- */
 
-/* The directory of a tier; -1: there are no more. */
+/* Returns a descriptor of the directory of the n-th tier, or -1 if there are
+ * not so many. */
 int help_tier(const struct mount_help *h, unsigned n);
 
 #endif

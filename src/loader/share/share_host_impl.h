@@ -11,7 +11,7 @@
  *	a connection
  *	  FREE -> NEW           host_accept()
  *	  NEW -> FOLLOWS        host_member_join()
- *	  NEW -> ALONE          host_member_join(): the job makes its own batches
+ *	  NEW -> ALONE          host_member_join(): the job continues alone
  *	  NEW -> PARTING        host_member_join(): the step is too far ahead
  *	  FOLLOWS -> PARTING    host_part()
  *	  PARTING -> ALONE      host_member_tell_alone(): ALONE was sent
