@@ -5,8 +5,8 @@
 
 #include "common/base/clock.h"
 
-/* A pull counts as slow, which means that it has waited, if it takes longer than
- * SLOW_FACTOR times the fastest pull plus SLOW_NS. */
+/* A pull that takes longer than SLOW_FACTOR times the fastest pull plus SLOW_NS
+ * counts as slow: it has waited for the source. */
 #define SLOW_FACTOR 2
 #define SLOW_NS (100 * NS_PER_US)
 /* The fastest pull is the minimum of at least this many pulls. */
