@@ -7,7 +7,8 @@
  *	new --__init__--> no source --_attach()--> in an epoch --next()--> ended
  *
  * _open() and _begin() lead back to `no source`. There, next() calls
- * _prepare(), which attaches one.
+ * _prepare(), which attaches one. But an iterator that has ended, or whose epoch
+ * was left with _begin(), stays at its end until iter().
  */
 #include "ext_impl.h"
 
@@ -29,7 +30,8 @@ struct stage {
 	bool failed;		/* the source has raised an exception */
 	bool drained;		/* the source has no more */
 	bool ended;
-	bool inside; /* next() is running */
+	bool stopped; /* next() ends until iter(): an epoch was left behind */
+	bool inside;  /* next() is running */
 };
 
 static struct stage *of(PyObject *object)
@@ -83,6 +85,7 @@ static PyObject *stage_open(PyObject *object, PyObject *args)
 		return raise_open(rc, refrain_message(NULL), Py_None);
 	refrain_echo_close(self->e);
 	self->e = e;
+	self->stopped = false;
 	drop_epoch(self);
 	Py_RETURN_NONE;
 }
@@ -115,6 +118,7 @@ static PyObject *stage_begin(PyObject *object, PyObject *args)
 
 	if (!self || !PyArg_ParseTuple(args, "K", &epoch))
 		return NULL;
+	self->stopped = self->stopped || self->ended || self->source;
 	drop_epoch(self);
 	return none_or_raise(refrain_echo_begin(self->e, epoch));
 }
@@ -136,6 +140,7 @@ static PyObject *stage_attach(PyObject *object, PyObject *args)
 	Py_INCREF(source);
 	Py_XDECREF(self->source);
 	self->source = source;
+	self->stopped = false;
 	Py_CLEAR(self->note);
 	if (note != Py_None) {
 		Py_INCREF(note);
@@ -347,7 +352,7 @@ static PyObject *stage_next(PyObject *object)
 	struct stage *self = of(object);
 	PyObject *value;
 
-	if (!self || self->ended)
+	if (!self || self->ended || self->stopped)
 		return NULL;
 	if (self->inside) {
 		PyErr_SetString(PyExc_ValueError,

@@ -157,7 +157,9 @@ class Echo(_refrain.Echo):
             self._go_to(self._epoch + 1)
         if not self._attached:
             self._prepare()
-        return self
+        # Not the stage, whose iter() begins an epoch: iter() of an iterator
+        # must not. In Python, __next__() could lose a serving to a signal.
+        return map(next, itertools.repeat(self))
 
     def _prepare(self):
         """Open the source where the stage needs it."""

@@ -239,6 +239,26 @@ def test_a_state_at_the_end_begins_the_next_epoch():
         next(stage)
 
 
+def test_an_iterator_at_its_end_stays_there_until_iter():
+    stage = refrain.Echo(range(20), 2, batch=2, window=20, augment=pair)
+    it, sizes = iter(stage), []
+    while len(sizes) < 9:
+        step = list(itertools.islice(it, 7))
+        if not step:
+            break
+        sizes.append(len(step))
+        state = stage.state_dict()      # after the last one, too
+    assert sizes == [7, 7, 7, 7, 7, 5]
+    assert next(it, None) is None and stage.epoch == 1
+    want = list(refrain.Echo(range(20), 2, batch=2, window=20, augment=pair,
+                             state=state))
+    assert list(stage) == want and len(want) == 40
+    next(iter(stage))
+    stage.set_epoch(7)                  # ends a loop over another epoch
+    assert next(it, None) is None
+    assert len(list(stage)) == 40 and stage.epoch == 8
+
+
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     stage = refrain.Echo(range(50), 2, batch=4, window=64, seed=3)
     it = iter(stage)
