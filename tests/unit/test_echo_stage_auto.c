@@ -207,6 +207,35 @@ START_TEST(test_never_echoes_a_source_that_is_fast)
 }
 END_TEST
 
+/* What the source gave and was not served yet is bounded by one probe. */
+START_TEST(test_takes_no_more_ahead_than_a_probe_may)
+{
+	static const uint64_t windows[] = {0, 64, 320};
+
+	for (int i = 0; i < 6; i++) {
+		struct refrain_config c = auto_config();
+		struct plant p = {.pull_ns = 100 * NS_PER_US,
+			.ahead = i / 3 * 16};
+		struct refrain_echo_stats now;
+		struct refrain_serving s;
+		uint64_t most;
+
+		c.batch = 4;
+		c.window = windows[i % 3];
+		open_plant(&p, &c);
+		most = stats_of(&p).window * 3 / 8;
+		most = most < 64 ? 64 : most > 384 ? 384 : most;
+		for (uint32_t n = 0; n < 40000; n++) {
+			p.up_ns = speeds[n / 5000] * DOWN_NS;
+			ck_assert(serve(&p, &s));
+			now = stats_of(&p);
+			ck_assert_uint_le(now.pulled - now.fresh, most);
+		}
+		refrain_echo_close(p.e);
+	}
+}
+END_TEST
+
 /* -- The log and states ---------------------------------------------------- */
 
 /* Speeds that change within and between epochs. */
@@ -434,6 +463,7 @@ int main(void)
 	tcase_add_test(t, test_follows_a_source_that_works_in_the_background);
 	tcase_add_test(t, test_follows_a_source_that_works_only_when_asked);
 	tcase_add_test(t, test_never_echoes_a_source_that_is_fast);
+	tcase_add_test(t, test_takes_no_more_ahead_than_a_probe_may);
 	tcase_add_test(t, test_the_log_repeats_the_stream_over_all_epochs);
 	tcase_add_test(t, test_states_after_changes_restore_the_stream);
 	tcase_add_test(

@@ -189,7 +189,9 @@ void stage_meter_pulled(struct stage_meter *m, uint64_t now_ns)
 
 bool stage_meter_probes(const struct stage_meter *m)
 {
-	return m->probe.on;
+	const struct stage_probe *p = &m->probe;
+
+	return p->skipped + p->counted + p->since > 0;
 }
 
 void stage_meter_ended(struct stage_meter *m)
