@@ -44,6 +44,18 @@ static struct stage *of(PyObject *object)
 	return NULL;
 }
 
+/* NULL if next() is running: it must find the stage as it was. */
+static struct stage *idle(PyObject *object)
+{
+	struct stage *self = (struct stage *)object;
+
+	if (!self->inside)
+		return self;
+	PyErr_SetString(PyExc_ValueError,
+		"another thread, the source or augment is in next()");
+	return NULL;
+}
+
 static PyObject *none_or_raise(int rc)
 {
 	if (rc < 0)
@@ -66,15 +78,15 @@ static void drop_epoch(struct stage *self)
 /* _open(members, state, examples): also instead of the one before. */
 static PyObject *stage_open(PyObject *object, PyObject *args)
 {
-	struct stage *self = (struct stage *)object;
+	struct stage *self = idle(object);
 	struct refrain_config config;
 	struct refrain_echo *e;
 	PyObject *members, *state;
 	unsigned long long examples;
 	int rc;
 
-	if (!PyArg_ParseTuple(
-		    args, "O!OK", &PyDict_Type, &members, &state, &examples))
+	if (!self ||
+		!PyArg_ParseTuple(args, "O!OK", &PyDict_Type, &members, &state, &examples))
 		return NULL;
 	refrain_config_init(&config);
 	if (config_set_members(&config, members) < 0 ||
@@ -93,12 +105,13 @@ static PyObject *stage_open(PyObject *object, PyObject *args)
 static int stage_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"augment", "seeded", NULL};
-	struct stage *self = (struct stage *)object;
+	struct stage *self = idle(object);
 	PyObject *augment;
 	int seeded;
 
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "Op", names, &augment, &seeded))
+	if (!self ||
+		!PyArg_ParseTupleAndKeywords(
+			args, kwargs, "Op", names, &augment, &seeded))
 		return -1;
 	Py_CLEAR(self->augment);
 	if (augment != Py_None) {
@@ -116,7 +129,7 @@ static PyObject *stage_begin(PyObject *object, PyObject *args)
 	struct stage *self = of(object);
 	unsigned long long epoch;
 
-	if (!self || !PyArg_ParseTuple(args, "K", &epoch))
+	if (!self || !idle(object) || !PyArg_ParseTuple(args, "K", &epoch))
 		return NULL;
 	self->stopped = self->stopped || self->ended || self->source;
 	drop_epoch(self);
@@ -131,7 +144,8 @@ static PyObject *stage_attach(PyObject *object, PyObject *args)
 	unsigned long long at;
 	int rc;
 
-	if (!self || !PyArg_ParseTuple(args, "OKO", &source, &at, &note))
+	if (!self || !idle(object) ||
+		!PyArg_ParseTuple(args, "OKO", &source, &at, &note))
 		return NULL;
 	rc = refrain_echo_from(self->e, at);
 	if (rc < 0)
@@ -354,17 +368,14 @@ static PyObject *stage_next(PyObject *object)
 
 	if (!self || self->ended || self->stopped)
 		return NULL;
-	if (self->inside) {
-		PyErr_SetString(PyExc_ValueError,
-			"another thread, or the source itself, is in next()");
-		return NULL;
-	}
 	if (!self->source) {
 		value = PyObject_CallMethod(object, "_prepare", NULL);
 		if (!value)
 			return NULL;
 		Py_DECREF(value);
 	}
+	if (!idle(object)) /* ask here: _prepare() has let other threads run */
+		return NULL;
 	self->inside = true;
 	value = find_serving(self);
 	self->inside = false;

@@ -468,6 +468,29 @@ def test_a_source_that_iterates_its_own_stage_is_refused():
         list(stages[0])
 
 
+@pytest.mark.parametrize('place', ['source', 'augment'])
+@pytest.mark.parametrize('act', [
+    lambda stage, state: stage.set_epoch(7),
+    lambda stage, state: stage.load_state_dict(state)])
+def test_a_stage_does_not_move_while_it_is_in_next(place, act):
+    calls = []
+
+    def move(here, example):
+        calls.append(here)
+        if here == place and calls.count(here) == 5:
+            with pytest.raises(ValueError, match='in next'):
+                act(stage, state)
+        return example
+
+    options = {'batch': 1, 'window': 8}
+    state = refrain.Echo(range(20), 2, **options).state_dict()
+    stage = refrain.Echo((move('source', i) for i in range(20)), 2, **options,
+                         augment=lambda example: move('augment', example))
+    want = list(refrain.Echo(range(20), 2, **options))
+    assert list(stage) == want and stage.epoch == 1
+    assert calls.count(place) >= 20
+
+
 def test_a_second_thread_is_refused_while_the_source_is_asked():
     asked, go_on = threading.Event(), threading.Event()
 
