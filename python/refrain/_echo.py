@@ -168,13 +168,13 @@ class Echo(_refrain.Echo):
         at = 0
         if self._resume is not None:
             at, state = self._resume
-            self._source.load_state_dict(state)
+            self._source.load_state_dict(copy.deepcopy(state))
         iterator = iter(self._source)
-        self._resume = None
         self._notes = []
         self._pristine = False
         self._attach(iterator, at,
                      self._note if _is_stateful(self._source) else None)
+        self._resume = None     # now, as a signal may come before
 
     def _open_again(self, broken, at):
         """An iterator of the source in place of one that an exception has

@@ -214,6 +214,42 @@ def test_a_source_with_states_is_not_read_from_its_beginning():
     assert pickle.dumps(state) and len(state['state']) <= 256
 
 
+class Adopting(Stateful):
+    """A source that goes on with the very dict that was loaded."""
+
+    def __init__(self, n):
+        super().__init__(n)
+        self.here = {'at': 0}
+
+    def __iter__(self):
+        while self.here['at'] < self.n:
+            self.here['at'] += 1
+            yield self.here['at'] - 1
+        self.here['at'] = 0
+
+    def state_dict(self):
+        """Where it is."""
+        return self.here
+
+    def load_state_dict(self, state):
+        """Go there."""
+        self.here = state
+
+
+def test_a_state_can_be_loaded_again_and_is_not_changed():
+    options = {'batch': 4, 'window': 64, 'augment': pair}
+    stage = refrain.Echo(Adopting(900), 2, **options)
+    for _ in itertools.islice(stage, 1000):
+        pass
+    state = stage.state_dict()
+    kept, rest = copy.deepcopy(state), list(stage)
+    assert state['source']['at'] > 0 and len(rest) == 800
+    for _ in range(2):
+        assert list(refrain.Echo(Adopting(900), 2, **options,
+                                 state=state)) == rest
+        assert state == kept
+
+
 def test_a_state_can_be_loaded_while_the_stage_runs():
     stage = refrain.Echo(Stateful(200), 2, batch=4, window=64, augment=pair)
     first = list(itertools.islice(stage, 100))
