@@ -268,7 +268,7 @@ def _texts(arguments):
     return {member.encode(): _values.text(name, kinds[member][1],
                                           kinds[member][4], arguments[name])
             for name, member in _MEMBERS.items()
-            if arguments[name] is not None}
+            if arguments[name] is not None or name == 'factor'}
 
 
 def echo(source, factor=2, **keywords):

@@ -557,6 +557,8 @@ def test_values_that_cannot_be_are_refused_by_name():
         refrain.echo(3)
     with pytest.raises(TypeError, match='factor'):
         refrain.echo([], [2, 3])
+    with pytest.raises(TypeError, match='factor'):
+        refrain.echo([], None)
     with pytest.raises(refrain.ConfigError, match='echo factor'):
         refrain.echo([], 'often')
     with pytest.raises(refrain.ConfigError, match='echo'):
