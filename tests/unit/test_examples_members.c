@@ -237,6 +237,60 @@ START_TEST(test_members_of_one_shard_are_not_those_of_another)
 }
 END_TEST
 
+/* Append a header of a tar, with nothing else in the member than `name` if it is
+ * a long one of GNU's. */
+static void put_header(FILE *f, char type, const char *name)
+{
+	size_t n = strlen(name), data = type == 'L' ? n : 0;
+	unsigned char h[512] = {0};
+	unsigned sum = 0;
+
+	if (n >= 100 && type != 'L')
+		put_header(f, 'L', name);
+	memcpy(h, name, n < 99 ? n : 99);
+	(void)snprintf((char *)h + 124, 12, "%011o", (unsigned)data);
+	memset(h + 148, ' ', 8);
+	h[156] = (unsigned char)type;
+	for (unsigned i = 0; i < sizeof(h); i++)
+		sum += h[i];
+	(void)snprintf((char *)h + 148, 7, "%06o", sum);
+	ck_assert_uint_eq(fwrite(h, 1, sizeof(h), f), sizeof(h));
+	ck_assert_uint_eq(fwrite(name, 1, data, f), data);
+	memset(h, 0, sizeof(h));
+	(void)fwrite(h, 1, (512 - data % 512) % 512, f);
+}
+
+/* Many members with one stem, or many directories in one name: either took
+ * minutes when the time grew with the square of their number. */
+START_TEST(test_a_hostile_tar_with_members_is_read_at_once)
+{
+	FILE *f = fopen(in_tree("x.tar"), "w");
+	static char name[800016];
+	struct dataset *ds;
+
+	ck_assert_ptr_nonnull(f);
+	for (unsigned i = 0; _i == 0 && i < 200000; i++) {
+		(void)snprintf(name, sizeof(name), "x/a.%u.txt", i);
+		put_header(f, '0', name);
+	}
+	for (unsigned i = 0; _i == 1 && i < sizeof(name) - 16; i += 2)
+		memcpy(name + i, "d/", 2);
+	if (_i == 1) {
+		strcpy(name + sizeof(name) - 16, "x.jpg");
+		put_header(f, '0', name);
+	}
+	put_header(f, '0', "x/a.jpg");
+	put_header(f, '0', _i ? "m/x/a.txt" : "x/a.txt");
+	memset(name, 0, 1024);
+	ck_assert_uint_eq(fwrite(name, 1, 1024, f), 1024);
+	ck_assert_int_eq(fclose(f), 0);
+	ds = open_members(in_tree("x.tar"), "txt,m/");
+	ck_assert_uint_eq(dataset_count(ds), 1 + (uint64_t)_i);
+	part_is(ds, (uint64_t)_i, 1, _i ? "x.tar/m/x/a.txt" : "x.tar/x/a.txt");
+	dataset_close(ds);
+}
+END_TEST
+
 /* -- What is refused ------------------------------------------------------- */
 
 START_TEST(test_a_member_that_no_example_has_is_refused)
@@ -448,6 +502,8 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_members_of_a_tar_may_lie_anywhere_in_their_shard);
 	tcase_add_test(t, test_members_of_one_shard_are_not_those_of_another);
+	tcase_add_loop_test(t,
+		test_a_hostile_tar_with_members_is_read_at_once, 0, 2);
 	tcase_add_test(t, test_a_member_that_no_example_has_is_refused);
 	tcase_add_loop_test(
 		t, test_words_that_name_no_member_are_refused, 0, 10);

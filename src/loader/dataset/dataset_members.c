@@ -192,9 +192,9 @@ static const char *known_path(const struct known *k, const struct known_file *f)
 	return (const char *)array_data(&k->text) + f->path;
 }
 
-static const struct known_key *known_key(const struct known *k, uint32_t n)
+static struct known_key *known_key(const struct known *k, uint32_t n)
 {
-	return (const struct known_key *)array_data(&k->keys) + (n - 1);
+	return (struct known_key *)array_data(&k->keys) + (n - 1);
 }
 
 static const char *key_text(const struct known *k, const struct known_key *key)
@@ -209,11 +209,35 @@ static uint32_t key_hash(const void *known, uint32_t n)
 	return (uint32_t)hash64(key_text(known, key), key->bytes, key->stem);
 }
 
+/* The key of this path or stem; NULL: there is none. */
+static struct known_key *find_key(
+	const struct known *k, const char *text, size_t n, bool stem)
+{
+	TABLE_FOREACH(i, &k->table, (uint32_t)hash64(text, n, stem)) {
+		struct known_key *key = known_key(k, i);
+
+		if (key->bytes == n && key->stem == stem &&
+			memcmp(key_text(k, key), text, n) == 0)
+			return key;
+	}
+	return NULL;
+}
+
+/* Of several files with a stem, the one with the lowest path has the key, so
+ * that their number does not matter. */
 static int add_key(struct known *k, uint32_t file, uint32_t bytes, bool stem)
 {
-	struct known_key *key = array_grow(&k->keys, sizeof(*key));
-	uint64_t n = array_count(&k->keys, sizeof(*key));
+	const char *path = known_path(k, known_file(k, file));
+	struct known_key *key = find_key(k, path, bytes, stem);
+	uint64_t n;
 
+	if (key) {
+		if (strcmp(path, key_text(k, key)) < 0)
+			key->file = file;
+		return 0;
+	}
+	key = array_grow(&k->keys, sizeof(*key));
+	n = array_count(&k->keys, sizeof(*key));
 	if (!key || n > UINT32_MAX)
 		return -ENOMEM;
 	*key = (struct known_key){file, bytes, stem};
@@ -275,20 +299,9 @@ int known_skip(
 static struct known_file *find_file(
 	const struct known *k, const char *text, bool stem)
 {
-	size_t n = strlen(text);
-	struct known_file *best = NULL;
+	const struct known_key *key = find_key(k, text, strlen(text), stem);
 
-	TABLE_FOREACH(i, &k->table, (uint32_t)hash64(text, n, stem)) {
-		const struct known_key *key = known_key(k, i);
-		struct known_file *f = known_file(k, key->file);
-
-		if (key->bytes != n || key->stem != stem ||
-			memcmp(known_path(k, f), text, n) != 0)
-			continue;
-		if (!best || strcmp(known_path(k, f), known_path(k, best)) < 0)
-			best = f;
-	}
-	return best;
+	return key ? known_file(k, key->file) : NULL;
 }
 
 /* -- The members of an example --------------------------------------------- */
@@ -319,13 +332,15 @@ static struct known_file *find_there(
 /* Look for the member at one place. The folder may be beside the image, or
  * beside any of the directories above the image. In the latter case, the
  * directory beside which it lies may be repeated within the folder: for
- * images/a/1.jpg, both masks/a/1.png and masks/images/a/1.png are found. */
+ * images/a/1.jpg, both masks/a/1.png and masks/images/a/1.png are found.
+ * Only a hostile tar has names longer than PATH_MAX, with thousands of
+ * directories: a folder beside those is not looked for. */
 static struct known_file *find_by_word(const struct find *f)
 {
 	size_t end = (size_t)(last_name(f->path) - f->path);
 	struct known_file *found = find_there(f, end, end);
 
-	if (!*f->word->folder)
+	if (!*f->word->folder || f->stem >= PATH_MAX)
 		return found;
 	while (!found && end > 0) {
 		size_t tail = end--;
