@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "loader/dataset/dataset_catalogue_impl.h"
@@ -16,6 +17,8 @@
 
 #define BLOCK 512
 #define INDEX_NAME "index"
+#define MEMBERS "seg.jpg,json;d/"
+#define HEADER_WORDS ((size_t)104) /* before the sizes of a header */
 
 static const struct hash128 key = {1, 2};
 static char path[80];
@@ -36,6 +39,22 @@ static size_t text_bytes(const char *text)
 	return strlen(text);
 }
 
+/* The members of example number i. */
+static void ask_parts(
+	const struct dataset *ds, uint64_t i, uint64_t shard_bytes)
+{
+	struct example ex;
+
+	for (uint32_t part = 1; part < dataset_parts(ds); part++) {
+		if (!dataset_part(ds, i, part, &ex))
+			continue;
+		FUZZ_MUST(text_bytes(ex.name) + text_bytes(ex.file) < 8192);
+		FUZZ_MUST(ex.whole ||
+			(ex.offset <= shard_bytes &&
+				ex.bytes <= shard_bytes - ex.offset));
+	}
+}
+
 /* All questions; the size of what shards are of, or UINT64_MAX. */
 static void ask(const struct dataset *ds, uint64_t shard_bytes)
 {
@@ -52,6 +71,7 @@ static void ask(const struct dataset *ds, uint64_t shard_bytes)
 		FUZZ_MUST(ex.whole ||
 			(ex.offset <= shard_bytes &&
 				ex.bytes <= shard_bytes - ex.offset));
+		ask_parts(ds, i, shard_bytes);
 	}
 	for (uint32_t i = 0; i < dataset_shards(ds); i++)
 		(void)text_bytes(dataset_shard_file(ds, i));
@@ -63,10 +83,12 @@ static void ask(const struct dataset *ds, uint64_t shard_bytes)
 	(void)dataset_class_name(ds, classes, NULL);
 }
 
-static void look(const char *name, int source, uint64_t bytes)
+static void look(
+	const char *name, int source, const char *members, uint64_t bytes)
 {
 	char full[128];
-	struct dataset_options o = {.path = full, .source = source};
+	struct dataset_options o = {
+		.path = full, .source = source, .members = members};
 	struct dataset *ds;
 	struct error err;
 	int rc;
@@ -140,7 +162,8 @@ static void one_tar(const uint8_t *data, size_t size)
 	if (data[0] % 8 != 7)
 		set_checksums(file, size);
 	fuzz_file(dir, "x.tar", file, size);
-	look("x.tar", REFRAIN_SOURCE_TAR, size);
+	look("x.tar", REFRAIN_SOURCE_TAR, NULL, size);
+	look("x.tar", REFRAIN_SOURCE_TAR, MEMBERS, size);
 }
 
 struct made_member {
@@ -174,6 +197,8 @@ static size_t seed_tar(unsigned i, uint8_t *buf)
 			{'0', "b", "abc"}, {'\0', "c.jpg", "x"}},
 		{{'g', "pax", "11 path=zz\n"}, {'5', "d/", ""},
 			{'0', "d/1.seg.jpg", "x"}},
+		{{'0', "1.json", "[]"}, {'0', "1.jpg", "x"},
+			{'0', "d/1.png", "image"}},
 	};
 	size_t n = 1;
 
@@ -194,7 +219,8 @@ static void one_list(const uint8_t *data, size_t size)
 {
 	open_dir();
 	fuzz_file(dir, "list", data, size);
-	look("list", REFRAIN_SOURCE_LIST, 0);
+	look("list", REFRAIN_SOURCE_LIST, NULL, 0);
+	look("list", REFRAIN_SOURCE_LIST, MEMBERS, 0);
 }
 
 static size_t seed_list(unsigned i, uint8_t *buf)
@@ -206,7 +232,9 @@ static size_t seed_list(unsigned i, uint8_t *buf)
 		"a/1.jpg\t10\t1.000000000\ta\n"
 		"a/\\t\\n\\\\.jpg\t0\t-1.000000000\ta\n",
 		"# refrain index 2: path, size, mtime, tag, label\n"
-		"a/1.jpg\t10\t1.000000000\t0123456789abcdef\ta\n",
+		"a/1.jpg\t10\t1.000000000\t0123456789abcdef\ta\n"
+		"a/1.json\t10\t1.000000000\t0123456789abcdef\ta\n"
+		"d/1.png\t10\t1.000000000\t0123456789abcdef\td\n",
 		NULL,
 	};
 
@@ -215,41 +243,65 @@ static size_t seed_list(unsigned i, uint8_t *buf)
 
 /* -- Indexes --------------------------------------------------------------- */
 
+/* The sections of a version; 0: there is no such version. */
+static size_t sections_of(uint32_t version)
+{
+	return version == 5 ? SECTIONS : (version == 4 ? SECTIONS - 2 : 0);
+}
+
 static void set_hashes(uint8_t *file, size_t size)
 {
-	size_t at = 176;
+	uint32_t version;
+	size_t sections, hashes, at;
 	uint64_t hash;
 
+	memcpy(&version, file + 8, sizeof(version));
+	sections = sections_of(version);
+	hashes = HEADER_WORDS + 8 * sections;
+	at = hashes + 8 * sections + 8;
+	if (sections == 0 || size < at)
+		return;
 	memcpy(file + 16, &key, sizeof(key));
-	for (unsigned i = 0; i < SECTIONS; i++) {
+	for (size_t i = 0; i < sections; i++) {
 		uint64_t n;
 
-		memcpy(&n, file + 72 + 8 * (size_t)i, 8);
+		memcpy(&n, file + HEADER_WORDS + 8 * i, 8);
 		if (n > size - at)
 			break;
 		hash = hash64(file + at, (size_t)n, i);
-		memcpy(file + 120 + 8 * (size_t)i, &hash, 8);
+		memcpy(file + hashes + 8 * i, &hash, 8);
 		at += (size_t)n;
 	}
-	hash = hash64(file, 168, 1);
-	memcpy(file + 168, &hash, 8);
+	at = hashes + 8 * sections;
+	hash = hash64(file, at, version);
+	memcpy(file + at, &hash, 8);
+}
+
+static int map_index(struct dataset *ds, const uint8_t *file, size_t size)
+{
+	uint32_t version = 0;
+
+	if (size >= 12)
+		memcpy(&version, file + 8, sizeof(version));
+	*ds = (struct dataset){.dir = -1, .members = version == 5 ? 2 : 0};
+	/* Another file: this one's pages may still be mapped. */
+	(void)unlinkat(dir, INDEX_NAME, 0);
+	fuzz_file(dir, INDEX_NAME, file, size);
+	return ds_catalogue_map(ds, dir, INDEX_NAME, key);
 }
 
 static void one_index(const uint8_t *data, size_t size)
 {
-	struct dataset ds = {.dir = -1};
+	struct dataset ds;
 	uint8_t file[FUZZ_MAX_BYTES];
 
 	open_dir();
 	if (size == 0 || size > sizeof(file))
 		return;
 	memcpy(file, data + 1, --size);
-	if (data[0] % 8 != 7 && size >= 176)
+	if (data[0] % 8 != 7)
 		set_hashes(file, size);
-	/* Another file: this one's pages may still be mapped. */
-	(void)unlinkat(dir, INDEX_NAME, 0);
-	fuzz_file(dir, INDEX_NAME, file, size);
-	if (ds_catalogue_map(&ds, dir, INDEX_NAME, key) == 0) {
+	if (map_index(&ds, file, size) == 0) {
 		struct dataset *copy = malloc(sizeof(*copy));
 
 		FUZZ_MUST(copy);
@@ -259,25 +311,33 @@ static void one_index(const uint8_t *data, size_t size)
 	}
 }
 
-/* The index of a dataset of the other targets' seeds. */
+/* The index of a dataset of the other targets' seeds, without members and with.
+ * A wrong hash must be set right, or no mutation is ever read. */
 static size_t seed_index(unsigned i, uint8_t *buf)
 {
 	char full[128];
-	struct dataset_options o = {.path = full};
-	struct dataset *ds;
+	struct dataset_options o = {
+		.path = full, .members = i > 1 ? MEMBERS : NULL};
+	bool list = i % 2 == 0;
+	struct dataset *ds, mapped;
 	size_t n;
 
-	if (i > 1)
+	if (i > 3)
 		return 0;
 	open_dir();
-	n = i == 0 ? seed_list(0, buf) : seed_tar(0, buf);
-	fuzz_file(dir, "x", i == 0 ? buf : buf + 1, i == 0 ? n : n - 1);
-	o.source = i == 0 ? REFRAIN_SOURCE_LIST : REFRAIN_SOURCE_TAR;
+	n = list ? seed_list(3, buf) : seed_tar(4, buf);
+	fuzz_file(dir, "x", list ? buf : buf + 1, list ? n : n - 1);
+	o.source = list ? REFRAIN_SOURCE_LIST : REFRAIN_SOURCE_TAR;
 	(void)snprintf(full, sizeof(full), "%s/x", path);
 	FUZZ_MUST(dataset_open(&ds, &o, NULL) == 0);
 	FUZZ_MUST(ds_catalogue_write(ds, dir, INDEX_NAME, key) == 0);
 	dataset_close(ds);
-	return read_back(INDEX_NAME, buf);
+	n = read_back(INDEX_NAME, buf);
+	buf[1 + HEADER_WORDS + 8 * sections_of(i > 1 ? 5 : 4)] ^= 1;
+	set_hashes(buf + 1, n - 1);
+	FUZZ_MUST(map_index(&mapped, buf + 1, n - 1) == 0);
+	FUZZ_MUST(munmap(mapped.map, mapped.map_bytes) == 0);
+	return n;
 }
 
 const struct fuzz_target fuzz_tar = {"tar", one_tar, seed_tar};

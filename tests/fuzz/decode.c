@@ -49,6 +49,23 @@ static struct rect region_of(
 	return r;
 }
 
+/* The same region as ids. */
+static void decode_mask(struct decoder *d, const uint8_t *data, size_t size,
+	const struct image_info *info, const struct rect *r)
+{
+	size_t bytes;
+	struct error err = {""};
+	struct image out;
+	int rc;
+
+	bytes = decode_ids_layout(info, r, &out);
+	out.data = malloc(bytes);
+	FUZZ_MUST(out.data);
+	rc = check(decode_ids(d, data, size, info, &out, &err), &err);
+	FUZZ_MUST((rc == 0) == (info->orientation == 1));
+	free(out.data);
+}
+
 static int decode(
 	struct decoder *d, const uint8_t *data, size_t size, uint64_t *hash)
 {
@@ -73,6 +90,8 @@ static int decode(
 	if (rc == 0)
 		*hash = hash64(out.data, bytes, 1);
 	free(out.data);
+	if (rc == 0 && info.id_bytes)
+		decode_mask(d, data, size, &info, &r);
 	return rc;
 }
 
