@@ -177,9 +177,10 @@ static inline void png_rgb(
 	const struct png_maker *m, const uint16_t *from, uint8_t *to)
 {
 	unsigned depth = m->kind->depth, max = (1U << depth) - 1;
+	bool grey = png_channels(m->kind) < 3; /* or a palette */
 
 	for (unsigned c = 0; c < 3; c++) {
-		unsigned v = from[m->kind->color & 2 ? c : 0];
+		unsigned v = from[grey ? 0 : c];
 
 		if (m->kind->color == 3)
 			to[c] = m->palette[from[0]][c];
