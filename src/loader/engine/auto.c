@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the echo factor from sums of times; auto.h says how. Pure
- * functions: the owner of the struct calls them.
+ * Chooses the echo factor from sums of times; auto.h describes how. All
+ * functions are pure; the owner of the struct calls them.
  */
 #include "loader/engine/auto_impl.h"
 
@@ -11,21 +11,22 @@
 
 #define PARTS_LEAST 3
 #define FULL_READS AUTO_FULL_READS
-/* If reading could not be timed, a part ends after this many times its
+/* If reads could not be timed, a part ends after this many times its number of
  * examples. */
 #define PART_MOST 4
-/* Echoing ends when R falls to this; it begins at AUTO_R_BEGIN. */
+/* Echoing ends when R falls to R_END; it begins when R rises to
+ * AUTO_R_BEGIN. */
 #define R_END 1.04
-/* If R and the factor differ by less than this, the factor changes only when
- * all AUTO_PARTS parts have the same speed. */
+/* If R and the factor differ by less than this ratio, the factor changes only
+ * when all AUTO_PARTS parts have the same speed. */
 #define FAR 1.25
 /* The factor stays while factor / R is within these limits. */
 #define STAY_MIN 0.98
 #define STAY_MAX 1.03
-/* The trainer counts as waiting if it waits for more than this part of its
+/* The trainer counts as waiting if it waits for more than this share of its
  * time. */
 #define WAITS 0.003
-/* A first, small fall multiplies the factor by this. */
+/* The first step of a fall multiplies the factor by this. */
 #define SMALL 0.92
 
 void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
@@ -80,9 +81,9 @@ static bool is_waited_for(
 		WAITS * (double)(now->trainer_ns - then->trainer_ns);
 }
 
-/* -- Reading --------------------------------------------------------------- */
+/* -- Reads ----------------------------------------------------------------- */
 
-/* Reads in one part while as many ran as may run at a time: numbers of examples
+/* Reads in one part while as many as allowed ran at a time: numbers of examples
  * and times, as in struct auto_sums. */
 struct auto_busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
@@ -102,8 +103,8 @@ static struct auto_busy busy_of(
 	};
 }
 
-/* Is reading slower than the trainer takes examples, even with what storage may
- * have saved up? */
+/* Is reading slower than the trainer takes examples, even though work that
+ * storage has saved up may have made it faster? */
 static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 	const struct auto_busy *busy)
 {
@@ -116,9 +117,9 @@ static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 }
 
 /*
- * May the part end now? In the middle of a burst it may not, unless the trainer
- * waits or reading is slow anyway: the beginning of a burst does not show the
- * lasting speed.
+ * May the part end now? Not in the middle of a burst, because the beginning of
+ * a burst does not show the sustained speed. This does not matter if the
+ * trainer waits, or if reading is slow even so.
  */
 static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -137,9 +138,9 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * An upper limit for the time to fetch an example, for a mount that fetches by
- * a plan. Fetching has kept up with the trainer, so it took at most the time
- * that has passed, and less if the trainer did not wait.
+ * Returns an upper limit for the time to fetch an example, in ns, for a mount
+ * that fetches by a plan. Fetching has kept up with the trainer, so it took at
+ * most the time that has passed, and less if the trainer did not wait.
  */
 static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -151,8 +152,8 @@ static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 	return is_waited_for(then, now) ? ns : SMALL * ns;
 }
 
-/* The measured time to read an example, and in *saved_ns how much longer it may
- * take in the long run. */
+/* Returns the measured time to read an example. *saved_ns is set to how much
+ * longer a read may take in the long run. */
 static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 	double *saved_ns)
 {
@@ -163,8 +164,8 @@ static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 		return passed_ns(a, now);
 	if (busy.lasting >= FULL_READS)
 		return busy.lasting_ns / busy.lasting;
-	/* Reading was never fully busy, because of the trainer or a lack of
-	 * memory. */
+	/* Reads were never as busy as allowed, because the trainer is slow or
+	 * memory is short. */
 	if (busy.full < FULL_READS)
 		return each(now->read_ns - a->begun.read_ns,
 			now->reads - a->begun.reads);
@@ -239,7 +240,7 @@ static void forget(struct auto_echo *a, uint32_t n)
 	memmove(a->part, a->part + n, a->parts * sizeof(a->part[0]));
 }
 
-/* Did the trainer wait most of the time? Then the estimates hold. */
+/* Did the trainer wait in most parts? Then the estimates are reliable. */
 static bool waited(const struct auto_echo *a)
 {
 	uint32_t n = 0;
@@ -266,8 +267,8 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 	a->planned = now->planned;
 	if (now->planned)
 		fetch_step(a, now);
-	/* The first part begins with the first batch: the time before it is the
-	 * start. */
+	/* The first part begins with the first batch, because the time before
+	 * it is that of the start. */
 	if (a->begun_once && !is_whole(a, now))
 		return;
 	if (a->begun_once) {
@@ -294,8 +295,8 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 
 /* -- The factor ------------------------------------------------------------ */
 
-/* Large factors have coarser steps. A step is at most a thirtieth of the
- * factor. */
+/* Returns the denominator of the steps near this factor. A step is at most a
+ * thirtieth of the factor, so larger factors have larger steps. */
 static uint32_t denominator(double e)
 {
 	if (e < 4)
@@ -337,9 +338,9 @@ static double time_ratio(double up_ns, double down_ns)
 }
 
 /*
- * The first step of a fall to an R that was measured in short bursts only. It
- * goes to slightly less than the R that is certain. If the trainer does not
- * have to wait then, the rest of the fall follows.
+ * Returns the first step of a fall to an R that was measured only in short
+ * bursts. This is slightly less than the lowest R that is certain. If the
+ * trainer does not have to wait then, the rest of the fall follows.
  */
 static double first_step(const struct auto_echo *a, const struct auto_part *m)
 {
@@ -353,7 +354,7 @@ static bool tries(const struct auto_echo *a, const struct auto_part *m)
 		time_ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
-/* Should the factor change? If so, returns true and the new one in *echo. */
+/* Should the factor change? If so, *echo is set to the new factor. */
 static bool wish(const struct auto_echo *a, const struct auto_part *m,
 	struct schedule_echo *echo)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes the upstream's time if a mount fetches by a plan: the missing bytes
- * of an example times the time to fetch a byte. Both are measured separately,
- * because the first depends on how much of the dataset is cached, and the
- * second on the source.
+ * Computes the time of the upstream if a mount fetches by a plan: the missing
+ * bytes of an example times the time to fetch a byte. The two are measured
+ * separately, because the first depends on the part of the dataset that is
+ * cached, and the second on the source.
  */
 #include "loader/engine/auto_impl.h"
 
 #include <math.h>
 
-/* If the missing bytes change by more than this factor, more or fewer
- * examples are cached than before. Chance and the end of an epoch change
- * them by less. */
+/* If the missing bytes change by more than this ratio, more or fewer examples
+ * are cached than before. Random variation and the end of an epoch cause
+ * smaller changes. */
 #define MISSING_JUMP 1.5
-/* The factor can change only after at least this many looks, and times to fetch
- * a byte. */
+/* The factor can change only after this many measurements of the missing bytes,
+ * and of the time to fetch a byte. */
 #define LOOKS_LEAST 3
 #define TIMES_LEAST 2
 
-/* How many examples lack `bytes` bytes together. */
+/* Returns the number of examples whose missing bytes sum to `bytes`. */
 static double examples(const struct auto_echo *a, uint64_t bytes)
 {
 	double missing = row_mean(&a->missing);
@@ -35,8 +35,8 @@ static void add_missing(struct auto_echo *a, double bytes)
 }
 
 /*
- * Measure the missing bytes of an example. If memory holds a whole plan, a
- * single look covers the examples of many parts.
+ * Measure the missing bytes of an example. If the plan fits into the mount's
+ * memory, one lookup covers the examples of many parts.
  */
 static void look_at_missing(struct auto_echo *a, const struct fetch_rates *now)
 {
@@ -58,9 +58,10 @@ static void keep_times(struct auto_echo *a, uint32_t n)
 }
 
 /*
- * When the speed has changed, earlier times are forgotten. Two lower times show
- * that the source is faster. Only three higher ones show that it is slower,
- * because one pause of the source may lengthen two.
+ * Add a time to fetch a byte. When the speed has changed, earlier times are
+ * forgotten. Two lower times are sufficient to show that the source is faster.
+ * Three higher ones are needed to show that it is slower, because one pause of
+ * the source may lengthen two times.
  */
 static void add_time(struct auto_echo *a, double ns, double saved_ns)
 {
@@ -72,8 +73,8 @@ static void add_time(struct auto_echo *a, double ns, double saved_ns)
 		keep_times(a, 3);
 }
 
-/* Measure the time to fetch a byte, when the examples of a part, or a whole
- * burst, have been timed. */
+/* Measure the time to fetch a byte, as soon as the examples of a part or a
+ * whole burst were timed. */
 static void look_at_time(struct auto_echo *a, const struct auto_sums *sums)
 {
 	const struct fetch_rates *now = &sums->rates, *then = &a->timed;
@@ -104,7 +105,8 @@ void fetch_step(struct auto_echo *a, const struct auto_sums *now)
 	a->untimed = now->fresh - a->timed_fresh;
 }
 
-/* Was the source never busy for a whole window? Then it may be faster now. */
+/* Was the source not busy for a whole window? Then it may be faster now than
+ * measured. */
 static bool is_stale(const struct auto_echo *a)
 {
 	return a->untimed > AUTO_PARTS * a->part_fresh;
@@ -120,7 +122,7 @@ void fetch_measured(const struct auto_echo *a, struct auto_part *out)
 	if (a->byte_ns.n == 0)
 		return;
 	if (is_stale(a)) {
-		/* If the trainer does not wait, the factor is high enough. */
+		/* The trainer does not wait, so the factor is high enough. */
 		ns = fmin(ns, passed_ns);
 		if (!out->waited)
 			ns = fmin(ns, enough_ns);
@@ -132,7 +134,8 @@ void fetch_measured(const struct auto_echo *a, struct auto_part *out)
 
 bool fetch_is_known(const struct auto_echo *a)
 {
-	/* Times that are few and old do not hold up a change. */
+	/* If there are only few and old times, a change does not wait for
+	 * them. */
 	if (!a->planned || a->byte_ns.n == 0 || is_stale(a))
 		return true;
 	return a->byte_ns.n >= TIMES_LEAST && a->missing.n >= LOOKS_LEAST;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of measured values. */
+/* Rows of measured values. No state. */
 #include "loader/engine/auto_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The mean without the `cut` lowest and the `cut` highest values. */
+/* Returns the mean without the `out` lowest and the `out` highest values. */
 static double inner_mean(const struct auto_row *r, uint32_t out)
 {
 	double v[AUTO_PARTS] = {0}, sum = 0;
@@ -39,8 +39,8 @@ double row_middle(const struct auto_row *r)
 	return inner_mean(r, r->n ? (r->n - 1) / 2 : 0);
 }
 
-/* Are the last n values above all earlier ones, and above their median times
- * the factor? With sign -1: below instead of above. */
+/* Are the last n values above all earlier values, and above the median of these
+ * times `factor`? If `sign` is -1, it is "below" in both cases. */
 static bool row_left(
 	const struct auto_row *r, uint32_t n, double factor, double sign)
 {

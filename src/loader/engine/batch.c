@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slabs and their lender. Entered by workers, by whoever calls
- * refrain_next() and, for refrain_release(), by any thread at any time.
+ * Slabs and their lender. Called by workers, by the caller of refrain_next()
+ * and, for refrain_release(), by any thread at any time.
  *
  *	free --take--> filled --lend--> lent --refrain_release()--> free
  *
- * After a fork the child's copy of the lock may be held for ever: a release
- * there does nothing.
+ * After a fork, the child's copy of the lock may be held for ever, so a release
+ * in the child does nothing.
  */
 #include "loader/engine/batch.h"
 
@@ -24,18 +24,20 @@
 
 struct lender {
 	pthread_mutex_t lock;
-	struct list free;    /* lock */
-	uint32_t calls;	     /* lock: calls of on_free() that are running */
-	pthread_cond_t idle; /* lender_leave() waits until `calls` is 0 */
-	bool left;	     /* lock: the loader has ended */
-	/* Lock: one for each lent slab, one for each running release, one for
-	 * the loader. */
+	struct list free; /* guarded by the lock */
+	uint32_t calls;	  /* guarded by the lock: running calls of on_free() */
+	/* Signalled when `calls` becomes 0; lender_leave() waits for it */
+	pthread_cond_t idle;
+	bool left; /* guarded by the lock: the loader has ended */
+	/* Guarded by the lock: one reference for each lent slab, one for each
+	 * running release, and one for the loader. */
 	uint32_t refs;
-	/* Changed with the lock, read without it (relaxed). An old value does
-	 * no harm, because on_free() makes its reader look again. */
+	/* Changed with the lock held, but read without it (relaxed). It does no
+	 * harm to read an old value, because on_free() makes the reader check
+	 * again. */
 	_Atomic uint32_t lent, free_count;
 	void (*on_free)(void *arg);
-	void *arg; /* both: set once; not used once `left` is set */
+	void *arg; /* set once, like on_free(); not used after `left` */
 	/* Set once. */
 	pid_t pid;
 	uint32_t n;
@@ -43,7 +45,7 @@ struct lender {
 	void (*release)(void *ctx, void *p, size_t bytes);
 	void *ctx;
 	size_t data_bytes;
-	bool placed; /* the slabs lie in a slab place */
+	bool placed; /* the slabs are in a slab_place */
 	struct slab slabs[];
 };
 
@@ -52,7 +54,7 @@ static size_t round_up(size_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The bytes of the arrays of one slab. */
+/* Returns the bytes of the arrays of one slab. */
 static size_t meta_bytes(const struct settings *s)
 {
 	return s->c.batch *
@@ -101,7 +103,8 @@ static void slab_release(struct lender *lender, struct slab *slab)
 	slab->crops = NULL;
 }
 
-/* The slabs lie in the slab place one after the other. */
+/* Set the pointers of slab i. In a slab place, the slabs are one after the
+ * other. */
 static void find_place(
 	struct slab *slab, const struct settings *s, uint8_t *base, uint32_t i)
 {
@@ -122,7 +125,8 @@ static int find_memory(struct slab *slab, const struct settings *s)
 
 static void slab_give_back(struct lent_batch *b);
 
-/* All arrays are in one block of memory, which begins with the crops. */
+/* Set the pointers of a slab. All its arrays are in one block of memory, which
+ * begins with the crops. */
 static void slab_init(struct slab *slab, const struct settings *s)
 {
 	uint32_t n = s->c.batch;
@@ -306,8 +310,8 @@ const pthread_mutex_t *lender_lock(const struct lender *lender)
 	return &lender->lock;
 }
 
-/* Release the lock, which the caller holds. The last reference frees the
- * lender. */
+/* Drop a reference. The caller holds the lock, and this releases it. Without
+ * references the lender is freed. */
 static void unref(struct lender *lender)
 {
 	bool last = --lender->refs == 0;
@@ -368,7 +372,8 @@ void slab_lend(struct slab *slab)
 	lender->refs++;
 }
 
-/* on_free() is called without the lock; the loader stays until it returns. */
+/* Return a slab to the free ones. on_free() is called without the lock; `calls`
+ * makes the loader wait for it. */
 static void give_back(struct lender *lender, struct slab *slab)
 {
 	ASSERT_HELD(&lender->lock);
@@ -390,7 +395,7 @@ static void slab_give_back(struct lent_batch *b)
 	if (lender->pid != getpid())
 		return;
 	pthread_mutex_lock(&lender->lock);
-	if (!slab->lent) { /* it was given back before: ignore the call */
+	if (!slab->lent) { /* it was released before */
 		pthread_mutex_unlock(&lender->lock);
 		return;
 	}

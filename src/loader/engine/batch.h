@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of batches. A slab holds one batch: the samples, in the caller's
- * memory if so configured, and their descriptions. It is free, filled by the
- * loader, or lent. The lender owns all slabs. It has its own lock and lives
- * until the loader is closed and the last lent slab is back, whichever is
- * later.
+ * The memory of batches. A slab holds one batch: the samples, which may be in
+ * memory from the caller's alloc(), and their descriptions. A slab is free,
+ * being filled by the loader, or lent. The lender owns all slabs. It has its
+ * own lock. It lives until the loader is closed and no slab is lent any more.
  */
 #ifndef ENGINE_BATCH_H
 #define ENGINE_BATCH_H
@@ -23,8 +22,8 @@
 #define BATCH_COLUMNS 2
 
 /*
- * A lent batch, in the memory of its lender. batch_release() gives it back:
- * from any thread, also after its source has been closed.
+ * A lent batch, in the memory of its lender. batch_release() returns it to the
+ * lender. Any thread may call this, even after the source was closed.
  */
 struct lent_batch {
 	uint32_t magic;
@@ -34,9 +33,8 @@ struct lent_batch {
 };
 
 /*
- * A batch source: what a loader takes batches from, which is an engine of this
- * process or a share. It is embedded in the struct of the part that implements
- * it.
+ * A batch source: a loader takes its batches from one. It is an engine in this
+ * process, or a share. This struct is embedded in that of the implementation.
  */
 struct batch_source {
 	const struct loader_ops *ops;
@@ -44,17 +42,18 @@ struct batch_source {
 
 struct dataset;
 
-/* The calls of a batch source. A member NAME does what include/refrain/loader.h
- * says of refrain_NAME(), if there is such a function. */
+/* The operations of a batch source. NAME does what include/refrain/loader.h
+ * says about refrain_NAME(), if there is such a function. */
 struct loader_ops {
 	int (*next)(struct batch_source *source, struct lent_batch **out,
 		int timeout_ms);
 	int (*fd)(struct batch_source *source);
 	int (*close)(struct batch_source *source);
-	/* Copy the message of the last call that failed. */
+	/* Copy the message of the last call that has failed. */
 	void (*message)(struct batch_source *source, struct error *out);
 
-	/* All members below are NULL for a source that only gives batches. */
+	/* All members below are NULL in a source that can only produce
+	 * batches. */
 	const struct settings *(*settings)(const struct batch_source *source);
 	const struct dataset *(*dataset)(const struct batch_source *source);
 	uint64_t (*steps_left)(struct batch_source *source);
@@ -70,12 +69,12 @@ struct loader_ops {
 	int (*save_at)(struct batch_source *source, uint64_t step, void *buf,
 		size_t size);
 	int (*echo_log)(struct batch_source *source, char *buf, size_t size);
-	/* Also NULL if the batches are not in one block of memory. */
+	/* This is also NULL if the batches are not in one block of memory. */
 	int (*memory)(
 		struct batch_source *source, const void **base, size_t *bytes);
 };
 
-/* These call the members that all sources have. */
+/* These functions call the operations that all sources have. */
 static inline int batch_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
@@ -110,19 +109,20 @@ static inline const struct refrain_batch *batch_public(
 
 struct lender;
 
-/* Memory for slabs, 64-byte aligned. Its owner must keep it until the lender
- * has been freed. */
+/* Memory for slabs, aligned to 64 bytes. The owner must keep it until the
+ * lender is freed. */
 struct slab_place {
 	void *base;
-	size_t bytes; /* n * slab_bytes() at least */
+	size_t bytes; /* at least n * slab_bytes() */
 };
 
 struct slab {
-	struct lent_batch lent_batch; /* what is lent */
+	struct lent_batch lent_batch; /* the batch that is lent */
 	struct lender *lender;
-	struct list node; /* lock: free slabs */
-	bool lent;	  /* lock */
-	/* The batch's memory, writable by the thread that fills the slab. */
+	struct list node; /* guarded by the lock; in the list of free slabs */
+	bool lent;	  /* guarded by the lock */
+	/* The memory of the batch. The thread that fills the slab may write to
+	 * it. */
 	uint8_t *data;
 	int64_t *labels;
 	uint64_t *indices, *substitutes, *seeds;
@@ -131,42 +131,43 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
-/* Set the pointers of a batch whose slab lies at `at`. */
+/* Set the pointers of a batch whose slab is at `at`. */
 void slab_describe(
 	const struct settings *s, const void *at, struct refrain_batch *out);
 
-/* Set the shape and the columns of a batch whose `count` is set. */
+/* Set the shape and the columns of a batch. Its `count` must be set. */
 void slab_shape(const struct settings *s, struct lent_batch *b);
 
-/* The bytes of one slab: samples and their descriptions. */
+/* Returns the bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);
 
-/* The memory of a lender with `n` slabs, including its own. */
+/* Returns the bytes of a lender with `n` slabs, including the lender itself. */
 uint64_t lender_bytes(const struct settings *s, uint32_t n);
 
 /*
- * on_free() is called after each refrain_release(), without a lock, until
- * lender_leave() returns. `place` may be NULL: then samples are in memory from
- * the caller's alloc(). Returns -ENOMEM, -EINVAL if `place` or the memory from
- * alloc() is not aligned, or -ENOSPC if the place is too small.
+ * Create a lender. on_free() is called after each refrain_release(), without a
+ * lock, until lender_leave() returns. If `place` is NULL, samples are in memory
+ * from the caller's alloc(). Returns 0, -ENOMEM, -EINVAL if `place` or memory
+ * from alloc() is not aligned, or -ENOSPC if the place is too small.
  */
 int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	const struct slab_place *place, void (*on_free)(void *arg), void *arg);
 
-/* Call this when the loader ends. It frees the slabs that are not lent, and
+/* Call this when the loader ends. It frees all slabs that are not lent, and
  * waits for running calls of on_free(). */
 void lender_leave(struct lender *lender);
 
-/* Snapshots: another thread may give a slab back at any time. */
+/* The results may be out of date at once, because another thread may release a
+ * slab at any time. */
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);
-/* The lender's lock, for bench/ to measure. */
+/* Returns the lender's lock, which bench/ measures. */
 const pthread_mutex_t *lender_lock(const struct lender *lender);
 
-/* A free slab, or NULL. */
+/* Returns a free slab, or NULL. */
 struct slab *slab_take(struct lender *lender);
-/* Lend the slab to the caller: the batch stays until refrain_release(). */
+/* Lend the slab to the caller until refrain_release(). */
 void slab_lend(struct slab *slab);
 
 #endif

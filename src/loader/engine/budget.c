@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributes memory when there is little. First, reading ahead is given up,
- * then keeping decoded examples (their files are kept instead), then keeping
- * files. Reads leave memory for decoding, so that no file is dropped between
- * its read and its first use. If an image needs more than that memory, data
- * that is not needed soon is dropped.
+ * Distributes memory when it is scarce. First, examples are no longer read
+ * ahead. Next, decoded examples are not kept (their files are kept instead).
+ * Last, files are not kept either. Reads leave memory free for decoding, so
+ * that no file is dropped between its read and its first use. If an image needs
+ * more than that memory, data that is not needed soon is dropped.
  *
- * If that is not enough, the original of the image is *starved*: no read
- * begins, and the other queued servings are made, which frees their files. When
- * no other serving is left, one worker becomes `alone`: nothing else begins
- * until it has decoded the starved original, and if necessary all other data
- * that was read is dropped for it. So the oldest batch completes with any
- * budget that holds one file and its region at a time. Nothing is dropped for
- * an image that would not fit even then. Entered with the turn's lock.
+ * If that is not sufficient, the original of the image is *starved*: no new
+ * read begins, and the other queued servings are made, which frees their files.
+ * When no other serving is left, one worker becomes `alone`: nothing else
+ * begins until it has decoded the starved original, and if necessary all other
+ * data that was read is dropped for it. Therefore the oldest batch is completed
+ * with any budget that can hold one file and its decoded region at a time.
+ * Nothing is dropped for an image that would not fit even then. Called with the
+ * turn's lock held.
  */
 #include "loader/engine/budget_impl.h"
 
@@ -24,26 +25,27 @@
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
 struct desk {
-	struct buffer *scratch; /* a decoded image that is not kept */
-	bool busy;		/* its worker makes a serving */
-	uint64_t charged;	/* for the worker's permanent memory */
+	struct buffer *scratch; /* the decoded image, if it is not kept */
+	bool busy;		/* its worker is making a serving */
+	uint64_t charged;	/* bytes of the worker's permanent memory */
 };
 
 struct budget {
 	/* Set once. */
 	const struct engine_parts *parts;
 	uint64_t outstanding_max;
-	/* Set by budget_open(). */
-	uint64_t rest_bytes;  /* memory that was not charged then */
-	uint64_t alone_bytes; /* rest_bytes plus workers_bytes then */
-	/* The lock. */
-	uint64_t workers_bytes; /* charged for what workers hold */
-	uint64_t desks_bytes;	/* charged for decoding */
-	/* The memory for decoding an image; 0: unknown */
+	/* Set by budget_open(), in bytes. */
+	uint64_t rest_bytes;  /* memory that was not charged at that time */
+	uint64_t alone_bytes; /* rest_bytes plus workers_bytes at that time */
+	/* All below is guarded by the lock. */
+	uint64_t workers_bytes; /* bytes charged for memory that workers hold */
+	uint64_t desks_bytes;	/* bytes charged for images being decoded */
+	/* The bytes that decoding an image takes; 0: unknown */
 	uint64_t image_bytes;
 	uint32_t working, reading;
-	struct desk *desks;	  /* one for each worker */
-	const struct desk *alone; /* may take all memory */
+	struct desk *desks; /* one for each worker */
+	/* The desk that may take all memory, or NULL */
+	const struct desk *alone;
 };
 
 uint64_t budget_rest_bytes(const struct budget *budget)
@@ -56,10 +58,11 @@ uint32_t budget_ahead(const struct budget *budget)
 	uint64_t file = meter_file_mean(budget->parts->meter), n;
 
 	ASSERT_TURN(budget->parts->turn);
-	/* The mount times its fetches itself, so no bursts are read ahead. */
+	/* The mount measures its fetches itself, so bursts of reads ahead are
+	 * not needed. */
 	if (help_plans(budget->parts->help))
 		return budget->parts->c->reads_ahead;
-	/* Returns early where possible, because each turn of a worker calls
+	/* Return early if possible, because each turn of a worker calls
 	 * this. */
 	if (!file ||
 		budget->parts->s->ahead_least == budget->parts->s->ahead_max)
@@ -72,10 +75,10 @@ uint32_t budget_ahead(const struct budget *budget)
 }
 
 /*
- * The memory that decoding may take in addition to what it has, if each image
- * takes `image_bytes` (0: unknown). The total for all workers is limited to
- * half of the memory, but one large image may take up to three quarters; so may
- * decoding as long as `image_bytes` is unknown.
+ * Returns how many bytes decoding may take in addition to those that are
+ * charged, if each image takes `image_bytes` (0: unknown). The total for all
+ * workers is limited to half of the memory. But one large image may take up to
+ * three quarters, and so may decoding while `image_bytes` is unknown.
  */
 static uint64_t decode_images(const struct budget *budget, uint64_t image_bytes)
 {
@@ -95,7 +98,7 @@ static uint64_t decode_bytes(const struct budget *budget)
 	return decode_images(budget, budget->image_bytes);
 }
 
-/* The memory that examples read ahead may take before other uses give way. */
+/* Returns the bytes that are reserved for examples that are read ahead. */
 static uint64_t ahead_bytes(const struct budget *budget)
 {
 	uint64_t bytes =
@@ -122,17 +125,17 @@ static uint64_t incoming_bytes(const struct budget *budget)
 }
 
 /*
- * Decoded examples may take the memory that encoded ones will not need. Encoded
- * ones need memory for all originals that can be outstanding or read ahead,
- * except for those that are kept decoded already. If a decoded example is
- * smaller than its file, as after a small crop, the other outstanding ones are
- * expected to be kept decoded, too.
+ * Get a buffer to keep decoded data. Decoded examples may take the memory that
+ * encoded ones will not need. Encoded ones need memory for all originals that
+ * can be outstanding or read ahead, except for those that are already kept
+ * decoded. If a decoded example is smaller than its file, as after a small
+ * crop, the other outstanding ones are expected to be kept decoded, too.
  */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = meter_file_mean(budget->parts->meter);
-	/* Before any image was decoded, this one tells the size. */
+	/* If no image was decoded before, estimate from this one. */
 	uint64_t desks = budget->desks_bytes +
 		decode_images(budget,
 			budget->image_bytes ? budget->image_bytes : cost);
@@ -169,13 +172,14 @@ bool budget_for_encoded(const struct budget *budget, uint64_t step)
 	return true;
 }
 
-/* The files of all outstanding originals. */
+/* Returns the bytes of the files of all outstanding originals. */
 static uint64_t files_bytes(const struct budget *budget)
 {
 	return budget->outstanding_max * meter_file_mean(budget->parts->meter);
 }
 
-/* Are there echoes, and is the memory too small for all outstanding files? */
+/* Are there echoes, while memory is too small for the files of all outstanding
+ * originals? */
 static bool lacks_memory(const struct budget *budget)
 {
 	const struct settings *s = budget->parts->s;
@@ -187,7 +191,7 @@ static bool lacks_memory(const struct budget *budget)
 		budget->rest_bytes;
 }
 
-/* Adds an eighth, because files and images differ in size. */
+/* This adds an eighth, because files and images vary in size. */
 uint64_t budget_wanted_bytes(const struct budget *budget)
 {
 	uint64_t decode = budget->desks_bytes + decode_bytes(budget);
@@ -199,8 +203,8 @@ uint64_t budget_wanted_bytes(const struct budget *budget)
 	return fixed + (files_bytes(budget) + decode + ahead) / 8 * 9;
 }
 
-/* May a read use memory now? If memory is short, only one unused file for each
- * worker may be held, besides those read ahead. */
+/* May a read use memory now? If memory is scarce, workers may have only one
+ * unused file each, in addition to those that were read ahead. */
 static bool shares_memory(const struct budget *budget)
 {
 	return !lacks_memory(budget) ||
@@ -217,8 +221,8 @@ bool budget_may_read(const struct budget *budget, uint64_t bytes)
 		shares_memory(budget);
 }
 
-/* Leaves a quarter of the memory for planned reads, or enough for a large
- * image. */
+/* This leaves a quarter of the memory for planned reads, or enough for a large
+ * image if that is more. */
 bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes)
 {
 	uint64_t left = budget->rest_bytes / 4;
@@ -331,14 +335,15 @@ uint64_t need_bytes(const struct need *need)
 		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
 }
 
-/* Could the image ever fit? If not, nothing is dropped for it. */
+/* Could the image fit if everything else was dropped? If not, nothing is
+ * dropped for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
 	return budget_alone(budget, need_bytes(need) + need->held_cost);
 }
 
-/* Note the memory of the largest recent image; the value falls slowly after an
- * unusually large one. */
+/* Note the bytes that decoding an image takes. image_bytes is the maximum of
+ * recent images, and falls slowly after an unusually large one. */
 static void note_image(struct budget *budget, uint64_t bytes)
 {
 	if (bytes < budget->image_bytes)
@@ -367,7 +372,7 @@ static bool try_to_work(
 		return false;
 	}
 	budget->desks_bytes += need->extra_bytes;
-	/* + 1, so that it is never 0: unknown */
+	/* The + 1 is needed because 0 means unknown */
 	note_image(budget, need_bytes(need) + 1);
 	return true;
 }

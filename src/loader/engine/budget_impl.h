@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributes the memory of a loader: how much may be read ahead and kept, and
- * what a worker gets for decoding. Each worker has a desk: scratch memory for
- * one decoded image. The budget also counts the activities that will give
- * memory back: busy workers, and reads. Every function needs the turn's lock
+ * Distributes the memory of a loader: decides how much may be read ahead and
+ * kept, and what a worker gets for decoding. Each worker has a desk: scratch
+ * memory for one decoded image. The budget also counts the activities that will
+ * free memory: busy workers, and reads. Every function needs the turn's lock
  * unless its comment says otherwise.
  */
 #ifndef ENGINE_BUDGET_IMPL_H
@@ -24,106 +24,109 @@
 struct budget;
 struct desk;
 
-/* -- Life; without the lock until threads run -- */
+/* -- Creation and end; these need no lock before threads run --------------- */
 
-/* At most `outstanding_max` originals have servings to come at a time. Returns
- * 0 or -ENOMEM. Free *out after a failure, too. */
+/* At most `outstanding_max` originals have outstanding servings at a time.
+ * Returns 0 or -ENOMEM. Free *out after a failure, too. */
 int budget_new(struct budget **out, const struct engine_parts *parts,
 	uint64_t outstanding_max);
 void budget_free(struct budget *budget); /* NULL is allowed */
-/* Call this when all permanent memory has been charged. From then on the rest
- * of the memory is distributed. */
+/* Call this when all permanent memory was charged. From then on, the budget
+ * distributes the rest of the memory. */
 void budget_open(struct budget *budget);
-/* Give up the scratch memory of all desks. */
+/* Free the scratch memory of all desks. */
 void budget_clear(struct budget *budget);
 
-/* -- For reading -- */
+/* -- Reads ----------------------------------------------------------------- */
 
-/* How many examples may be read before they are planned. */
+/* Returns how many examples may be read before they are planned. */
 uint32_t budget_ahead(const struct budget *budget);
-/* The memory that is distributed; constant after budget_open(). */
+/* Returns the bytes that the budget distributes; constant after
+ * budget_open(). */
 uint64_t budget_rest_bytes(const struct budget *budget);
 /*
- * May a read that takes `bytes` begin now? Memory for decoding stays free. If
- * there are echoes and too little memory for all originals, examples that no
- * serving has used yet get only a part of it, so that the others can be kept.
+ * May a read that takes `bytes` bytes begin now? This keeps memory for decoding
+ * free. If there are echoes and memory is too small for all originals, examples
+ * that no serving has used yet get only a part of it, so that the others can be
+ * kept.
  */
 bool budget_may_read(const struct budget *budget, uint64_t bytes);
-/* The same for a read of an example that is not planned yet. */
+/* Like budget_may_read(), for an example that is not planned yet. */
 bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes);
-/* May data for later servings be dropped for a read? */
+/* May a read drop data that is kept for later servings? */
 bool budget_may_drop(const struct budget *budget);
-/* Estimate, from the files and images so far, how large the memory limit must
- * be so that hardly any file is read again. */
+/* Estimate, from the files and images so far, the memory limit with which
+ * hardly any file would be read twice, in bytes. */
 uint64_t budget_wanted_bytes(const struct budget *budget);
-/* Would buffers of `bytes` fit if everything that can be dropped were
- * dropped? */
+/* Would `bytes` bytes fit if everything that can be dropped was dropped? */
 bool budget_alone(const struct budget *budget, uint64_t bytes);
 /*
- * Does one worker have all memory for itself? Then no work and no read begins.
+ * Does one worker have all memory for itself? Then nothing else may begin.
  */
 bool budget_is_taken(const struct budget *budget);
-/* Is nothing going on that could free memory? */
+/* Is nothing running that will free memory? */
 bool budget_at_rest(const struct budget *budget);
-/* A read of an original begins or ends. budget_reading() returns the number of
- * running reads. */
+/* Call the first two when a read of an original begins and ends.
+ * budget_reading() returns the number of running reads. */
 void budget_begin_read(struct budget *budget);
 void budget_end_read(struct budget *budget);
 uint32_t budget_reading(const struct budget *budget);
-/* The number of busy workers. */
+/* Returns the number of busy workers. */
 uint32_t budget_working(const struct budget *budget);
 
-/* -- For keeping -- */
+/* -- Keeping data ---------------------------------------------------------- */
 
-/* Get a buffer for data to keep in the pool, or NULL. */
+/* Get a buffer for decoded data that the pool keeps. Returns NULL if there is
+ * no room. */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes);
 /* Count one more kept original, with its cost in bytes. */
 void budget_count_kept(struct budget *budget, uint64_t cost);
-/* May the encoded bytes be kept until the batch of `step`? To make room for
- * them, this drops data that is needed after that batch. */
+/* May the encoded bytes be kept until the batch of `step`? This drops data that
+ * is needed after that batch to make room for them. */
 bool budget_for_encoded(const struct budget *budget, uint64_t step);
 
-/* -- For decoding -- */
+/* -- Decoding -------------------------------------------------------------- */
 
-/* The desk of the n-th worker; without the lock. */
+/* Returns the desk of the n-th worker. Does not need the lock. */
 struct desk *budget_desk(struct budget *budget, uint32_t n);
-/* The scratch memory of a desk, or NULL. Needs the lock, or is called by the
- * desk's worker while it is busy. */
+/* Returns the scratch memory of a desk, or NULL. Needs the lock, unless the
+ * desk's worker calls this while it is busy. */
 uint8_t *desk_scratch(const struct desk *desk);
-/* A worker begins or ends its work. budget_charge() charges the worker's
- * permanent memory, which is `held_bytes` now. */
+/* Call the first two when a worker begins and ends a serving. budget_charge()
+ * charges the worker's permanent memory, of which it has `held_bytes` now. */
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
 void budget_charge(
 	struct budget *budget, struct desk *desk, uint64_t held_bytes);
 
-/* The memory that one image takes. */
+/* The memory that decoding one image needs. */
 struct need {
-	/* 0: the image is decoded into the memory where it is kept */
+	/* Size of the image; 0: it is decoded into the memory where it is
+	 * kept */
 	size_t scratch_bytes;
-	/* Memory that the decoder takes during the call */
+	/* Bytes that the decoder takes during the call */
 	uint64_t extra_bytes;
-	uint64_t held_cost; /* of the buffers that the original has already */
+	uint64_t held_cost; /* of buffers that the original has already */
 };
 
 /*
  * Get scratch memory for decoding and charge the extra bytes. Returns 0,
- * -EAGAIN if there is too little memory now (see original_starve()), or -E2BIG
- * if the image does not fit.
+ * -EAGAIN if there is not enough memory now (see original_starve()), or -E2BIG
+ * if the image cannot fit.
  */
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need);
-/* The memory that budget_to_work() charges for this. */
+/* Returns the bytes that budget_to_work() charges for this. */
 uint64_t need_bytes(const struct need *need);
 /* Release the extra bytes that budget_to_work() charged. */
 void budget_done(
 	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
 /* May a starved original be decoded now? */
 bool budget_feeds(const struct budget *budget);
-/* Queue the first starved original for the worker of this desk. If memory would
- * not suffice otherwise, the worker gets all of it. */
+/* Queue the first starved original for the worker of this desk. If there would
+ * not be enough memory otherwise, the worker gets all of it. */
 void budget_feed(struct budget *budget, const struct desk *desk);
-/* If this worker has all memory for itself, give it back. */
+/* If this worker has all memory for itself, this ends that. */
 void budget_give_back(struct budget *budget, const struct desk *desk);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles examples that cannot be read or decoded. It counts them. Then,
- * depending on the policy, another example is substituted, the original fails,
- * or the run ends. Entered with the turn's lock.
+ * Handles examples that cannot be read or decoded. They are counted. Then,
+ * depending on the configured policy, another example is substituted, the
+ * original fails, or the run ends. Called with the turn's lock held.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "loader/engine/damage_impl.h"
 
 #define SUBSTITUTES_MAX 16
-#define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */
+/* The bytes "substitu" */
+#define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475)
 
 static void count_damaged(const struct engine_parts *parts, uint64_t index)
 {
@@ -37,7 +38,7 @@ static void count_error(struct refrain_stats *out, int error, const char *stage)
 		out->errors_read++;
 }
 
-/* Try the next candidate. */
+/* Substitute the next candidate. */
 static void substitute(const struct engine_parts *parts, struct original *o)
 {
 	uint64_t words[] = {
@@ -55,8 +56,8 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 	original_read_first(parts->pool, o);
 }
 
-/* Does the error show that the machine lacks something? Then the example is not
- * damaged. */
+/* Does the error mean that the machine lacks a resource? Then the example is
+ * not damaged. */
 static bool is_of_machine(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
@@ -88,7 +89,8 @@ static void stop_for_want(
 		outcome_damage(parts->outcome)->msg, advice);
 }
 
-/* Keep the message for the example itself, not for its substitutes. */
+/* Count the damage. The message is stored for the example itself, but not for
+ * its substitutes. */
 static void note_why(const struct engine_parts *parts, struct original *o,
 	int error, const char *stage)
 {
@@ -101,8 +103,8 @@ static void note_why(const struct engine_parts *parts, struct original *o,
 	o->error = error;
 	o->error_index = o->index;
 	o->why = strdup(outcome_damage(parts->outcome)
-				/* Without memory for it, only the number is
-				 * reported */
+				/* If memory has run out, only the error number
+				 * is reported */
 				->msg);
 }
 

@@ -14,7 +14,7 @@
 #include "loader/core/settings.h"
 
 /*
- * The bytes read for an original cannot be used: substitute another example,
+ * Handle an original whose bytes cannot be used: substitute another example,
  * mark the original as failed, or stop the run. `stage` and `what` are for the
  * message. Needs the turn's lock.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads entries in a mount's tiers without asking the mount: content and
- * trailer in one read, verified as the mount verifies them. On any error the
- * file is read through the mount instead, which repairs the entry. Entered
- * under the turn's lock, and by the ring's threads, which take the lock, but
- * not for hashing.
+ * Reads entries in a mount's tiers without a request to the mount: content and
+ * trailer in one read, verified as the mount verifies them. After any error the
+ * file is read through the mount instead, which repairs the entry. Called with
+ * the turn's lock held, and by the ring's threads, which take the lock, but not
+ * to hash.
  *
  *	tier opening -> reading -> verified -> reader_done()
  *	   |  ^  |         |
@@ -16,7 +16,7 @@
 
 #include "loader/engine/reader_files_impl.h"
 
-/* With the lock. */
+/* Read the file through the mount instead. The caller holds the lock. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
 	ASSERT_TURN(reader->parts->turn);
@@ -37,7 +37,7 @@ static void on_bad_closed(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 
-	(void)res; /* the file was only read */
+	(void)res; /* nothing was written, so nothing can be lost */
 	turn_lock(reader->parts->turn);
 	go_through_mount(reader, r);
 	turn_unlock(reader->parts->turn);
@@ -47,8 +47,8 @@ static void on_entry_read(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
-	/* Needs no lock: no other thread uses the operation's buffer and key
-	 * now. */
+	/* This needs no lock, because no other thread uses the operation's
+	 * buffer and key now. */
 	int rc = res < 0 ? res
 			 : entry_check(r->buffer->data + r->base, (size_t)res,
 				   r->key, r->want);

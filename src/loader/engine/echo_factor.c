@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the echo factor during a run, because of measurements
- * (loader/engine/auto.h) or because a log says so. Called before each run of
- * the planner, with the turn's lock. A change affects only examples that are
- * not planned yet. Changes are logged, and another run with that log produces
- * the same stream.
+ * Changes the echo factor during a run, by measurements (loader/engine/auto.h)
+ * or by a log. Called before each run of the planner, with the turn's lock
+ * held. A change affects only examples that are not planned yet. All changes
+ * are logged, and another run with that log produces the same stream.
  */
 #include "loader/engine/echo_factor_impl.h"
 
@@ -20,15 +19,16 @@
 
 struct echoes {
 	const struct engine_parts *parts; /* set once */
-	uint64_t before; /* changes that were made before this handle */
-	struct auto_echo measured; /* settings.measures */
-	bool due;   /* a step was returned since the last attempt to change */
-	bool ended; /* no more changes in this run */
-	/* Changes of the run from number `base` on. In a replay the log has all
-	 * of them from the beginning; otherwise it has those made so far. */
+	uint64_t before; /* number of changes before this handle was opened */
+	struct auto_echo measured; /* used if settings.measures */
+	bool due;   /* a step was returned since the last attempt */
+	bool ended; /* this run makes no more changes */
+	/* The changes of the run, from number `base` on. If a log is replayed,
+	 * it has all changes from the beginning; otherwise it has those made so
+	 * far. */
 	struct echo_log log;
 	uint64_t base;
-	uint64_t made; /* including those before this handle */
+	uint64_t made; /* changes made, including those before this handle */
 };
 
 static void changed(struct echoes *e)
@@ -37,7 +37,7 @@ static void changed(struct echoes *e)
 	planner_look_again(e->parts->planner);
 }
 
-/* -- As measured ----------------------------------------------------------- */
+/* -- Changes by measurements ----------------------------------------------- */
 
 void echo_returned(struct echoes *e, bool full)
 {
@@ -86,7 +86,7 @@ static void follow(struct echoes *e)
 		rc = auto_change(&e->measured, e->parts->schedule,
 			planner_planned_fresh(e->parts->planner), &step);
 	if (rc < 0)
-		e->ended = true; /* the factor stays as it is */
+		e->ended = true; /* the factor no longer changes */
 	if (rc <= 0)
 		return;
 	echo_log_add(&e->log, step, e->measured.asked);
@@ -94,9 +94,10 @@ static void follow(struct echoes *e)
 }
 
 /*
- * How many fresh examples a run needs for a change of its factor. The first
- * change comes one spread of fresh examples after the start, when three eighths
- * of a spread have been measured. Another spread must follow to make use of it.
+ * Returns how many fresh examples a run must have for a change of its factor.
+ * The first change is made one spread of fresh examples after the start, when
+ * three eighths of a spread were measured. A change is useful only if another
+ * spread follows.
  */
 static uint64_t needs_fresh(const struct echoes *e)
 {
@@ -130,9 +131,9 @@ const char *echo_reason(const struct echoes *e, uint64_t *needs)
 	return "a change takes effect after the first window of examples";
 }
 
-/* -- As a log says --------------------------------------------------------- */
+/* -- Changes by a log ------------------------------------------------------ */
 
-/* The first fresh number that the change would apply to. */
+/* Returns the first fresh number with the new factor. */
 static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 {
 	uint64_t asked = schedule_fresh_before(s, c->step);
@@ -141,8 +142,8 @@ static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 	return asked > due ? asked : due;
 }
 
-/* Make the next change of the log. The caller does so as soon as the previous
- * change has begun, so at most one is pending. */
+/* Make the next change of the log, as soon as the previous change has begun. So
+ * at most one change is pending. */
 static void replay(struct echoes *e)
 {
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the echo factor, because of measured times or because a log says so.
- * Every function needs the turn's lock, except echo_new() and echo_free().
+ * Changes the echo factor, by measured times or by a log. Every function needs
+ * the turn's lock, except echo_new() and echo_free().
  */
 #ifndef ENGINE_ECHO_FACTOR_IMPL_H
 #define ENGINE_ECHO_FACTOR_IMPL_H
@@ -22,25 +22,27 @@
 
 struct echoes;
 
-/* `before` changes were made before this handle. Returns -EINVAL or -ESTALE if
- * the log is not valid, or -ENOMEM. Free *out after a failure, too. */
+/* `before` changes were made before this handle was opened. Returns 0, -EINVAL
+ * or -ESTALE if the log is not valid, or -ENOMEM. Free *out after a failure,
+ * too. */
 int echo_new(struct echoes **out, const struct engine_parts *parts,
 	uint64_t before, struct error *err);
 void echo_free(struct echoes *e); /* NULL is allowed */
 
-/* Call this before the planner runs: changes the factor if necessary. */
+/* Change the factor if necessary. Call this before the planner runs. */
 void echo_plan(struct echoes *e);
-/* Call this when a batch has been returned and metered. `full`: more reads are
- * waiting than may run at a time. */
+/* Call this after a batch was returned and metered. `full` says that more reads
+ * are waiting than may run at a time. */
 void echo_returned(struct echoes *e, bool full);
 
-/* The number of changes so far, including those before this handle. */
+/* Returns the number of changes so far, including those before this handle. */
 uint64_t echo_changes(const struct echoes *e);
-/* Get the measured times. Returns false if too little is known so far. */
+/* Get the measured times. Returns false if too little was measured so far. */
 bool echo_measured(const struct echoes *e, struct auto_part *out);
-/* Implement refrain_stats.echo_reason and echo_needs_fresh. */
+/* Returns refrain_stats.echo_reason, and sets *needs_fresh to
+ * echo_needs_fresh. */
 const char *echo_reason(const struct echoes *e, uint64_t *needs_fresh);
-/* Implements refrain_echo_log(). */
+/* Print the log; see refrain_echo_log(). */
 int echo_print(const struct echoes *e, char *buf, size_t size);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "common/base/array.h"
 
-/* The maximum number of changes, one a window. A run with more changes keeps
- * the last factor. */
+/* The maximum number of changes; there is at most one in a window. A run with
+ * more changes keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
 #define LINE_MAX_BYTES 32
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The work at the end of an engine's turns, closing the engine, and queries.
- * engine_impl.h describes how the parts work together.
+ * engine_impl.h describes how the parts of an engine work together.
  */
 #include <stdlib.h>
 
@@ -21,9 +21,9 @@ static void begin_turn(void *arg)
 }
 
 /*
- * Continue everything that the changes under the lock have made possible:
- * choose reads, and mark the threads that have something to do. No other
- * function does this.
+ * Start everything that has become possible by changes made under the lock:
+ * choose reads, and mark the threads that have work to do. No other function
+ * does this.
  */
 static void *end_turn(void *arg)
 {
@@ -33,8 +33,8 @@ static void *end_turn(void *arg)
 
 	reader_pump(engine->parts.reader);
 	reads = reader_take(engine->parts.reader);
-	/* After the close the pool may have been freed, when a read that hung
-	 * ends. */
+	/* If a read that hung ends after closing, the pool may have been freed
+	 * already. */
 	if (!outcome_closing(engine->parts.outcome) &&
 		!budget_is_taken(engine->parts.budget))
 		turn_mark_workers(&engine->turn,
@@ -76,7 +76,8 @@ static void say_closing(struct engine *engine)
 	turn_unlock(&engine->turn);
 }
 
-/* Make waiting calls return. Returns false if one does not in time. */
+/* Wait until all calls have returned. Returns false if a call does not return
+ * in time. */
 static bool callers_left(struct engine *engine, uint64_t until_ns)
 {
 	TURN_LOOK_SCOPE(&engine->turn);
@@ -87,7 +88,7 @@ static bool callers_left(struct engine *engine, uint64_t until_ns)
 	return true;
 }
 
-/* Free everything that a hung read does not need. */
+/* Free everything that a read that hangs does not need. */
 static void abandon(struct engine *engine)
 {
 	lender_leave(engine->parts.lender);
@@ -127,7 +128,7 @@ int engine_close(struct batch_source *source)
 	uint32_t left;
 	bool ended;
 
-	if (!engine->complete) { /* no thread runs */
+	if (!engine->complete) { /* no thread was started */
 		engine_free(engine);
 		return 0;
 	}
@@ -143,7 +144,7 @@ int engine_close(struct batch_source *source)
 	return (int)left + (ended ? 0 : 1);
 }
 
-/* -- As a source of batches ------------------------------------------------ */
+/* -- The operations of a batch source -------------------------------------- */
 
 static int engine_source_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)

@@ -40,20 +40,22 @@
 #include "loader/core/settings.h"
 
 struct engine {
-	struct batch_source source; /* the engine as others see it */
+	struct batch_source source; /* the interface of the engine */
 	uint32_t magic;
 	struct engine_parts parts;
 	/* Set once. */
 	struct settings s;
 	struct turn turn;
-	bool turns;    /* `turn` has been initialised */
-	bool complete; /* all parts exist: turns may be taken */
+	bool turns;    /* `turn` was initialised */
+	bool complete; /* all parts were created, so turns are possible */
 
-	/* The lock. */
+	/* All below is guarded by the lock. */
 	struct memory memory;
 	struct schedule schedule; /* see planner_impl.h */
 	uint32_t callers;
-	uint64_t waited_ns; /* in calls that timed out, for the next batch */
+	/* Time in calls that timed out; it is part of the wait for the next
+	 * batch */
+	uint64_t waited_ns;
 };
 
 static inline struct engine *engine_of(const struct batch_source *source)
@@ -64,20 +66,20 @@ static inline struct engine *engine_of(const struct batch_source *source)
 
 /* -- engine.c -- */
 
-/* The beginning and the end of a turn, for engine_open.c. */
+/* The begin and end of a turn; used by engine_open.c. */
 extern const struct turn_ops engine_turns;
 extern const struct loader_ops engine_ops;
-/* Also closes an engine that is not complete. */
+/* Close the engine, even if it is not complete. */
 int engine_close(struct batch_source *source);
 
-/* -- engine_next.c: what is ready, and for whom -- */
+/* -- engine_next.c: delivers batches --------------------------------------- */
 
 /* Would refrain_next() return at once? */
 bool engine_is_ready(const struct engine *engine);
 
 /* -- engine_stats.c -- */
 
-/* Have the meter count the time until now. */
+/* Make the meter count the time until now. */
 void engine_tick(struct engine *engine);
 void engine_stats(struct batch_source *source, struct refrain_stats *out);
 
@@ -86,15 +88,15 @@ void engine_stats(struct batch_source *source, struct refrain_stats *out);
 int engine_save(struct batch_source *source, void *buf, size_t size);
 int engine_save_at(
 	struct batch_source *source, uint64_t step, void *buf, size_t size);
-/* Begin at the saved state in the configuration, if there is one. Sets *step to
- * the next step and *changes to the number of earlier changes of the echo
- * factor. */
+/* Begin at the saved state in the configuration, if there is one. *step is set
+ * to the next step, and *changes to the number of earlier changes of the echo
+ * factor. Returns 0 or -errno. */
 int state_restore(struct engine *engine, const struct schedule_config *config,
 	uint64_t *step, uint64_t *changes, struct error *err);
 
 /* -- watchdog.c -- */
 
-/* Set the message and the failure for -ETIMEDOUT, which say what the oldest
+/* Set the message and the failure of a time-out, which say what the oldest
  * batch waits for. */
 void watchdog_describe(
 	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hands batches over: waits for the next one, lends it, and maintains the
- * descriptor that shows whether a call would wait. The user's threads, under
- * the loader's lock.
+ * Delivers batches: waits for the next one, lends it, and updates the
+ * descriptor that polls readable if a call would not wait. Called by the user's
+ * threads; takes the turn's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include "common/base/cond.h"
 #include "loader/engine/engine_impl.h"
 
-/* The proportion of damaged examples is checked after this many examples, or
- * after an epoch if that has fewer. */
+/* The share of damaged examples is checked after this many examples, or after
+ * an epoch if the epoch has fewer. */
 #define DAMAGE_EXAMPLES 1000
 
 static bool all_lent(const struct engine *engine)
@@ -36,7 +36,7 @@ bool engine_is_ready(const struct engine *engine)
 		all_lent(engine);
 }
 
-/* Stop the run: a batch has failed for good. */
+/* Stop the run, because a batch cannot be made. */
 static int stop(struct engine *engine, const struct step *st)
 {
 	struct refrain_failure failure = {
@@ -53,9 +53,9 @@ static int stop(struct engine *engine, const struct step *st)
 }
 
 /*
- * Does this batch raise the proportion of damaged examples above the limit?
- * They are counted batch by batch, so that the result does not depend on the
- * number of threads. The check begins only when enough examples have been seen.
+ * Does this batch raise the share of damaged examples above the limit? Examples
+ * are counted batch by batch, so that the result does not depend on the number
+ * of threads. The check begins only when there were enough examples.
  */
 static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
@@ -83,8 +83,8 @@ static int stop_too_damaged(struct engine *engine, const struct step *st)
 	return outcome_stop(engine->parts.outcome, -EBADMSG);
 }
 
-/* Returns 1 if there is a batch, 0 at the end, -errno, or -EAGAIN if the call
- * would have to wait. */
+/* Check for the next batch. Returns 1 if there is one, 0 at the end of the run,
+ * -errno, or -EAGAIN if the call would have to wait. */
 static int look(struct engine *engine)
 {
 	struct step *st = steps_finished(engine->parts.steps);
@@ -134,7 +134,7 @@ static int wait_for_step(
 }
 
 /* Is this the step whose duplicates cannot be avoided? Steps with duplicates
- * are rare, so the cost does not matter. */
+ * are rare, so this need not be fast. */
 static bool is_exception(const struct engine *engine, const struct step *st)
 {
 	struct schedule_facts facts;
@@ -193,8 +193,8 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	return lent;
 }
 
-/* This must be the last step of a call, because the loader may be freed after
- * it. */
+/* End a call. This must be its last action, because the loader may be freed
+ * after it. */
 static void leave(struct engine *engine)
 {
 	TURN_LOOK_SCOPE(&engine->turn);
@@ -214,7 +214,8 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	engine->callers++;
 	outcome_begin_call(engine->parts.outcome);
 	rc = wait_for_step(engine, timeout_ms, called_ns);
-	/* Add the time of this call to the wait of a later one. */
+	/* Count the time of this call as wait for the next batch that is
+	 * returned. */
 	if (rc == -ETIMEDOUT && !since_ns)
 		engine->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens an engine: creates its parts, the lowest first, then starts their
- * threads. Runs on the caller's thread; the parts do not need the lock yet.
+ * Opens an engine: creates its parts in the order in which they depend on each
+ * other, then starts their threads. Runs on the caller's thread; the parts do
+ * not need the lock yet.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,14 +14,16 @@
 #include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
 
-/* The minimum memory for reading and decoding one example. */
+/* The minimum memory for reading and decoding one example, and for one worker,
+ * in bytes. */
 #define WORKING_BYTES ((uint64_t)256 << 10)
 #define WORKER_BYTES ((uint64_t)64 << 10)
 #define ORIGINALS_SPARE 64
 
 /* -- Sizes and limits ------------------------------------------------------ */
 
-/* The slabs that are being filled, and one that is lent. */
+/* Returns the number of slabs: those that are filled ahead, and one that is
+ * lent. */
 static uint32_t slab_count(const struct settings *s)
 {
 	return s->c.batches_ahead + 1;
@@ -126,9 +129,10 @@ static int open_lender(struct engine *engine, const struct slab_place *place,
 	return 0;
 }
 
-/* The position at which a run begins. */
+/* Where a run begins, and the sizes that follow from it. */
 struct start {
-	/* First step; changes of the echo factor before it */
+	/* The first step, and the number of changes of the echo factor before
+	 * it */
 	uint64_t step, changes;
 	uint64_t outstanding_max, originals;
 };
@@ -172,7 +176,7 @@ static int open_pool(
 	return 0;
 }
 
-/* Tell the mount's help the state of the run. Called in a turn. */
+/* Get the state of the run for mount help. Called in a turn. */
 static void say_run(void *arg, struct help_run *out)
 {
 	struct engine *engine = OBJECT(engine, arg);
@@ -187,8 +191,7 @@ static void say_run(void *arg, struct help_run *out)
 	};
 }
 
-/* Open the mount's help, then let the budget distribute the rest of the
- * memory. */
+/* Open mount help, then make the budget distribute the rest of the memory. */
 static void open_help(struct engine *engine, const struct start *start)
 {
 	struct help_config config = {
@@ -208,9 +211,9 @@ static void open_help(struct engine *engine, const struct start *start)
 	budget_open(engine->parts.budget);
 }
 
-/* -- In order -------------------------------------------------------------- */
+/* -- Opening, in this order ------------------------------------------------ */
 
-/* Create the lock, the memory, and the parts that count. */
+/* Create the lock, the memory, and the parts for counters and failures. */
 static int open_turns(struct engine *engine, struct error *err)
 {
 	int rc = turn_init(&engine->turn, &engine_turns, engine);
@@ -257,8 +260,8 @@ static int open_parts(struct engine *engine, const struct slab_place *place,
 	return 0;
 }
 
-/* Block signals in the library's threads: the program's own threads get
- * them. */
+/* Start the threads with all signals blocked, so that the program's own threads
+ * handle them. */
 static int begin_threads(struct engine *engine, struct error *err)
 {
 	sigset_t all, before;
@@ -277,7 +280,7 @@ static int begin_threads(struct engine *engine, struct error *err)
 	return rc;
 }
 
-/* Clear pointers to memory of the caller, which may be gone after
+/* Clear pointers to the caller's memory, which may be freed after
  * refrain_open(). */
 static void forget_callers(struct refrain_config *c)
 {
@@ -309,7 +312,8 @@ int engine_open(struct batch_source **out, const struct refrain_config *config,
 	if (rc == 0)
 		rc = begin_threads(engine, err);
 	if (rc < 0) {
-		(void)engine_close(&engine->source); /* nothing can hang yet */
+		/* Nothing can hang yet, so this cannot fail */
+		(void)engine_close(&engine->source);
 		return rc;
 	}
 	forget_callers(&engine->s.c);

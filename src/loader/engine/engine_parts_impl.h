@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of the parts of an engine. Each part has a pointer to this list,
- * which is filled in once, in the order of its members, before there are
- * threads. A part calls only the parts that the drawing in engine_impl.h has
- * below it.
+ * The list of the parts of an engine. Each part has a pointer to this list. The
+ * list is filled in once, in the order of its members, before threads are
+ * started. A part calls only parts that are below it in the drawing in
+ * engine_impl.h.
  */
 #ifndef ENGINE_ENGINE_PARTS_IMPL_H
 #define ENGINE_ENGINE_PARTS_IMPL_H
@@ -29,9 +29,9 @@ struct workers;
 
 struct engine_parts {
 	const struct settings *s;
-	const struct refrain_config *c; /* that of the settings */
-	struct turn *turn;		/* the lock */
-	struct memory *memory;		/* all memory is charged there */
+	const struct refrain_config *c; /* configuration in the settings */
+	struct turn *turn;		/* the lock of all parts */
+	struct memory *memory;		/* all memory is charged to it */
 	struct schedule *schedule;	/* see planner_impl.h */
 	struct dataset *dataset;
 	struct outcome *outcome;
@@ -41,7 +41,7 @@ struct engine_parts {
 	struct originals *pool;
 	struct budget *budget;
 	struct workers *workers;
-	struct mount_help *help; /* of the dataset's mount, or NULL */
+	struct mount_help *help; /* help of the dataset's mount, or NULL */
 	struct planner *planner;
 	struct echoes *echoes;
 	struct reader *reader;

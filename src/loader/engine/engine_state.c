@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The saved state of a loader (doc/formats.md): the position of the schedule,
+ * The saved state of a loader (doc/formats.md): the position in the schedule,
  * and a hash of each other member of the configuration that affects the stream,
- * so that a mismatch can be named. The table in settings_table.c lists these
- * members. All numbers are little endian. Called by the user's threads.
+ * so that an error message can name the member that differs. The table in
+ * settings_table.c lists these members. All numbers are little-endian. Called
+ * by the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +14,10 @@
 #include "loader/engine/engine_impl.h"
 #include "loader/core/settings.h"
 
-#define MAGIC UINT32_C(0x53464552) /* "REFS" */
+#define MAGIC UINT32_C(0x53464552) /* the bytes "REFS" */
 #define STATE_VERSION 1
-#define HEAD_BYTES 24 /* magic, version, size, fingerprint, three counts */
+/* Magic number, version, size, fingerprint, three counts */
+#define HEAD_BYTES 24
 #define SUM_BYTES 8
 
 _Static_assert(
@@ -23,13 +25,15 @@ _Static_assert(
 		REFRAIN_STATE_MAX,
 	"a state is too large");
 
-/* Clear flags that are compared as parts of the schedule. */
+/* Clear flags that are not hashed; they are compared as parts of the
+ * schedule. */
 static void normalise(struct refrain_config *c)
 {
 	c->flags &= member_flags_hashed();
 }
 
-/* The n-th hash. For a callback, it only shows whether there is one. */
+/* Returns the n-th hash. The hash of a callback only depends on whether it is
+ * set. */
 static uint16_t member_hash(const struct refrain_config *c, size_t n)
 {
 	static const char none[sizeof(c->decode)];
@@ -128,13 +132,13 @@ int engine_save(struct batch_source *source, void *buf, size_t size)
 		outcome_message(engine->parts.outcome));
 }
 
-/* -- Going on from there --------------------------------------------------- */
+/* -- Restoring a state ----------------------------------------------------- */
 
-/* The checked contents of the head. */
+/* The header of a state, after it was checked. */
 struct state_head {
 	uint64_t fingerprint;
 	size_t members, schedule;
-	uint64_t changes; /* of the echo factor */
+	uint64_t changes; /* number of changes of the echo factor */
 	const uint8_t *rest;
 };
 
@@ -170,15 +174,16 @@ static int parse(
 	return 0;
 }
 
-/* Does this member only decide what replaces a damaged example? Then it changes
- * no position of the stream. */
+/* Does this member only affect what replaces a damaged example? Then a
+ * different value does not change the positions in the stream. */
 static bool is_free(const struct member *m)
 {
 	return m->offset == offsetof(struct refrain_config, policy) ||
 		m->offset == offsetof(struct refrain_config, max_pixels);
 }
 
-/* Compare the hashes. The state of an older library has fewer of them. */
+/* Compare the hashes. A state that was saved by an older version has fewer
+ * hashes. */
 static int compare(
 	const struct state_of *of, struct state_head *h, struct error *err)
 {

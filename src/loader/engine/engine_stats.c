@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes statistics from the meter's counters and times on request.
+ * Computes statistics from the meter's counters and times when they are
+ * requested.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* Times per step or batch, in ms. */
+/* Times for a step or batch, in ms. */
 struct rates {
 	double read, decode, augment, trainer, wait;
 };
@@ -43,9 +44,9 @@ static const char *bottleneck_of(const struct rates *r)
 }
 
 /*
- * The upstream's time per batch of decoded examples, not per step. If nothing
- * was decoded recently, as at the end of a run with echoes, it is the mean of
- * the whole run.
+ * Returns the upstream's time for a batch of decoded examples (not for a step),
+ * in ms. If nothing was decoded recently, as at the end of a run with echoes,
+ * this is the mean of the whole run.
  */
 static double upstream_ms(
 	const struct engine *engine, const struct meter_view *m)
@@ -63,9 +64,9 @@ static double upstream_ms(
 }
 
 /*
- * CPU time is measured by thread, which costs nothing during the work. A
- * worker's time outside of its stages (planning, locks) is divided in
- * proportion to them.
+ * Compute the CPU time of each stage. It is measured for each thread, which
+ * costs nothing while threads work. A worker's time outside of its stages
+ * (planning, locks) is divided among the stages in proportion to their times.
  */
 static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 {
@@ -119,7 +120,7 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	out->echo_reason =
 		echo_reason(engine->parts.echoes, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
-	/* `batch` is never suggested: assembling a batch costs nothing extra,
+	/* `batch` is never suggested: to assemble a batch costs nothing extra,
 	 * so echoes of whole batches save no more than echoes after
 	 * augmentation. */
 	out->suggested_point =

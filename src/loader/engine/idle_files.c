@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap of idle originals; see idle_files_impl.h. Entered with the turn's
- * lock. */
+/* The heap of idle originals; see idle_files_impl.h. Called with the turn's
+ * lock held. */
 #include "loader/engine/idle_files_impl.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@ static void idle_put(struct idle *idle, uint32_t at, struct original *o)
 	o->idle_at = at;
 }
 
-/* Move the hole at `at` up to where `o` belongs. Returns that place. */
+/* Move the free place at index `at` up to where `o` belongs. Returns its new
+ * index. */
 static uint32_t sift_up(
 	struct idle *idle, uint32_t at, const struct original *o)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See make_members_impl.h. No state. */
+/* The members of an example while its servings are made; see
+ * make_members_impl.h. No state. */
 #include "loader/engine/make_members_impl.h"
 
 #include <string.h>

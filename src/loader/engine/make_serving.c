@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes one serving from the data of its original. If more servings are to come
- * and there is room, the original keeps the decoded region (echo point before)
+ * Makes one serving from the data of its original. If the original has more
+ * servings and there is room, it keeps the decoded region (echo point before)
  * or the sample itself (after, batch). Otherwise the worker decodes into its
  * scratch memory, which stays in its processor's cache, and the file is kept if
- * there is room for that. For the echo points after and batch, echoes are
- * copies of the kept sample. A copy costs a hundredth of making a sample, and
- * whole batches need not be held until they are repeated. Workers come here
- * with the lock and release it while they decode, augment or copy.
+ * there is room for it. For the echo points after and batch, echoes are copies
+ * of the kept sample. A copy costs a hundredth of the time to make a sample,
+ * and no whole batch must be held until it is repeated. Workers call this with
+ * the lock held; it is released while they decode, augment or copy.
  */
 #include "loader/engine/make_members_impl.h"
 #include "loader/engine/make_serving_impl.h"
@@ -18,21 +18,21 @@
 
 #include "common/base/clock.h"
 
-/* The state of decoding one original for one serving. */
+/* A serving that is being made from an original. */
 struct make {
 	struct worker *w;
 	struct serving *s;
 	struct original *o;
-	bool more; /* more servings are to come */
+	bool more; /* the original has more servings */
 	struct sample_layout layout;
-	/* Memory to decode into; NULL: the scratch memory */
+	/* Memory to decode into; NULL: scratch memory is used */
 	struct buffer *keep;
 	uint64_t decode_ns, augment_ns;
-	uint64_t starved_bytes; /* memory that the original lacks */
-	size_t tail;		/* see members_tail() */
+	uint64_t starved_bytes; /* how much memory the original needs */
+	size_t tail;		/* the result of members_tail() */
 };
 
-/* -- Status of a sample ---------------------------------------------------- */
+/* -- The status of a sample ------------------------------------------------ */
 
 static void describe_place(
 	const struct engine_parts *parts, struct serving *s, int status)
@@ -68,7 +68,7 @@ static uint8_t *place_of(const struct engine_parts *parts, struct serving *s)
 	return s->step->slab->data + s->place * parts->s->sample_bytes;
 }
 
-/* Fill the place with zeros, and set an empty crop. */
+/* Fill the sample with zeros, and set an empty crop. */
 static void zero(const struct engine_parts *parts, struct serving *s)
 {
 	memset(place_of(parts, s), 0, parts->s->sample_bytes);
@@ -76,9 +76,9 @@ static void zero(const struct engine_parts *parts, struct serving *s)
 }
 
 /*
- * There is no substitute for this sample. With REFRAIN_ZERO_FILL its place is
- * filled with zeros; otherwise the step fails. If several places fail, the step
- * keeps the message of the lowest.
+ * Handle a sample without a substitute. With REFRAIN_ZERO_FILL it is filled
+ * with zeros, otherwise the step fails. If several samples fail, the step keeps
+ * the message of the one with the lowest index in the batch.
  */
 static void note_failure(const struct engine_parts *parts, struct serving *s,
 	int status, const char *why)
@@ -94,12 +94,13 @@ static void note_failure(const struct engine_parts *parts, struct serving *s,
 	st->error_stage = s->original->error_stage;
 	st->error_index = s->original->error_index;
 	free(st->why);
-	/* Without memory for it, only the number is reported */
+	/* If memory has run out, only the error number is reported */
 	st->why = why ? strdup(why) : NULL;
 }
 
 /*
- * The original is intact, but augment() or augment_fn() failed on this serving.
+ * Handle a failure of augment() or augment_fn() for this serving. The original
+ * itself is intact.
  */
 static void note_augment(
 	const struct engine_parts *parts, struct serving *s, int status)
@@ -136,12 +137,12 @@ static uint64_t seed_of_serving(const void *ctx, uint32_t k)
 {
 	const struct make *m = ctx;
 
-	/* The seed in the slot is for its own serving only; this computes that
-	 * of serving k. */
+	/* The seed in a slot is only for the slot's own serving, so compute the
+	 * seed of serving k. */
 	return schedule_augment_seed(m->w->parts->schedule, &m->o->slot, k);
 }
 
-/* How many different crops there are among the servings. */
+/* Returns how many different crops the servings have. */
 static uint32_t crops(const struct make *m)
 {
 	return m->w->parts->c->echo_point == REFRAIN_ECHO_BEFORE
@@ -163,8 +164,8 @@ static struct encoded encoded_of(const struct make *m)
 	};
 }
 
-/* Find the layout for this serving or, with `keep`, for all servings to
- * come. */
+/* Compute the layout for this serving or, with `keep`, for all remaining
+ * servings. */
 static void find_layout(struct make *m, bool keep)
 {
 	struct seeds some = {keep ? m->o->low : m->s->echo,
@@ -195,7 +196,7 @@ static struct decoded kept_of(const struct make *m)
 	return d;
 }
 
-/* -- From what is kept ----------------------------------------------------- */
+/* -- Making a sample from kept data ---------------------------------------- */
 
 static int copy_kept(struct make *m)
 {
@@ -252,10 +253,10 @@ static void make_nothing(struct make *m)
 	note_failure(parts, m->s, m->o->error, m->o->why);
 }
 
-/* -- From the file --------------------------------------------------------- */
+/* -- Making a sample from the file ----------------------------------------- */
 
 /* Decode the region and make the sample, without the lock. Returns 0, -errno,
- * or REFRAIN_DECLINE. */
+ * or REFRAIN_DECLINE if the user's decode() has declined the example. */
 static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
 {
@@ -287,7 +288,7 @@ static int decode_and_make(
 	return 0;
 }
 
-/* Give the original the memory with the data that it keeps. */
+/* Pass the memory with the data to keep to the original. */
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
@@ -305,8 +306,8 @@ static void adopt(
 	original_state(parts->pool, o, ORIGINAL_KEPT);
 }
 
-/* Keep a copy of the data at `from` if there is room. Called with the lock,
- * which is released during the copy. */
+/* Keep a copy of the data at `from` if there is room. The caller holds the
+ * lock, which is released during the copy. */
 static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
@@ -324,8 +325,7 @@ static void keep_copy(struct make *m, const struct decoded *d,
 	adopt(m, d, b, bytes);
 }
 
-/* Keep the encoded bytes of a record, because they are its decoded form,
- * too. */
+/* Keep the encoded bytes of a record. They are also its decoded form. */
 static void keep_encoded(struct make *m, const struct decoded *d)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -336,8 +336,8 @@ static void keep_encoded(struct make *m, const struct decoded *d)
 	adopt(m, d, b, d->bytes);
 }
 
-/* Update the original after a successful decode. Called with the lock, which
- * may be released during the call. */
+/* Update the original after a successful decode. The caller holds the lock,
+ * which may be released during the call. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -380,8 +380,9 @@ static void give_back_keep(struct make *m, size_t bytes)
 	m->keep = NULL;
 }
 
-/* Call budget_to_work() with the sizes that find_layout() has set. If that
- * returns -EAGAIN, starved_bytes says how much memory is missing. */
+/* Call budget_to_work() with the sizes that find_layout() has set. If it
+ * returns -EAGAIN, starved_bytes is set to the memory that the original
+ * needs. */
 static int take_room(struct make *m)
 {
 	int rc;
@@ -399,7 +400,7 @@ static int take_room(struct make *m)
 	return rc;
 }
 
-/* Get memory for the layout, in the pool if the data is to be kept, else
+/* Get memory for the layout: in the pool if the data will be kept, otherwise
  * scratch memory. */
 static int find_room(struct make *m)
 {
@@ -413,7 +414,8 @@ static int find_room(struct make *m)
 		m->keep = budget_to_keep(
 			parts->budget, members_behind(bytes, m->tail));
 	if (!m->keep)
-		find_layout(m, false); /* decode only what this serving needs */
+		/* Decode only the region of this serving */
+		find_layout(m, false);
 	rc = take_room(m);
 	if (rc == -E2BIG && m->keep) {
 		give_back_keep(m, bytes);
@@ -444,8 +446,8 @@ static int probe(struct make *m, struct error *err)
 	return rc;
 }
 
-/* Decode into the memory that find_room() got. Returns as decode_and_make()
- * does. */
+/* Decode into the memory that find_room() got. Returns like
+ * decode_and_make(). */
 static int decode_in_room(struct make *m, int *status, struct error *err)
 {
 	const struct engine_parts *parts = m->w->parts;
@@ -478,8 +480,8 @@ static int make_once(struct make *m, int *status, struct error *err)
 	return rc == 0 ? decode_in_room(m, status, err) : rc;
 }
 
-/* Returns false if the original failed, or if the serving waits for memory;
- * both have been handled then. */
+/* Make a serving from the file. Returns false if the original failed, or if the
+ * serving waits for memory; both cases were then handled. */
 static bool make_from_file(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;

@@ -27,17 +27,17 @@ struct worker {
 struct workers {
 	/* Set once. */
 	const struct engine_parts *parts;
-	cpu_set_t cpus; /* processors that the workers may run on */
+	cpu_set_t cpus; /* processors on which workers may run */
 	struct worker *table;
 	uint32_t count;
-	uint32_t running; /* the lock */
+	uint32_t running; /* guarded by the lock; running threads */
 };
 
 /*
- * Make a serving. `state` is the state of its original: KEPT, FAILED, or
- * ENCODED (then it is WORKING now, for this worker). Called with the turn's
- * lock, which is released during the call. Returns false if the original failed
- * or was put back; the serving then continues to wait.
+ * Make a serving. `state` is the state that its original had: KEPT, FAILED, or
+ * ENCODED, in which case it is WORKING now, for this worker. The caller holds
+ * the turn's lock, which is released during the call. Returns false if the
+ * original failed or was put back: then the serving still waits.
  */
 bool serving_make(
 	struct worker *w, struct serving *s, enum original_state state);

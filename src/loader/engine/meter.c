@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meter; see meter.h. Entered with the engine's lock.
+ * The meter; see meter.h. Called with the turn's lock held.
  */
 #include "loader/engine/meter.h"
 
@@ -14,21 +14,22 @@
 #define WINDOW_STEPS_MIN 16
 
 struct meter {
-	const struct turn *turn; /* set once; all below: its lock */
-	/* Counters; other members are computed on request */
+	const struct turn *turn; /* set once; its lock guards all below */
+	/* Counters. The members that are computed on request are not set */
 	struct refrain_stats out;
 	struct sums now, before, older;
 	uint64_t window_steps;
 	uint64_t windows;
-	struct sums first;    /* when the first window had passed */
-	uint64_t ticked_ns;   /* the time up to which the sums have counted */
+	struct sums first;    /* the sums at the end of the first window */
+	uint64_t ticked_ns;   /* sums include the time up to this one */
 	uint64_t returned_ns; /* when the last batch was returned, or 0 */
 	uint64_t lag_sum, lags;
 	struct hash_stream *stream;
-	uint64_t file_sum, file_count; /* costs of files read */
-	/* Damaged fresh examples in returned batches */
+	/* Sum of costs, and number, of files read */
+	uint64_t file_sum, file_count;
+	/* Number of damaged fresh examples in returned batches */
 	uint64_t damaged_fresh;
-	/* One bit for each example; NULL: none has failed yet */
+	/* One bit for each example; NULL: no example has failed yet */
 	uint8_t *damaged;
 };
 
@@ -142,8 +143,9 @@ void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns)
 	m->now.augment_ns += ns;
 }
 
-/* There is one bit for each example, allocated at the first failure, so that an
- * example counts once. Without memory for the bits, each failure counts. */
+/* Count an example only once. There is one bit for each example; they are
+ * allocated at the first failure. If there is no memory for them, every failure
+ * counts. */
 void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	uint64_t *memory_bytes)
 {
@@ -163,7 +165,7 @@ void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	m->out.damaged_examples++;
 }
 
-/* -- A batch is returned --------------------------------------------------- */
+/* -- Returning a batch ----------------------------------------------------- */
 
 static void put64(uint8_t *at, uint64_t v)
 {
@@ -225,7 +227,7 @@ static void count_times(struct meter *m, const struct meter_step *st)
 	trainer->bytes += st->bytes;
 	m->now.steps++;
 	m->now.wall_ns = st->now_ns;
-	/* Before the first batch there is no time to count */
+	/* Times count from the first batch on */
 	if (!m->returned_ns) {
 		m->before = m->older = m->first = m->now;
 		return;
@@ -247,7 +249,7 @@ void meter_returned(struct meter *m, const struct meter_step *step)
 	m->returned_ns = step->now_ns;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint64_t meter_file_mean(const struct meter *m)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pool. It finds originals by fresh number, from the moment an example is
- * named for reading until its last serving is over. Entered with the turn's
- * lock.
+ * named for reading until its last serving is over. Called with the turn's lock
+ * held.
  *
  *	        pump              read              taken by a worker
  *	ABSENT ------> READING --------> ENCODED -------------------> WORKING
@@ -12,7 +12,7 @@
  *	  |                                   no room to keep it decoded  | |
  *	  +---- dropped, or a substitute ---------------------------------+ |
  *	  +---- dropped --- KEPT <-- decoded, or made ----------------------+
- *	READING, WORKING --> FAILED: by policy, or no substitute is whole
+ *	READING, WORKING --> FAILED: by policy, or no substitute is intact
  *
  * An original without a planned serving is on one of three lists: to be read
  * ahead, read ahead, or idle. When memory is short, idle originals are dropped,
@@ -29,18 +29,19 @@
 #include "loader/engine/originals_impl.h"
 
 struct originals {
-	const struct engine_parts *parts; /* set once; all below: the lock */
+	/* Set once; the lock guards all below */
+	const struct engine_parts *parts;
 	struct original *table, *free;
-	struct part_span *spans; /* NULL: originals have one part */
+	struct part_span *spans; /* NULL: each original has one part */
 	uint32_t parts_n;
 	uint32_t count, free_count;
 	struct original **buckets;
 	uint32_t bucket_mask;
 	struct list urgent, ahead, read_ahead, starved;
 	struct idle idle;
-	uint32_t ahead_count; /* originals on `ahead` */
-	uint32_t incoming;    /* number of originals that are `incoming` */
-	uint64_t kept_bytes;  /* charged for `kept` */
+	uint32_t ahead_count; /* number of originals on `ahead` */
+	uint32_t incoming;    /* number of originals whose `incoming` is set */
+	uint64_t kept_bytes;  /* bytes charged for `kept` of all originals */
 	uint32_t kept_count;
 };
 
@@ -129,7 +130,7 @@ struct part_span *original_parts(
 			   : NULL;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint32_t originals_unused(const struct originals *pool)
 {
@@ -326,8 +327,8 @@ void original_used(struct originals *pool, struct original *o)
 	o->incoming = false;
 }
 
-/* The step of a serving. It may be unknown after a state was restored, or if
- * the echo factor changes; only speed depends on it. */
+/* Returns the step of a serving. It may not be known after a state was
+ * restored, or if the echo factor changes; this affects only speed. */
 static uint64_t serving_step_of(
 	const struct originals *pool, const struct original *o, uint32_t echo)
 {
@@ -344,7 +345,7 @@ uint64_t original_next_step(
 {
 	ASSERT_TURN(pool->parts->turn);
 	if (o->planned > 1)
-		return 0; /* another serving is planned: soon */
+		return 0; /* another serving is planned, so it is soon */
 	return serving_step_of(pool, o, o->slot.servings - o->left + 1);
 }
 
@@ -383,7 +384,7 @@ void original_list(
 	idle_add(&pool->idle, o);
 }
 
-/* Move the original to the front of the read queue. */
+/* Put the original first in its list of originals to read. */
 void original_read_first(struct originals *pool, struct original *o)
 {
 	struct list *head = o->planned ? &pool->urgent : &pool->ahead;
@@ -464,8 +465,8 @@ bool original_take(
 	}
 }
 
-/* The file or the kept data is available: queue the servings that wait for it.
- */
+/* Queue the servings that wait for this original, because its file or its kept
+ * data is there. */
 static void original_wake(struct originals *pool, struct original *o)
 {
 	while (!list_empty(&o->waiting)) {
@@ -547,7 +548,7 @@ bool originals_reclaim_idle(struct originals *pool, uint64_t step)
 	return true;
 }
 
-/* The last original of the list is needed last, so it is dropped first. */
+/* Drop the last original of the list, because it is needed last. */
 bool originals_reclaim_unused(struct originals *pool)
 {
 	struct list *from = list_empty(&pool->read_ahead) ? &pool->starved

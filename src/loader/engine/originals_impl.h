@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool: the originals of a run by fresh number, from the moment an example
- * is named for reading until its last serving is over. The pool is only a
- * cache: any serving can be made again from the file, with the same pixels, so
- * that dropping what an original holds is always allowed. Every function needs
- * the turn's lock, except originals_new() and originals_free(). The members of
- * an original belong to the pool, to the reader or worker that has it, and to
- * damage.c.
+ * The pool: the originals of a run by their fresh numbers, from the moment an
+ * example is named for reading until its last serving is over. The pool is only
+ * a cache: any serving can be made again from the file, with the same pixels,
+ * so the data of an original may always be dropped. Every function needs the
+ * turn's lock, except originals_new() and originals_free(). The members of an
+ * original are used by the pool, by the reader or worker that has the original,
+ * and by damage.c.
  */
 #ifndef ENGINE_ORIGINALS_IMPL_H
 #define ENGINE_ORIGINALS_IMPL_H
@@ -26,177 +26,192 @@
 
 struct originals;
 
-/* originals.c has a diagram of the transitions. */
+/* The states of an original. originals.c has a diagram of the transitions. */
 enum original_state {
-	ORIGINAL_ABSENT,  /* holds nothing; will be read if it is on a list */
-	ORIGINAL_READING, /* a read_op has it */
+	ORIGINAL_ABSENT,  /* has no data; it is read if it is on a list */
+	ORIGINAL_READING, /* a read_op has it, and reads its file */
 	ORIGINAL_ENCODED, /* `encoded` holds the file */
-	ORIGINAL_WORKING, /* one worker has it for itself */
+	ORIGINAL_WORKING, /* one worker has it, and no other may use it */
 	ORIGINAL_KEPT,	  /* `kept` holds data from which servings are made */
-	ORIGINAL_FAILED,  /* cannot be made; `error` says why */
+	ORIGINAL_FAILED,  /* no sample can be made; `error` says why */
 };
 
-/* The list of the pool that an original is on. */
+/* The lists of the pool. An original is on at most one of them. */
 enum original_list {
 	ON_NONE,
-	ON_URGENT,  /* to be read for servings that are planned */
-	ON_AHEAD,   /* to be read, not planned yet */
-	ON_READY,   /* has been read ahead, not planned yet */
-	ON_IDLE,    /* has been served, will be again, but not soon */
-	ON_STARVED, /* planned and read, but there was no memory to decode it */
+	ON_URGENT, /* to be read for planned servings */
+	ON_AHEAD,  /* to be read, but not planned yet */
+	ON_READY,  /* was read ahead, but is not planned yet */
+	ON_IDLE,   /* will be served again, but that is not planned yet */
+	/* Was read for planned servings, but there was no memory to decode
+	 * it */
+	ON_STARVED,
 };
 
-/* A part of an example that has several. */
+/* A part of an original, if examples have several parts. */
 struct part_span {
-	size_t at; /* in `encoded` or `kept`; PART_ABSENT: it has none */
+	size_t at; /* offset in the buffer; PART_ABSENT: no such part */
 	size_t bytes;
-	size_t file_bytes; /* when it was read; 0: unknown */
+	size_t file_bytes; /* size of the file when it was read; 0: unknown */
 };
 
 #define PART_ABSENT SIZE_MAX
 
 struct original {
-	struct original *next; /* in its bucket, or free */
-	struct list node;      /* of the list `on` */
+	/* In its bucket, or in the list of free originals */
+	struct original *next;
+	struct list node; /* in the list `on` */
 	enum original_list on;
 	enum original_state state;
-	struct list waiting; /* servings that need it */
-	/* The place in the schedule of the first serving that needs it */
+	struct list waiting; /* list of servings that wait for it */
+	/* The slot in the schedule of the first serving that needs it */
 	struct schedule_slot slot;
-	/* The example that is read: that of the slot, or a substitute. */
+	/* The number of the example to read: that of the slot, or a
+	 * substitute. */
 	uint64_t index;
 	struct example example;
-	uint32_t attempt;    /* which substitute; 0: none */
-	uint32_t tries;	     /* reads that failed in a way that may pass */
-	int error;	     /* of the example of the slot, or 0 */
+	uint32_t attempt; /* number of the substitute; 0: the example itself */
+	/* Number of reads that failed for a reason that may be temporary */
+	uint32_t tries;
+	int error;	     /* error of the example of the slot, or 0 */
 	char *why;	     /* the message for `error`, or NULL */
 	int32_t error_stage; /* enum refrain_stage_name */
 	uint64_t error_index;
-	uint32_t left;	  /* servings to come, planned or not */
-	uint32_t planned; /* of those: planned */
-	uint32_t low;	  /* all servings below this number are over */
-	uint32_t users;	  /* workers that look at `kept` */
+	uint32_t left;	  /* remaining servings, planned or not */
+	uint32_t planned; /* number of remaining servings that are planned */
+	uint32_t low;	  /* all servings with lower numbers are over */
+	uint32_t users;	  /* number of workers that use `kept` */
 	bool planned_once;
-	bool incoming; /* read, or being read, for a serving that is to come */
-	bool was_read, was_decoded; /* at least once before */
-	uint32_t idle_at;	/* ON_IDLE: its place; see idle_files_impl.h */
-	uint64_t last_step;	/* the last planned one, if planned_once */
-	uint64_t next_step;	/* ON_IDLE: the step of its next serving */
-	uint64_t starved_bytes; /* ON_STARVED: memory that it needs */
-	uint64_t since_ns;	/* when it entered its state */
-	/* The image; owned by the worker that has the original, then constant.
-	 */
+	/* Was read, or is being read, and no serving has used it yet */
+	bool incoming;
+	/* Was read (decoded) at least once before */
+	bool was_read, was_decoded;
+	/* ON_IDLE: its index in the heap of idle_files_impl.h */
+	uint32_t idle_at;
+	uint64_t last_step;	/* last planned step; valid if planned_once */
+	uint64_t next_step;	/* ON_IDLE: the step that needs it next */
+	uint64_t starved_bytes; /* ON_STARVED: memory for decoding it */
+	uint64_t since_ns;	/* when its state last changed */
+	/* What is known about the image. The worker that has the original may
+	 * change it; later it is constant. */
 	struct picture picture;
-	/* Encoded bytes, after `skip` bytes that are a label. */
+	/* The encoded bytes. The first `skip` bytes of the buffer are a
+	 * label. */
 	struct buffer *encoded;
 	size_t encoded_bytes, skip;
 	size_t size_hint; /* expected size of the file; 0: unknown */
 	int64_t label;
-	/* Echo point `before`: the decoded region; else the sample itself. */
+	/* With echo point `before`, the decoded region, otherwise the sample
+	 * itself. */
 	struct buffer *kept;
 	size_t kept_bytes;
-	struct image image; /* jpeg: points into kept */
+	struct image image; /* only for images; its data is in `kept` */
 	/* Set by the user's decode() */
 	uint32_t width, height, channels;
 };
 
 /* -- The pool -- */
 
-/* A pool for at most `count` originals. Returns 0 or -ENOMEM. Free *out after a
- * failure, too. */
+/* Create a pool for at most `count` originals. Returns 0 or -ENOMEM. Free *out
+ * after a failure, too. */
 int originals_new(struct originals **out, const struct engine_parts *parts,
 	uint64_t count);
-/* Does not free buffers that running reads use. NULL is allowed. */
+/* Free the pool, except buffers that running reads use. NULL is allowed. */
 void originals_free(struct originals *pool);
-/* The memory of a pool for `count` originals with so many parts. */
+/* Returns the bytes of a pool for `count` originals with `parts` parts. */
 uint64_t originals_bytes(uint64_t count, uint32_t parts);
 
-/* The number of originals that may be added, and the number of originals that
- * are to be read but not planned yet. */
+/* Return the number of originals that can still be added, and the number of
+ * originals that must be read but are not planned yet. */
 uint32_t originals_unused(const struct originals *pool);
 uint32_t originals_ahead(const struct originals *pool);
-/* The original to read next, or NULL. */
+/* Return the next original to read for a planned serving, or to read ahead, or
+ * NULL. */
 struct original *originals_first_urgent(const struct originals *pool);
 struct original *originals_first_ahead(const struct originals *pool);
-/* Count one more original (or one less) that is kept for later servings and
- * takes `cost` bytes of memory. */
+/* Count one more (or one less) original whose data is kept for later servings
+ * and takes `cost` bytes of memory. */
 void originals_keep(struct originals *pool, uint64_t cost);
 void originals_drop(struct originals *pool, uint64_t cost);
 uint32_t originals_kept(const struct originals *pool);
 uint64_t originals_kept_bytes(const struct originals *pool);
-/* The number of originals that have been read or are being read, and whose
+/* Returns the number of originals that were read or are being read, but whose
  * bytes no serving has used yet. */
 uint32_t originals_incoming(const struct originals *pool);
-/* The original that has waited longest for memory to decode it, or NULL. If
- * `bytes` is not NULL, *bytes is set to the memory that it needs. */
+/* Returns the original that has waited for memory to decode it for the longest
+ * time, or NULL. If `bytes` is not NULL, *bytes is set to that memory. */
 struct original *originals_first_starved(
 	const struct originals *pool, uint64_t *bytes);
-/* Drop the data of the idle original that is needed last, if that is after the
- * batch of `step`. Returns false if there is none. */
+/* Drop the data of the idle original that is needed last, if it is needed after
+ * the batch of `step`. Returns false if there is no such original. */
 bool originals_reclaim_idle(struct originals *pool, uint64_t step);
 /* Drop the data of one original that was read but not used yet. Returns false
- * if there is none. */
+ * if there is no such original. */
 bool originals_reclaim_unused(struct originals *pool);
 
-/* -- Its originals -- */
+/* -- One original ---------------------------------------------------------- */
 
-/* The parts of an original, of dataset_parts(); NULL: it has only one. Needs no
- * lock: they belong to the reader or worker that has the original, then they
- * are constant. */
+/* Returns the dataset_parts() parts of an original, or NULL if it has only one.
+ * This needs no lock: the parts belong to the reader or worker that has the
+ * original, and are constant afterwards. */
 struct part_span *original_parts(
 	const struct originals *pool, const struct original *o);
 
 struct original *original_find(const struct originals *pool, uint64_t fresh);
-/* Add an original that is not in the pool yet; one must be free. */
+/* Add an original for a fresh example that is not in the pool yet.
+ * originals_unused() must not be 0. */
 struct original *original_add(struct originals *pool,
 	const struct schedule_slot *slot, const struct example *example);
-/* Another example takes its place: the sizes of files are unknown. */
+/* Forget the sizes of files, because another example is read in its place. */
 void original_forget_sizes(struct originals *pool, struct original *o);
-/* Set from `slot` how often an original is served. No serving of it may be
- * planned yet. */
+/* Set the number of servings of an original from `slot`. No serving of it may
+ * be planned yet. */
 void original_serve(struct original *o, const struct schedule_slot *slot);
 void original_state(
 	struct originals *pool, struct original *o, enum original_state state);
 void original_list(
 	struct originals *pool, struct original *o, enum original_list on);
-/* A serving is planned: queue it, or let it wait for its original. */
+/* Note that a serving is planned: queue it, or make it wait for its
+ * original. */
 void original_plan(
 	struct originals *pool, struct original *o, struct serving *s);
-/* Get the step of the last planned serving. Returns false if none was planned
- * in this run. */
+/* Get the step of the last planned serving. Returns false if no serving was
+ * planned in this run. */
 bool original_step_before(const struct original *o, uint64_t *step);
-/* The serving waits until there is something to make it from. */
+/* Make the serving wait until the original has data for it. */
 void original_wait(struct original *o, struct serving *s);
 /*
- * A worker starts to make a serving. *state says from what: ENCODED: from the
- * file, which the worker then has for itself; KEPT: from the kept data; FAILED:
- * there is nothing. Returns false if another worker has the file; then the
+ * Begin to make a serving for a worker. *state is set to what it is made from.
+ * ENCODED: the file, which no other worker may use now; KEPT: the kept data;
+ * FAILED: nothing. Returns false if another worker has the file; then the
  * serving waits.
  */
 bool original_take(
 	struct originals *pool, struct serving *s, enum original_state *state);
-/* Is the original a whole file? If so, get the index of its example. */
+/* Is the original a whole file? If so, *index is set to the number of its
+ * example. */
 bool original_is_file(const struct original *o, uint64_t *index);
-/* The step that needs the original after the serving that a worker makes now.
- */
+/* Returns the step that needs the original after the serving that a worker is
+ * making. */
 uint64_t original_next_step(
 	const struct originals *pool, const struct original *o);
-/* The serving is over, and its place in the batch filled. */
+/* Note that the serving is over, and its sample in the batch. */
 void original_served(struct originals *pool, struct serving *s);
 void original_drop_encoded(struct originals *pool, struct original *o);
 void original_drop_kept(struct originals *pool, struct original *o);
-/* Move the original to the front of the read queue. */
+/* Put the original first in its list of originals to read. */
 void original_read_first(struct originals *pool, struct original *o);
-/* Note that the bytes that were read have been used. */
+/* Note that the bytes that were read were used. */
 void original_used(struct originals *pool, struct original *o);
-/* There is no memory to decode the original: it and the serving wait until
- * original_feed(). */
+/* Note that there is no memory to decode the original. It and the serving wait
+ * until original_feed(). */
 void original_starve(struct originals *pool, struct original *o,
 	struct serving *s, uint64_t bytes);
 /* Queue the servings of a starved original. */
 void original_feed(struct originals *pool, struct original *o);
-/* No reader or worker has the original any more: queue its servings, list it
- * for reading, or put it aside, depending on its state. */
+/* Call this when no reader or worker has the original any more. Depending on
+ * its state, its servings are queued, or it is listed for reading or as
+ * idle. */
 void original_settle(struct originals *pool, struct original *o);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outcome of a run; see outcome_impl.h. Entered with the turn's lock.
+ * The outcome of a run; see outcome_impl.h. Called with the turn's lock held.
  */
 #include "loader/engine/outcome_impl.h"
 
@@ -11,8 +11,8 @@
 
 struct outcome {
 	const struct turn *turn;
-	/* Changed with the lock; atomic because start_reads() of engine.c reads
-	 * it without. */
+	/* Changed with the lock held; atomic, because start_reads() of engine.c
+	 * reads it without the lock. */
 	_Atomic bool closing;
 	int stopped;
 	struct error message, damage;

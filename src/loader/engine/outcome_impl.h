@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records how a run ends, closed by its user or stopped by a failure, and the
+ * Records how a run ends (its user closes it, or a failure stops it) and the
  * messages of failures. Every function needs the turn's lock unless its comment
  * says otherwise.
  */
@@ -15,24 +15,24 @@
 
 struct outcome;
 
-/* Needs no lock. Returns 0 or -ENOMEM. */
+/* Create an outcome. Needs no lock. Returns 0 or -ENOMEM. */
 int outcome_new(struct outcome **out, const struct turn *turn);
 void outcome_free(struct outcome *o); /* NULL is allowed */
 
 /* Note that refrain_close() has begun. */
 void outcome_close(struct outcome *o);
 bool outcome_closing(const struct outcome *o);
-/* The same without the lock; sequentially consistent. */
+/* Like outcome_closing(), but without the lock; sequentially consistent. */
 bool outcome_closing_now(const struct outcome *o);
 
-/* Make every call fail from now on with this error; the message must have been
- * set. Returns the error. */
+/* Make every call fail with this error from now on. The caller must have set
+ * the message. Returns the error. */
 int outcome_stop(struct outcome *o, int error);
-/* Returns that error, or 0. */
+/* Returns the error that has stopped the run, or 0. */
 int outcome_stopped(const struct outcome *o);
 
-/* The messages of the last failed call and of the last damaged example, to be
- * filled in with error_set(). */
+/* Return the messages of the last failed call and of the last damaged example.
+ * The caller fills them in with error_set(). */
 struct error *outcome_message(struct outcome *o);
 struct error *outcome_damage(struct outcome *o);
 /* Returns the message of the last failed call or, if there is none, of the last
@@ -41,7 +41,7 @@ const struct error *outcome_why(const struct outcome *o);
 
 /* Set or get the last failure; its `error` is 0 if there was none. */
 void outcome_fail(struct outcome *o, const struct refrain_failure *failure);
-/* A call begins: it has not failed, unless the run has stopped. */
+/* Begin a call: reset the last failure, unless the run has stopped. */
 void outcome_begin_call(struct outcome *o);
 const struct refrain_failure *outcome_failure(const struct outcome *o);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks along the schedule. It plans steps while a slab is free and fewer than
- * batches_ahead steps are unfinished, and names fresh examples to the reader up
- * to reads_ahead beyond the planned ones. Workers come here between servings.
- * One worker at a time sets `busy`, and asks the schedule and the dataset
- * without the lock. The walk does not stop between epochs.
+ * batches_ahead steps are unfinished. It also names fresh examples to the
+ * reader, up to reads_ahead beyond the planned ones. Workers call this between
+ * servings. One worker at a time sets `busy`, and queries the schedule and the
+ * dataset without the lock. The walk does not stop between epochs.
  */
 #include "loader/engine/planner_impl.h"
 
@@ -14,22 +14,23 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* While `busy` is set, the worker that set it has the other members to itself.
- * The schedule may change only under the lock and while `busy` is not set; it
- * may be read under the lock or by the busy worker. */
+/* While `busy` is set, only the worker that has set it uses the other members.
+ * The schedule is changed only with the lock held while `busy` is not set. It
+ * is read with the lock held, or by the busy worker. */
 struct planner {
 	const struct engine_parts *parts; /* set once */
 	bool busy;
-	bool at_end;		/* no step is left to be planned */
-	uint64_t steps;		/* of the run */
-	uint64_t fresh_end;	/* no fresh number from there on is needed */
-	uint64_t planned_fresh; /* fresh numbers below this are in steps */
-	/* Fresh numbers below this were named to the reader */
+	bool at_end;		/* all steps were planned */
+	uint64_t steps;		/* number of steps in the run */
+	uint64_t fresh_end;	/* fresh examples from here on are not needed */
+	uint64_t planned_fresh; /* the planned steps have those below this */
+	/* Fresh examples below this were named to the reader */
 	uint64_t read_fresh;
-	uint64_t epoch; /* of the newest fresh example planned */
+	uint64_t epoch; /* epoch of the newest planned fresh example */
 	struct schedule_cursor cursor;
-	struct example *examples; /* of a step that is being planned */
-	/* a few examples to be named to the reader */
+	/* Examples of the step that is being planned */
+	struct example *examples;
+	/* examples that are being named to the reader */
 	struct schedule_slot ahead[16];
 	struct example ahead_examples[16];
 };
@@ -37,7 +38,7 @@ struct planner {
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))
 
-/* -- Is there something to plan -------------------------------------------- */
+/* -- Work of the planner --------------------------------------------------- */
 
 static bool wants_step(const struct planner *p)
 {
@@ -63,7 +64,7 @@ bool planner_wants(const struct planner *p)
 		(wants_step(p) || wants_ahead(p));
 }
 
-/* -- A step ---------------------------------------------------------------- */
+/* -- Planning a step ------------------------------------------------------- */
 
 static void count_lag(struct planner *p, struct step *st, struct serving *s)
 {
@@ -71,7 +72,7 @@ static void count_lag(struct planner *p, struct step *st, struct serving *s)
 
 	if (!s->echo ||
 		(!original_step_before(s->original, &before) &&
-			/* The serving before was planned before a restart */
+			/* The previous serving was planned before a restart */
 			schedule_serving_step(p->parts->schedule, fresh,
 				s->echo - 1, &before) < 0))
 		return;
@@ -108,7 +109,7 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 	original_plan(p->parts->pool, o, s);
 }
 
-/* Find the epochs that have their last fresh example in this step. */
+/* Find the epochs whose last fresh example is in this step. */
 static void find_ended(
 	const struct planner *p, struct step *st, uint64_t first_epoch)
 {
@@ -135,8 +136,8 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 		p->read_fresh = p->planned_fresh;
 }
 
-/* Needs no lock for the step and the cursor: no other thread uses a step before
- * it is published. */
+/* Plan the next step. The step and the cursor need no lock, because no other
+ * thread uses a step before it is published. */
 static void plan_step(struct planner *p)
 {
 	struct step *st = steps_at(p->parts->steps, steps_end(p->parts->steps));
@@ -197,7 +198,7 @@ void planner_run(struct planner *p)
 	ASSERT_TURN(p->parts->turn);
 	p->busy = true;
 	if (outcome_stopped(p->parts->outcome))
-		; /* the log of changes is of another run */
+		; /* nothing: the log of changes belongs to another run */
 	else if (wants_step(p))
 		plan_step(p);
 	else
@@ -205,9 +206,9 @@ void planner_run(struct planner *p)
 	p->busy = false;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
-/* The epoch that step `from` begins in. */
+/* Returns the epoch in which the first step of this handle begins. */
 static uint64_t epoch_at(struct planner *p)
 {
 	struct schedule_slot slot;
@@ -267,7 +268,7 @@ void planner_free(struct planner *p)
 	free(p);
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint64_t planner_steps(const struct planner *p)
 {
@@ -299,7 +300,7 @@ bool planner_read_all(const struct planner *p)
 	return p->read_fresh >= p->fresh_end;
 }
 
-/* Apply a changed factor to examples that were read ahead already. */
+/* Apply a new factor to examples that were already read ahead. */
 void planner_look_again(struct planner *p)
 {
 	struct schedule_slot slot;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The planner walks along the schedule: it creates steps, and names fresh
- * examples further ahead to the reader. Any worker runs it, one at a time.
- * Every function needs the turn's lock, except planner_new(), which takes it,
- * and planner_free().
+ * The planner walks along the schedule: it creates steps, and names further
+ * fresh examples to the reader. Any worker calls it, one at a time. Every
+ * function needs the turn's lock, except planner_new(), which takes it, and
+ * planner_free().
  */
 #ifndef ENGINE_PLANNER_IMPL_H
 #define ENGINE_PLANNER_IMPL_H
@@ -22,29 +22,30 @@
 
 struct planner;
 
-/* Returns -EBADMSG if the first step of this handle is after the end of the
+/* Returns 0, -EBADMSG if the first step of this handle is after the end of the
  * run, or -ENOMEM. Free *out after a failure, too. */
 int planner_new(struct planner **out, const struct engine_parts *parts,
 	uint64_t first_step, struct error *err);
 void planner_free(struct planner *p); /* NULL is allowed */
 
-/* Is there something to plan now? */
+/* Is there work for the planner? */
 bool planner_wants(const struct planner *p);
-/* Plan a little. Releases the lock meanwhile. */
+/* Do a small amount of that work. The lock is released meanwhile. */
 void planner_run(struct planner *p);
 
-/* The number of steps in the run. */
+/* Returns the number of steps in the run. */
 uint64_t planner_steps(const struct planner *p);
-/* Are all steps planned? */
+/* Were all steps planned? */
 bool planner_at_end(const struct planner *p);
-/* Fresh numbers below planner_planned_fresh() are planned; those below
- * planner_read_fresh() have been named to the reader. */
+/* Fresh examples below planner_planned_fresh() are planned. Those below
+ * planner_read_fresh() were named to the reader. */
 uint64_t planner_planned_fresh(const struct planner *p);
 uint64_t planner_read_fresh(const struct planner *p);
 /* Was every example of the run named to the reader? */
 bool planner_read_all(const struct planner *p);
 
-/* The schedule has changed: apply it to examples that are not planned yet. */
+/* Call this when the schedule has changed: it applies the change to examples
+ * that are not planned yet. */
 void planner_look_again(struct planner *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Includes the headers of the parts that hold a run: unfinished batches, the
- * pool of originals, the memory for both, and how the run ends. Each part is
- * described in its own header.
+ * Includes the headers of the parts that hold the data of a run: unfinished
+ * batches, the pool of originals, the memory for both, and the outcome. Each
+ * part is described in its own header.
  */
 #ifndef ENGINE_POOL_IMPL_H
 #define ENGINE_POOL_IMPL_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a file: open, read to the end, close, each an operation of base/uring.
- * Shards and raw files stay open. reader_next.c decides which file is next.
- * Entered by the ring's threads, which take the turn's lock.
+ * Reads a file: open, read to the end, close. Each of these is an operation of
+ * common/base/uring.h. Shards and raw files stay open. reader_next.c chooses
+ * the next file. Called by the ring's threads, which take the turn's lock.
  *
- * Only regular files are read: a FIFO or a terminal may never answer, and a
- * device may never end. So a file is opened with O_NOCTTY and with O_NONBLOCK,
- * without which opening a FIFO could hang; then its type is checked.
+ * Only regular files are read, because a FIFO or a terminal may never answer,
+ * and a device may never end. So a file is opened with O_NOCTTY and O_NONBLOCK,
+ * and then its type is checked. Without O_NONBLOCK, opening a FIFO could hang.
  *
  *	free -> opening -> reading -> closing -> free
  *	          |           |  (shard: no opening, no closing)
- *	          +-----------+--> failed: again, or damage_fail()
+ *	          +-----------+--> failed: read again, or damage_fail()
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "loader/engine/reader_files_impl.h"
 
 #define TRIES_MAX 2
-/* The most that one operation reads. */
+/* The maximum number of bytes in one operation. */
 #define READ_MAX ((size_t)1 << 30)
 
 static void on_open(struct uring_op *op, int res);
@@ -32,7 +32,7 @@ static void on_read(struct uring_op *op, int res);
 static void on_close(struct uring_op *op, int res);
 static void run_over(struct reader *reader, struct read_op *r);
 
-/* -- Operations; they begin when the lock has been released ---------------- */
+/* -- Operations, which begin after the lock was released ------------------- */
 
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r))
@@ -54,8 +54,8 @@ struct read_op *reader_take(struct reader *reader)
 	return first;
 }
 
-/* Get the next operation first: one that has begun may end and be reused at any
- * time. */
+/* Get the next operation before this one begins, because then it may end and be
+ * reused at any time. */
 bool reader_begin(struct reader *reader, struct read_op *first)
 {
 	for (struct read_op *r = first, *next; r; r = next) {
@@ -100,7 +100,8 @@ static void release_op(struct reader *reader, struct read_op *r)
 	reader->busy--;
 }
 
-/* Finish the original, and close the file unless it is shared. */
+/* Finish the original, and close the file unless the descriptor is that of a
+ * shard. */
 static struct original *end_read(struct reader *reader, struct read_op *r)
 {
 	struct original *o = r->original;
@@ -135,8 +136,8 @@ static bool may_pass(int rc)
 		rc == -EINTR || rc == -ESTALE;
 }
 
-/* Was the failure a lack of descriptors? Then allow no more reads at a time
- * than are running now. */
+/* Did a read fail because descriptors have run out? Then allow no more reads at
+ * a time than are running now. */
 static bool lack_descriptors(struct reader *reader, int rc)
 {
 	if ((rc != -EMFILE && rc != -ENFILE) || !reader->busy)
@@ -159,7 +160,7 @@ static void say_failure(const struct reader *reader, const struct read_op *r,
 	parts_say(reader, r, why);
 }
 
-/* With the lock. */
+/* Handle a failed read. The caller holds the lock. */
 static void read_failed(struct reader *reader, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
@@ -188,7 +189,7 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 	damage_fail(reader->parts, o, rc, "read", why.msg);
 }
 
-/* A record's label is its first bytes. */
+/* Get the label of a record from its first bytes. */
 static void take_label(struct reader *reader, struct original *o)
 {
 	uint64_t label = 0;
@@ -202,8 +203,8 @@ static void take_label(struct reader *reader, struct original *o)
 	o->encoded_bytes -= o->skip;
 }
 
-/* Sizes are guessed for the first reads: replace a buffer that is much too
- * large. */
+/* Replace a buffer that is much too large, if possible. Sizes are guessed for
+ * the first reads. */
 static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 {
 	struct buffer *less;
@@ -218,8 +219,8 @@ static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 	return less;
 }
 
-/* Time a read of a burst. When no more reads are waiting, a burst that has
- * lasted long is still timed until only a quarter of the allowed reads run. */
+/* Time a read of a burst. When no more reads are waiting, a long burst is still
+ * timed until only a quarter of the allowed reads are running. */
 static void time_read(struct reader *r)
 {
 	uint32_t reading = budget_reading(r->parts->budget), timed;
@@ -312,7 +313,8 @@ static void begin_run_close(struct read_op *r)
 	uring_close(r->ring, &r->op, r->fd_closing);
 }
 
-/* The parts of a shard are in the same file. */
+/* Begin to read the next run of parts. If parts are in one shard, they have the
+ * same file. */
 static void begin_next_run(struct reader *reader, struct read_op *r)
 {
 	struct part_run run;
@@ -323,7 +325,8 @@ static void begin_next_run(struct reader *reader, struct read_op *r)
 		reader_queue(reader, r, begin_run_close);
 		return;
 	}
-	(void)parts_run(reader, r->original, r->done, &run); /* there is one */
+	/* This returns true, as the caller checked */
+	(void)parts_run(reader, r->original, r->done, &run);
 	begin_run(reader, r, &run);
 }
 
@@ -332,7 +335,7 @@ static void on_run_closed(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 
-	(void)res; /* the file was only read */
+	(void)res; /* nothing was written, so nothing can be lost */
 	turn_lock(reader->parts->turn);
 	if (outcome_closing(reader->parts->outcome))
 		read_failed(reader, r, -ECANCELED);
@@ -341,7 +344,7 @@ static void on_run_closed(struct uring_op *op, int res)
 	turn_unlock(reader->parts->turn);
 }
 
-/* Not while the loader closes. */
+/* Handle the end of a run of parts. Not called while the loader closes. */
 static void run_over(struct reader *reader, struct read_op *r)
 {
 	struct part_run run;
@@ -353,7 +356,8 @@ static void run_over(struct reader *reader, struct read_op *r)
 		read_whole(reader, r);
 }
 
-/* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
+/* Enlarge the buffer, because the file is longer. Returns 0, -errno, or
+ * -ENOBUFS if there is no memory now, so that the file must be read later. */
 static int grow(struct reader *reader, struct read_op *r)
 {
 	uint64_t most = reader->parts->s->encoded_max;
@@ -374,8 +378,8 @@ static int grow(struct reader *reader, struct read_op *r)
 	return 0;
 }
 
-/* Handle the n bytes that were read. Returns 1 if the example is complete, 0 if
- * reading continues, or -errno. */
+/* Handle n more bytes. Returns 1 if the run of parts is complete, 0 if more
+ * must be read, or -errno. */
 static int got_some(struct reader *reader, struct read_op *r, size_t n)
 {
 	r->got += n;
@@ -384,7 +388,8 @@ static int got_some(struct reader *reader, struct read_op *r, size_t n)
 			return 1;
 		return n ? 0 : -EBADMSG;
 	}
-	/* The file ended at the expected size: room for more was left. */
+	/* The file has ended if a read returns 0 bytes, or if it has its
+	 * expected size although the buffer has room for more. */
 	if (n == 0 ||
 		(r->got == r->want && r->base + r->got < r->buffer->bytes))
 		return 1;
@@ -416,7 +421,7 @@ static void on_read(struct uring_op *op, int res)
 	turn_unlock(reader->parts->turn);
 }
 
-/* Keep the descriptor of a shard open, up to shards_max of them. */
+/* Keep the descriptor of a shard open. At most shards_max shards stay open. */
 static void share_fd(struct reader *reader, struct read_op *r)
 {
 	const struct example *ex = &r->original->example;
@@ -430,13 +435,13 @@ static void share_fd(struct reader *reader, struct read_op *r)
 
 int reader_check_file(int fd, bool local, uint64_t *bytes)
 {
-	/* The type of a file never changes, so the file server need not be
-	 * asked. */
+	/* The type of a file never changes, so do not ask the file server for
+	 * it. */
 	int flags = AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
 	struct statx st;
 
-	/* Not fstat(): ThreadSanitizer tracks descriptors there, and would not
-	 * see that the ring opens and closes them. */
+	/* fstat() is not used, because ThreadSanitizer tracks descriptors there
+	 * and does not see that the ring opens and closes them. */
 	if (statx(fd, "", flags, STATX_TYPE | (local ? STATX_SIZE : 0), &st) <
 		0)
 		return -errno;
@@ -444,7 +449,7 @@ int reader_check_file(int fd, bool local, uint64_t *bytes)
 		return -EISDIR;
 	if (!S_ISREG(st.stx_mode))
 		return -ENXIO;
-	/* With O_NONBLOCK, reads of a ring would fail instead of waiting. */
+	/* With O_NONBLOCK, the ring's reads could fail instead of waiting. */
 	if (fcntl(fd, F_SETFL, O_RDONLY) < 0)
 		return -errno;
 	*bytes = local ? st.stx_size : 0;
@@ -452,9 +457,9 @@ int reader_check_file(int fd, bool local, uint64_t *bytes)
 }
 
 /*
- * Check an open file, and find its size; 0: unknown. A scan of a folder does
- * not ask for sizes, because that would cost as much as opening the files. The
- * size of an open local file costs nothing. Without it, another read would be
+ * Check an open file and get its size; 0: unknown. A scan of a folder does not
+ * get sizes, because that would cost as much as opening the files. But the size
+ * of an open local file costs nothing. Without the size, another read would be
  * needed to find the end, and data in a buffer of the wrong size would have to
  * be copied.
  */
@@ -463,7 +468,8 @@ static int check_open(
 {
 	int rc = reader_check_file(r->fd, reader->local, bytes);
 
-	/* Use only the operation: the original may be gone, with the loader. */
+	/* Use only the operation, because the loader may have ended and freed
+	 * the original. */
 	if (!r->whole)
 		*bytes = 0;
 	if (rc == 0 && *bytes > reader->parts->s->encoded_max)
@@ -473,8 +479,8 @@ static int check_open(
 	return rc;
 }
 
-/* If possible, replace the buffer by one of that size and one byte more;
- * otherwise grow() gets a larger one later. */
+/* If possible, get a buffer for this size and one more byte. Otherwise grow()
+ * gets a larger buffer later. */
 static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes + 1);
@@ -495,8 +501,8 @@ static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	r->buffer = b;
 }
 
-/* Must the open wait? Somebody, such as a file server, has a lease on the file
- * and must first give it up. */
+/* Must the file be opened again, and wait? -EAGAIN means that another process,
+ * such as a file server, has a lease on the file and must release it first. */
 static bool must_wait(struct read_op *r, int res)
 {
 	if (res != -EAGAIN || r->waits)
@@ -547,7 +553,7 @@ static void on_close(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 
-	(void)res; /* the file was only read */
+	(void)res; /* nothing was written, so nothing can be lost */
 	turn_lock(reader->parts->turn);
 	release_op(reader, r);
 	turn_unlock(reader->parts->turn);
@@ -564,6 +570,7 @@ void reader_start_first(struct reader *reader, struct read_op *r)
 {
 	struct part_run run;
 
-	(void)parts_run(reader, r->original, 0, &run); /* there is one */
+	/* This returns true: the first run always exists */
+	(void)parts_run(reader, r->original, 0, &run);
 	begin_run(reader, r, &run);
 }

@@ -2,8 +2,8 @@
 /*
  * Shared by the files of the reader: reader.c reads one file, direct_read.c
  * reads an entry of a mount's tier instead, reader_next.c chooses the next
- * read, and reader_life.c starts and stops the reader. Everything is guarded by
- * the turn's lock.
+ * read, and reader_life.c starts and stops the reader. The turn's lock guards
+ * everything.
  */
 #ifndef ENGINE_READER_FILES_IMPL_H
 #define ENGINE_READER_FILES_IMPL_H
@@ -13,11 +13,11 @@
 #include "loader/engine/reader_impl.h"
 #include "common/format/entry.h"
 
-/* Parts that are read at once. */
+/* A run of parts, which are read together. */
 struct part_run {
 	const char *file;
-	uint64_t offset, bytes; /* bytes of a whole file: only a hint */
-	uint32_t part, bits;	/* one of the parts, and all of them */
+	uint64_t offset, bytes; /* the bytes of a whole file are only a hint */
+	uint32_t part, bits;	/* number of one part; bits of all parts */
 };
 
 struct read_count {
@@ -26,14 +26,14 @@ struct read_count {
 	size_t image_bytes;
 };
 
-/* A file that is being read. */
+/* An operation that reads one example. */
 struct read_op {
 	struct uring_op op;
 	struct reader *reader;
-	/* In the list of free operations, or of queued ones */
+	/* In the list of free operations, or in that of queued ones */
 	struct read_op *next;
-	/* begin() is called with this operation when the lock has been
-	 * released; it uses `ring`. */
+	/* begin() is called with this operation after the lock was released. It
+	 * uses `ring`. */
 	void (*begin)(struct read_op *r);
 	struct uring *ring;
 	int dir_fd, fd_closing;
@@ -42,29 +42,31 @@ struct read_op {
 	struct buffer *buffer;
 	bool busy;
 	int fd;
-	/* The run of parts that is being read: see reader_parts.c */
+	/* The run of parts that is being read; see reader_parts.c */
 	const char *file;
-	uint32_t part;	/* one of them */
-	uint32_t bits;	/* all of them */
-	uint32_t done;	/* the parts of runs before */
-	uint32_t files; /* the number of these */
-	size_t base;	/* where the run begins in the buffer */
-	size_t end;	/* where the run before ends */
-	bool whole;	/* set when it starts: the example is a whole file */
-	/* Set when it starts: the file's size must be asked for */
+	uint32_t part;	/* number of one part of the run */
+	uint32_t bits;	/* bits of the parts of the run */
+	uint32_t done;	/* bits of the parts of earlier runs */
+	uint32_t files; /* number of files in earlier runs */
+	size_t base;	/* offset of the run in the buffer */
+	size_t end;	/* offset of the end of the previous run */
+	bool whole;	/* set at the start: an example is a whole file */
+	/* Set at the start: the size of the file is not known */
 	bool unsized;
-	bool waits;	/* the file is opened without O_NONBLOCK */
-	bool shared_fd; /* the descriptor is that of a shard and stays open */
-	/* The tier entry that this operation tries first. */
+	bool waits; /* file was opened without O_NONBLOCK */
+	/* The descriptor is that of a shard, and stays open */
+	bool shared_fd;
+	/* The entry of a tier that this operation tries first. */
 	unsigned tier;
 	struct hash128 key;
 	char path[ENTRY_PATH_MAX];
-	uint64_t offset; /* of the run in its file */
+	uint64_t offset; /* offset of the run in its file */
 	size_t got, want;
 	uint64_t started_ns;
 };
 
-/* One byte more than an entry's file, so that its end is seen. */
+/* Returns the bytes to read for an entry: one more than its file has, so that
+ * the end of the file is seen. */
 static inline size_t entry_room(uint64_t item_bytes)
 {
 	return entry_bytes(item_bytes) + 1;
@@ -79,43 +81,48 @@ struct reader {
 	const struct engine_parts *parts; /* set once */
 	struct uring *ring;
 	struct read_op *ops, *free;
-	/* Operations that begin at the end of the turn */
+	/* The operations that begin at the end of the turn */
 	struct read_op *queued, **queued_end;
-	/* The number of threads that are beginning reads. Sequentially
-	 * consistent; pairs with outcome_closing_now(). */
+	/* The number of threads that are starting reads. Sequentially
+	 * consistent; together with outcome_closing_now() it ensures that no
+	 * read begins after closing. */
 	_Atomic uint32_t beginning;
-	bool local;	/* set once: the files are on a local file system */
-	uint32_t depth; /* set once: the number of ops */
-	/* Ops that may be busy: fewer than depth when descriptors are short. */
+	bool local;	/* set once: the file system is local */
+	uint32_t depth; /* set once: number of `ops` */
+	/* The number of ops that may be busy: less than depth if descriptors
+	 * have run out. */
 	uint32_t allowed;
 	uint32_t busy; /* number of busy ops */
-	bool full;     /* all allowed ops are busy, and more reads wait */
-	/* Reads since `full` was set; see time_read() */
+	/* All allowed ops are busy, and more reads are waiting */
+	bool full;
+	/* The reads since `full` was set; see time_read() */
 	struct auto_burst burst;
-	bool bursting;	/* if s->measures: a burst of reads ahead is running */
-	int *shard_fds; /* -1: not open */
+	/* Only if s->measures: a burst of reads ahead is running */
+	bool bursting;
+	int *shard_fds; /* -1: the shard is not open */
 	uint32_t shards_max;
 };
 
 /* -- reader.c -- */
 
-/* Flags to open a file that may be of any type. */
+/* Flags for opening a file whose type is not known. */
 #define READER_OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
 /*
- * Check that a file opened with READER_OPEN_FLAGS is regular, and clear
- * O_NONBLOCK. *bytes is its size if it is `local`, else 0. Returns 0, -EISDIR,
- * -ENXIO if it has another type, or -errno. Called without the lock.
+ * Check that a file that was opened with READER_OPEN_FLAGS is regular, and
+ * clear O_NONBLOCK. *bytes is set to its size if it is `local`, else to 0.
+ * Returns 0, -EISDIR, -ENXIO for any other type, or another -errno. Called
+ * without the lock.
  */
 int reader_check_file(int fd, bool local, uint64_t *bytes);
 /* Set the message for an example that is larger than settings.encoded_max. */
 void reader_say_large(const struct reader *reader, struct error *err);
 
-/* Queue work that begins when the lock has been released. */
+/* Queue an operation. begin() is called after the lock was released. */
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r));
 /*
- * direct_read.c ends with one of these: reader_open() to read the file itself
- * after all, reader_done() if the content is in the buffer (`got` bytes),
+ * direct_read.c ends with one of these calls: reader_open() if the file itself
+ * must be read, reader_done() if the content (`got` bytes) is in the buffer,
  * reader_cancel() if closing has begun.
  */
 void reader_open(struct reader *reader, struct read_op *r);
@@ -127,19 +134,23 @@ void reader_start_first(struct reader *reader, struct read_op *r);
 
 /* -- reader_parts.c -- */
 
-/* Get the run after the parts `done`. Returns false if there are no more. */
+/* Get the run that follows the parts `done`. Returns false if there is no
+ * more. */
 bool parts_run(const struct reader *reader, const struct original *o,
 	uint32_t done, struct part_run *out);
-/* The expected size of the file of a part plus 1; 0: unknown. */
+/* Returns the expected size of the file of a part plus 1, or 0 if it is
+ * unknown. */
 size_t parts_hint(
 	const struct reader *reader, const struct original *o, uint32_t part);
-/* The memory for all parts of an example with several; 0: unknown. */
+/* Returns the bytes of all parts of an example with several parts, or 0 if they
+ * are unknown. */
 size_t parts_bytes(const struct reader *reader, const struct original *o);
-/* Is it certain before the read that a part is too large? */
+/* Is it known before the read that a part is too large? */
 bool parts_too_large(const struct reader *reader, const struct original *o);
-/* Make room for so many bytes of the run, if possible. */
+/* Make room for `bytes` bytes of the run. Returns false if there is no
+ * memory. */
 bool parts_room(struct reader *reader, struct read_op *r, size_t bytes);
-/* Does the example lack a member that it must have? Sets err then. */
+/* Does the example lack a member that is not optional? If so, err is set. */
 bool parts_lack(const struct reader *reader, const struct original *o,
 	struct error *err);
 /* Add the name of the member that is being read to a message. */
@@ -147,24 +158,24 @@ void parts_say(const struct reader *reader, const struct read_op *r,
 	struct error *err);
 /* May examples lack this part? */
 bool parts_may_lack(const struct reader *reader, uint32_t part);
-/* The key of the tier's entry to try first for a part, or NULL. */
+/* Returns the key of the entry that is tried first for a part, or NULL. */
 const struct help_key *parts_key(
 	const struct reader *reader, const struct original *o, uint32_t part);
-/* The size of the part in that entry, or 0. *room is the memory to read the
- * entry. */
+/* Returns the size of the part in that entry, or 0. *room is set to the bytes
+ * of memory for reading the entry. */
 size_t parts_direct(const struct reader *reader, const struct original *o,
 	uint32_t part, size_t *room);
-/* A read of the original begins: it has no parts yet. */
+/* Begin to read an original, which has no parts yet. */
 void parts_begin(struct reader *reader, struct original *o);
-/* Note where the parts of the run lie. */
+/* Store the places of the parts of the run. */
 void parts_take(struct reader *reader, struct read_op *r);
-/* Get what was read of an original. */
+/* Count the files and bytes that were read for an original. */
 void parts_count(const struct reader *reader, const struct read_op *r,
 	struct read_count *out);
 
 /* -- direct_read.c -- */
 
-/* Start to read the entry of the part, for which the buffer has room. */
+/* Start to read the entry of the part. The buffer must have room for it. */
 void direct_start(struct reader *reader, struct read_op *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts and stops the reader: its rings, its operations, the descriptors of
- * shards. Operations that hang at the end are left behind with all memory that
- * they may write to. Entered by refrain_open() and refrain_close().
+ * Starts and stops the reader: its rings, its operations, and the descriptors
+ * of shards. Operations that hang at the end are left behind, with all memory
+ * that they may write to. Called by refrain_open() and refrain_close().
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -17,8 +17,8 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-/* Is this a file system on which the kernel answers reads of cached files at
- * once? */
+/* Is this a local file system? On these the kernel answers at once if a file is
+ * cached. */
 static bool is_local(uint32_t fs_type)
 {
 	static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
@@ -30,7 +30,8 @@ static bool is_local(uint32_t fs_type)
 	return false;
 }
 
-/* Shards that stay open may use half of the process's limit of descriptors. */
+/* Allocate the table of shards. Half of the process's limit of descriptors may
+ * be used for shards that stay open. */
 static int shards_init(struct reader *reader)
 {
 	uint32_t n = dataset_shards(reader->parts->dataset);
@@ -98,7 +99,7 @@ static uint64_t time_left(uint64_t until_ns)
 	return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
-/* The ring that reads for the operation, or NULL. */
+/* Returns the ring that the operation uses, or NULL if it is idle. */
 static struct uring *ring_of(const struct reader *reader, uint32_t i)
 {
 	const struct read_op *r = &reader->ops[i];
@@ -107,8 +108,8 @@ static struct uring *ring_of(const struct reader *reader, uint32_t i)
 	return r->busy && r->original ? r->ring : NULL;
 }
 
-/* Cancel all running operations. An operation that ends before it is cancelled
- * only begins to close its file, on the same ring. */
+/* Cancel all running operations. If an operation ends before it is cancelled,
+ * it only begins to close its file, on the same ring. */
 static void cancel_reads(struct reader *reader)
 {
 	for (uint32_t i = 0; i < reader->depth; i++) {
@@ -161,7 +162,8 @@ void reader_free(struct reader *reader)
 {
 	for (uint32_t i = 0; reader && i < reader->shards_max; i++)
 		if (reader->shard_fds[i] >= 0)
-			(void)close(reader->shard_fds[i]); /* only read */
+			/* Nothing can be lost */
+			(void)close(reader->shard_fds[i]);
 	if (reader) {
 		free(reader->shard_fds);
 		free(reader->ops);

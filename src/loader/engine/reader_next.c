@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the next file to read, and the memory for it. Files that planned
+ * Chooses the next file to read, and gets memory for it. Files that planned
  * servings wait for come first. Nothing is read while an original waits for
- * memory to be decoded. Entered with the turn's lock when something new is
- * wanted or memory was given back.
+ * memory to be decoded. Called with the turn's lock held, when there is
+ * something new to read or memory was freed.
  */
 #include <errno.h>
 
@@ -37,8 +37,8 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	reader_start_first(reader, r);
 }
 
-/* Guess the size of a file: the mean of the files so far plus a quarter, but at
- * most a small part of the memory. */
+/* Guess the size of a file: the mean size of the files so far plus a quarter,
+ * but at most a small share of the memory. */
 static size_t guess(const struct reader *reader)
 {
 	uint64_t bytes = meter_file_mean(reader->parts->meter) * 5 / 4;
@@ -71,11 +71,12 @@ static size_t bytes_needed(
 		return o->size_hint;
 	if (!o->example.bytes)
 		return guess(reader);
-	/* The size is a hint. One byte more lets a single read see the end. */
+	/* The size is a hint. With one more byte of room, a single read also
+	 * finds the end of the file. */
 	return o->example.bytes < most ? o->example.bytes + 1 : most;
 }
 
-/* Is it certain before the read that the example is damaged? Then handle it. */
+/* Is it known before the read that the example is damaged? If so, handle it. */
 static bool refuse_damaged(struct reader *reader, struct original *o)
 {
 	struct error why;
@@ -94,8 +95,8 @@ static bool refuse_damaged(struct reader *reader, struct original *o)
 	return true;
 }
 
-/* Get memory for a planned read, or NULL. Data that was read but not used yet
- * is not dropped for it. */
+/* Get memory for a planned read, or NULL. This does not drop data that was read
+ * but not used yet. */
 static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
@@ -107,8 +108,8 @@ static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 	return memory_get(reader->parts->memory, bytes);
 }
 
-/* Get memory for a read that everything else waits for: such data is dropped,
- * too. */
+/* Get memory for a read that everything else waits for. This also drops data
+ * that was read but not used yet. */
 static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 {
 	struct buffer *b;
@@ -121,7 +122,7 @@ static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 	return b;
 }
 
-/* Returns false if the read must wait. */
+/* Start a read for a planned serving. Returns false if it must wait. */
 static bool start_urgent(struct reader *reader, struct original *o)
 {
 	size_t bytes = bytes_needed(reader, o);
@@ -157,10 +158,10 @@ static bool start_ahead(struct reader *reader, struct original *o)
 }
 
 /*
- * Should examples be read ahead now? Reading can be timed only while it is as
- * busy as possible. With a slow trainer there would only be a read now and
- * then, so examples are read ahead in bursts, and the trainer uses up those
- * that were read ahead between bursts. A mount with a plan measures for itself,
+ * Should examples be read ahead now? Reads can be timed only while as many as
+ * allowed are running. With a slow trainer there would only be single reads.
+ * Therefore examples are read ahead in bursts, and between bursts the trainer
+ * consumes those that were read. A mount with a plan measures its own fetches,
  * so it needs no bursts.
  */
 static bool reads_ahead(struct reader *reader)
@@ -177,8 +178,8 @@ static bool reads_ahead(struct reader *reader)
 	return reader->bursting;
 }
 
-/* Returns false if nothing more is to be read, or if there is no memory for
- * it. */
+/* Start the next read. Returns false if there is nothing to read, or no memory
+ * for it. */
 static bool start_next(struct reader *reader)
 {
 	struct original *o = originals_first_urgent(reader->parts->pool);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads examples that have several parts, one after the other into one buffer.
- * The parts of a shard that lie near each other are one *run*, which is read at
- * once; a whole file is a run of its own. An example with one part is one run.
- * Entered with the turn's lock.
+ * Reads examples that have several parts, one part after the other, into one
+ * buffer. Parts that are near each other in a shard form one *run*, which is
+ * read at once; a whole file is a run of its own. An example with one part is
+ * one run. Called with the turn's lock held.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "loader/engine/reader_files_impl.h"
 
-/* Reading this many unwanted bytes costs less than another read. */
+/* Reading up to this many bytes between two parts costs less than another
+ * read. */
 #define GAP_BYTES ((uint64_t)64 << 10)
 #define PART_ALIGN 8
 
@@ -26,8 +27,8 @@ static uint32_t parts_of(const struct reader *reader)
 
 /* -- Runs ------------------------------------------------------------------ */
 
-/* The present part with the lowest offset from `from` on that is not in
- * `done`; UINT32_MAX: none. */
+/* Returns the part with the lowest offset that exists and is not in `done`, or
+ * UINT32_MAX if there is none. */
 static uint32_t next_in_shard(const struct reader *reader,
 	const struct original *o, uint32_t done, struct example *out)
 {
@@ -47,7 +48,7 @@ static uint32_t next_in_shard(const struct reader *reader,
 	return best;
 }
 
-/* The run of a shard that follows the parts `done`. */
+/* Get the run of a shard that follows the parts `done`. */
 static bool run_of_shard(const struct reader *reader, const struct original *o,
 	uint32_t done, struct part_run *out)
 {
@@ -193,14 +194,15 @@ bool parts_room(struct reader *reader, struct read_op *r, size_t bytes)
 	return true;
 }
 
-/* -- Members that are missing ---------------------------------------------- */
+/* -- Missing members ------------------------------------------------------- */
 
 bool parts_may_lack(const struct reader *reader, uint32_t part)
 {
 	return part && reader->parts->s->members.optional >> (part - 1) & 1;
 }
 
-/* Name the member as the text does that asks for it. */
+/* Add the name of the missing member to the message, as it is written in
+ * settings_members.text. */
 static void say_lack(
 	const struct reader *reader, uint32_t part, struct error *err)
 {
@@ -240,7 +242,7 @@ void parts_say(
 	(void)error_set(err, -EIO, "its member '%s': %s", ex.name, why.msg);
 }
 
-/* -- From part to part ----------------------------------------------------- */
+/* -- The parts of a read --------------------------------------------------- */
 
 void parts_begin(struct reader *reader, struct original *o)
 {
@@ -271,7 +273,7 @@ void parts_take(struct reader *reader, struct read_op *r)
 	r->base = aligned_end(r->end);
 }
 
-/* The files of a read, and the bytes that they have. */
+/* Count the files of a read, and their bytes. */
 void parts_count(const struct reader *reader, const struct read_op *r,
 	struct read_count *out)
 {

@@ -11,7 +11,7 @@
 
 struct sampler {
 	const struct settings *s;
-	struct decoder *decoder; /* NULL: nothing of ours to decode */
+	struct decoder *decoder; /* NULL: the library decodes nothing */
 	struct augmenter *augmenter;
 };
 
@@ -56,14 +56,14 @@ uint64_t sampler_memory_bytes(const struct sampler *p)
 	return p->decoder ? held + decoder_memory_bytes(p->decoder) : held;
 }
 
-/* -- What is decoded ------------------------------------------------------- */
+/* -- The region to decode -------------------------------------------------- */
 
 bool sample_is_jpeg(const struct settings *s, const struct picture *pic)
 {
 	return s->jpeg || pic->declined;
 }
 
-/* The crop that one serving has. */
+/* Compute the crop of one serving. */
 static void crop_of_serving(const struct settings *s, const struct picture *pic,
 	const struct seeds *seeds, uint32_t k, struct crop *out)
 {
@@ -151,7 +151,8 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 
 /* -- Decoding -------------------------------------------------------------- */
 
-/* Move the rows together, because augment_fn() takes no stride. */
+/* Remove the padding between rows, because augment_fn() has no parameter for a
+ * stride. */
 static void close_rows(struct decoded *d)
 {
 	size_t row = (size_t)d->width * 3, stride = d->image.stride_bytes;
@@ -233,7 +234,8 @@ static int decode_other(const struct refrain_config *c, const char *column,
 	return 0;
 }
 
-/* Can samples be made from this decoded example? */
+/* Check that samples can be made from this decoded example. Returns 0, or
+ * -errno with err set. */
 static int check_decoded(
 	const struct settings *s, const struct decoded *in, struct error *err)
 {
@@ -260,8 +262,8 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 
 	*out = (struct decoded){.data = room};
 	if (s->plain) {
-		/* The cast is safe: nothing writes to a record, it is only
-		 * copied from here. */
+		/* The cast is safe, because a record is only copied from
+		 * here. */
 		out->data = (uint8_t *)(uintptr_t)in->data + in->skip;
 		out->bytes = in->bytes;
 		return check_decoded(s, out, err);
@@ -273,9 +275,9 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 	return rc ? rc : check_decoded(s, out, err);
 }
 
-/* -- Augmenting ------------------------------------------------------------ */
+/* -- Augmentation ---------------------------------------------------------- */
 
-/* The crop is that of the whole image, also if `in` is a region of a JPEG. */
+/* Compute the crop in the whole image, even if `in` is only a region of it. */
 static void find_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct crop *out)
 {

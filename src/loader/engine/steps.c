@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of steps; see steps_impl.h. Entered with the turn's lock.
+ * The ring of steps; see steps_impl.h. Called with the turn's lock held.
  */
 #include "loader/engine/steps_impl.h"
 
@@ -13,12 +13,12 @@ struct steps {
 	const struct turn *turn;
 	struct step *ring;
 	uint32_t room;
-	uint64_t first, end; /* the step numbers in the ring */
-	uint32_t ready;	     /* servings that are queued */
-	uint32_t unfinished; /* servings that are planned, not done */
+	uint64_t first, end; /* the ring has the steps from first to end - 1 */
+	uint32_t ready;	     /* number of queued servings */
+	uint32_t unfinished; /* number of planned servings that are not done */
 };
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
 uint64_t steps_bytes(uint32_t room, uint32_t batch)
 {
@@ -69,7 +69,7 @@ void steps_begin(struct steps *s, uint64_t first)
 	s->first = s->end = first;
 }
 
-/* -- Asking ---------------------------------------------------------------- */
+/* -- Queries --------------------------------------------------------------- */
 
 uint64_t steps_first(const struct steps *s)
 {
@@ -121,7 +121,7 @@ bool steps_full(const struct steps *s)
 	return s->end - s->first >= s->room;
 }
 
-/* -- A serving's way ------------------------------------------------------- */
+/* -- The stages of a serving ----------------------------------------------- */
 
 void steps_publish(struct steps *s, struct step *st, uint32_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says after a time-out what a batch waits for. Looks at the oldest step under
- * the loader's lock.
+ * Says what a batch waits for after a time-out. Reads the oldest step with the
+ * turn's lock held.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,7 +41,7 @@ static int32_t stage_number(const struct serving *s)
 	return REFRAIN_STAGE_AUGMENT;
 }
 
-/* The serving that has been in its state for longest. */
+/* Returns the serving that has been in its state for the longest time. */
 static const struct serving *oldest(const struct step *st)
 {
 	const struct serving *found = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that decode and augment: each takes the oldest serving that is
- * ready, makes it, and starts the work that has become possible. A worker that
- * finds nothing sleeps until it is woken.
+ * The threads that decode and augment. Each takes the oldest queued serving,
+ * makes it, and starts the work that has become possible. A worker without work
+ * sleeps until it is woken.
  */
 #include <errno.h>
 #include <sched.h>
@@ -53,7 +53,7 @@ static void be_nice(const struct workers *all)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
-	/* Failures are ignored: they only affect speed. */
+	/* Failures are ignored, because they affect only speed. */
 	if (all->parts->c->nice)
 		(void)setpriority(PRIO_PROCESS, (id_t)tid,
 			getpriority(PRIO_PROCESS, (id_t)tid) +
@@ -93,7 +93,7 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
-/* -- Life ------------------------------------------------------------------ */
+/* -- Creation and end ------------------------------------------------------ */
 
 int workers_new(struct workers **out, const struct engine_parts *parts,
 	struct error *err)
@@ -127,7 +127,8 @@ int workers_new(struct workers **out, const struct engine_parts *parts,
 	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
 }
 
-/* -EINVAL if the process may use none of the processors. */
+/* Start the thread of a worker. Returns -EINVAL if the process may use none of
+ * the configured processors. */
 static int start_thread(struct workers *all, struct worker *w)
 {
 	pthread_attr_t attr;
@@ -140,7 +141,7 @@ static int start_thread(struct workers *all, struct worker *w)
 			&attr, sizeof(all->cpus), &all->cpus);
 	if (!rc)
 		rc = pthread_create(&w->thread, &attr, worker_thread, w);
-	(void)pthread_attr_destroy(&attr); /* cannot fail on Linux */
+	(void)pthread_attr_destroy(&attr); /* this cannot fail on Linux */
 	return -rc;
 }
 
