@@ -162,8 +162,10 @@ void refrain_echo_close(struct refrain_echo *e)
 
 /* -- Continuing from a state ----------------------------------------------- */
 
-/* Blocks of a lane are at most as long as the spread, so the last serving of an
- * example is less than two spreads after its fresh one. */
+/* Returns the first example that a stage with a restored state still needs.
+ * Blocks of a lane are at most as long as the spread, so the last serving of an
+ * example is less than two spreads after its fresh one. Earlier examples need
+ * not be checked. */
 uint64_t refrain_echo_needs(struct refrain_echo *e)
 {
 	uint64_t f, back;

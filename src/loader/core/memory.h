@@ -19,10 +19,10 @@
 #define MEMORY_CLASSES 128
 
 struct buffer {
-	struct list node; /* private */
+	struct list node; /* private to memory.c; in a list of `free` */
 	unsigned size_class;
 	uint8_t *data; /* aligned to 64 bytes */
-	size_t bytes;  /* capacity of data */
+	size_t bytes;  /* capacity of `data` */
 };
 
 struct memory {

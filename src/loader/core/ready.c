@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FLAG 1u	   /* the flag, as ready_set() has set it */
+#define FLAG 1u	   /* the flag that ready_set() sets */
 #define WRITTEN 2u /* the descriptor polls readable; set by the writer */
 #define WRITER 4u  /* a thread is writing */
 

@@ -64,8 +64,8 @@ struct settings {
 	uint32_t ahead_max;
 	/* The least value of that number if memory is small */
 	uint32_t ahead_least;
-	/* If memory_bytes was not set: the name of the limit that it is a
-	 * quarter of */
+	/* If memory_bytes was not set, it is a quarter of some limit. This is
+	 * the name of that limit */
 	const char *memory_of;
 	struct augment_config augment;
 	bool jpeg;  /* examples are JPEG or PNG that the library decodes */

@@ -395,7 +395,8 @@ static int number_check(const struct refrain_config *c, const struct member *m,
 	if (is_within(m, value))
 		return 0;
 	if (member_count(m) > 1)
-		(void)snprintf(place, sizeof(place), "[%u]", i); /* fits */
+		/* Always fits */
+		(void)snprintf(place, sizeof(place), "[%u]", i);
 	if (m->kind != KIND_F32 && m->kind != KIND_F64)
 		return error_set(err, -EINVAL,
 			"%s%s is %.0f: it must be from %.0f to %.0f", m->name,

@@ -380,7 +380,8 @@ static void *driver_main(void *arg)
 
 /* -- The caller of dataset_open() -------------------------------------- */
 
-/* Returns "BASE/MIDDLErefrain", allocated by malloc(), or NULL. */
+/* Returns the path BASE/MIDDLErefrain, which the caller must free(), or
+ * NULL. */
 static char *below(const char *base, const char *middle)
 {
 	char *path = NULL;

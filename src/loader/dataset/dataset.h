@@ -59,7 +59,7 @@ struct dataset_options {
 	const char *path;
 	int source;	  /* enum refrain_source */
 	const char *root; /* LIST: where paths begin; NULL: at the list */
-	uint32_t record_bytes, label_bytes; /* RAW */
+	uint32_t record_bytes, label_bytes; /* only RAW */
 	bool any_file;	  /* set if there is a decode callback */
 	unsigned threads; /* threads that scan the dataset; 0: 8 */
 	/*

@@ -2,9 +2,10 @@
 /*
  * The catalogue: the tables of a dataset as a file, in this machine's byte
  * order (doc/formats.md). It is mapped, so that all processes of a training job
- * share it. The file is written under another name and renamed, so a mapped
- * file is never truncated. Everything is checked when it is mapped; looking up
- * an example checks nothing. Entered by the driver of a look.
+ * share its memory. A new catalogue is written to a file with another name,
+ * which is then renamed, so a mapped file is never truncated. Everything is
+ * checked when the catalogue is mapped; lookups of examples check nothing.
+ * Called by the driver of a look.
  */
 #include "loader/dataset/dataset_catalogue_impl.h"
 
@@ -24,14 +25,15 @@
 
 #define CATALOGUE_MAGIC "refrdset"
 #define CATALOGUE_VERSION 5u
-/* Without members a catalogue is of this version, so that older builds use it,
- * too. */
+/* The version of a catalogue without members. Older versions of the library can
+ * read it, too. */
 #define CATALOGUE_PLAIN 4u
 #define CATALOGUE_ORDER 0x01020304u
-/* An mtime must be at least this old when it is read, because a change within
- * one tick of the file system's clock (2 s on FAT) would not be seen. */
+/* When an mtime is read, it must be at least this old. Otherwise a later change
+ * within the same tick of the file system's clock (2 s on FAT) would leave it
+ * as it is, and would not be noticed. */
 #define CATALOGUE_QUIET_NS ((int64_t)(2 * NS_PER_S))
-/* Half-written files older than this are leftovers. */
+/* Incomplete files that are older than this, in seconds, are removed. */
 #define CATALOGUE_STALE_S 600
 
 struct catalogue_header {
@@ -39,12 +41,12 @@ struct catalogue_header {
 	uint32_t version, order;
 	struct hash128 key;
 	uint32_t kind, record_bytes, label_bytes;
-	uint32_t sections; /* version 4: 0 */
+	uint32_t sections; /* number of sections; 0 in version 4 */
 	uint64_t count, links, fingerprint;
 	struct ds_skipped skipped;
-	/* For each section its bytes, then for each its XXH3-64, seed: the
-	 * place of the section in the file; then the XXH3-64 of all fields
-	 * before, seed: version. */
+	/* First the size of each section in bytes. Then the XXH3-64 of each
+	 * section, with its index in the file as the seed. Last the XXH3-64 of
+	 * all fields before it, with the version as the seed. */
 	uint64_t words[2 * SECTIONS + 1];
 };
 
@@ -57,7 +59,7 @@ _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 		sizeof(struct ds_member) % 8 == 0,
 	"sections are aligned");
 
-/* The sections in the order in which they lie in a file. */
+/* The sections in their order in a file. */
 static const enum ds_section sections_plain[] = {SECTION_WATCHES,
 	SECTION_SHARDS, SECTION_CLASSES, SECTION_EXAMPLES, SECTION_TEXTS,
 	SECTION_NAMES};
@@ -68,7 +70,7 @@ static const enum ds_section sections_all[] = {SECTION_WATCHES, SECTION_SHARDS,
 _Static_assert(sizeof(sections_all) / sizeof(*sections_all) == SECTIONS,
 	"all sections are kept");
 
-/* How the parts of a catalogue lie in its file. */
+/* The sections of a catalogue, in the order in which they are stored. */
 struct catalogue_form {
 	const enum ds_section *section;
 	uint32_t version, sections;
@@ -85,7 +87,7 @@ static struct catalogue_form catalogue_form(bool plain)
 	};
 }
 
-/* The bytes of the header before its own hash. */
+/* Returns the size of the header without its own hash, in bytes. */
 static size_t hashed_bytes(const struct catalogue_form *form)
 {
 	return offsetof(struct catalogue_header, words) +
@@ -99,7 +101,7 @@ static size_t header_bytes(const struct catalogue_form *form)
 
 /* -- Names ----------------------------------------------------------------- */
 
-/* The key of the dataset and its options. */
+/* Returns the key of the dataset and its options. */
 static struct hash128 ds_catalogue_key(const struct look *l)
 {
 	const char *root = l->real_root ? l->real_root : "";
@@ -122,7 +124,7 @@ static struct hash128 ds_catalogue_key(const struct look *l)
 	return hash128(&of, sizeof(of));
 }
 
-/* The name of the file. */
+/* Get the name of the file for this key. */
 static void ds_catalogue_name(struct hash128 key, char name[CATALOGUE_NAME_MAX])
 {
 	static const char head[] = "examples-";
@@ -131,8 +133,8 @@ static void ds_catalogue_name(struct hash128 key, char name[CATALOGUE_NAME_MAX])
 	*hash128_put(name + sizeof(head) - 1, key) = '\0';
 }
 
-/* Create a directory and its parent, as ~/.cache may be missing, too. Opening
- * the directory later shows whether this failed. */
+/* Create a directory and its parent, because ~/.cache may be missing, too.
+ * Errors are ignored, because opening the directory later shows them. */
 static void make_dir(const char *path)
 {
 	CLEANUP_FREE char *parent =
@@ -203,7 +205,8 @@ int ds_catalogue_create(int cache_fd, const char *name)
 		return -errno;
 	if (st.st_mtime > time(NULL) - CATALOGUE_STALE_S)
 		return -EEXIST;
-	(void)unlinkat(cache_fd, name, 0); /* if this fails, openat() fails */
+	/* If this fails, openat() fails, too */
+	(void)unlinkat(cache_fd, name, 0);
 	fd = openat(cache_fd, name, flags, 0600);
 	return fd < 0 ? -errno : fd;
 }
@@ -228,12 +231,12 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 
 		rc = write_all(fd, array_data(t), array_bytes(t));
 	}
-	/* The file is not synced: if a power cut damages it, its checks
-	 * fail. */
+	/* The file is not synced to disk. If a power failure damages it, its
+	 * checks fail and it is not used. */
 	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
 		rc = -errno;
 	if (rc < 0)
-		/* If this fails, a later process removes it as a leftover */
+		/* If this fails, a later process removes the file */
 		(void)unlinkat(cache_fd, new_name, 0);
 	return rc;
 }
@@ -242,7 +245,7 @@ int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 
 static bool text_at(const struct array *t, uint64_t at)
 {
-	return at < array_bytes(t); /* it ends with a NUL */
+	return at < array_bytes(t); /* a NUL is at the end of `t` */
 }
 
 static bool ends_with_nul(const struct array *t)
@@ -306,7 +309,8 @@ static bool check_wholes(const struct dataset *ds)
 	const struct array *names = &ds->section[SECTION_NAMES];
 	bool right = true;
 
-	/* The loop does not end early, so that it needs no branch. */
+	/* The loop does not end early, because it is faster without a
+	 * branch. */
 	for (uint64_t i = 0; i < ds->count; i++)
 		right &= text_at(names, w[i].name) & (w[i].label >= -1);
 	return right;
@@ -351,8 +355,8 @@ static bool check_members(const struct dataset *ds)
 	return true;
 }
 
-/* No catalogue is kept for records: scanning them costs no more than mapping
- * one. */
+/* Check all tables. There is no catalogue for raw records, because a scan of
+ * them costs no more than mapping a catalogue. */
 static bool check_tables(const struct dataset *ds)
 {
 	const struct array *examples = &ds->section[SECTION_EXAMPLES];
@@ -398,16 +402,17 @@ static bool check_header(const struct catalogue_header *h,
 static bool take_sections(struct dataset *ds, const struct catalogue_header *h,
 	const struct catalogue_form *form)
 {
-	/* The mapping is read only although the pointers of the tables are not
-	 * const: nothing writes to a finished table. */
+	/* The mapping is read-only. The pointers of the tables are not const,
+	 * but nothing writes to a finished table. */
 	char *at = (char *)ds->map + header_bytes(form);
 	uint64_t before = 0;
 
 	for (unsigned i = 0; i < form->sections; i++) {
 		enum ds_section section = form->section[i];
 
-		/* The sizes of all sections but texts are multiples of 8, so
-		 * the next section is aligned. */
+		/* Sections begin at multiples of 8 bytes. So the size of each
+		 * section must be one, except for the texts, which come
+		 * last. */
 		if (section <= SECTION_MEMBERS && h->words[i] % 8 != 0)
 			return false;
 		ds->section[section] = array_of(at + before, h->words[i]);
@@ -438,7 +443,8 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 
 static void unmap(struct dataset *ds)
 {
-	(void)munmap(ds->map, ds->map_bytes); /* as it was mapped */
+	/* Unmaps exactly what was mapped */
+	(void)munmap(ds->map, ds->map_bytes);
 	*ds = (struct dataset){
 		.dir = ds->dir, .fs_type = ds->fs_type, .members = ds->members};
 }
@@ -483,7 +489,7 @@ int ds_catalogue_map(
 
 struct freshness {
 	const struct dataset *ds;
-	_Atomic bool changed; /* relaxed: read when all workers have ended */
+	_Atomic bool changed; /* relaxed; read after all workers have ended */
 };
 
 static int check_watch(struct look *l, void *arg, uint64_t i)
@@ -517,7 +523,8 @@ static bool ds_catalogue_is_fresh(struct look *l, const struct dataset *ds)
 		!atomic_load_explicit(&f.changed, memory_order_relaxed);
 }
 
-/* A file system without mtimes always says 0. */
+/* Are all mtimes old enough to be trusted? An mtime of 0 is not trusted,
+ * because file systems without mtimes return 0. */
 static bool is_quiet(const struct look *l)
 {
 	const struct array *t = &l->ds->section[SECTION_WATCHES];
@@ -564,6 +571,6 @@ void ds_catalogue_keep(struct look *l)
 		return;
 	ds_catalogue_name(key, name);
 	(void)ds_catalogue_write(
-		/* If this fails, the next process scans again */
+		/* If this fails, the next process scans the dataset again */
 		l->ds, fd, name, key);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The catalogue of a dataset: a file with the results of a look, which is
- * mapped when the dataset is opened again. Entered by the driver of a look.
+ * mapped when the dataset is opened again. Called by the driver of a look.
  */
 #ifndef DATASET_CATALOGUE_IMPL_H
 #define DATASET_CATALOGUE_IMPL_H
@@ -10,34 +10,37 @@
 
 #define CATALOGUE_NAME_MAX 64
 
-/* Files of the cache directory, for whoever keeps one there. */
+/* Files in a cache directory. These functions are not limited to catalogues of
+ * datasets. */
 
-/* Open a directory and check that the user owns it; returns the descriptor or
- * -errno. With `make`, the directory and its parent are created if they do not
- * exist. */
+/* Open a directory and check that it belongs to the user. With `make`, the
+ * directory and its parent are created if they do not exist. Returns the
+ * descriptor or -errno. */
 int ds_catalogue_open_dir(const char *path, bool make);
-/* Create the file to write. Returns its descriptor, or -EEXIST while another
- * process is writing it. */
+/* Create a file for writing. Returns its descriptor, -EEXIST if another process
+ * is writing this file now, or another -errno. */
 int ds_catalogue_create(int cache_fd, const char *name);
-/* Map a file of the user's that nobody else can write. Returns 0 or -errno. */
+/* Map a file that belongs to the user and that no other user can write. Returns
+ * 0 or -errno. */
 int ds_catalogue_map_file(
 	int cache_fd, const char *name, void **out, size_t *bytes);
 
 /*
- * Map the file with that key into *ds, and check that no access to the tables
- * can leave the mapping. On failure *ds is unchanged: -ENOENT, -EBADMSG, or
- * another -errno.
+ * Map the file of this key into *ds, and check its tables, so that no access to
+ * them can leave the mapping. Returns 0, -ENOENT, -EBADMSG, or another -errno;
+ * on failure *ds is unchanged.
  */
 int ds_catalogue_map(
 	struct dataset *ds, int cache_fd, const char *name, struct hash128 key);
 
-/* Find the catalogue in the look's cache directory, map it, and check that it
- * is still valid. On -errno the caller must scan the dataset. */
+/* Find the catalogue in the look's cache directory, map it, and check that the
+ * dataset has not changed. Returns 0, or -errno if the caller must scan the
+ * dataset. */
 int ds_catalogue_open(struct look *l);
-/* Write the catalogue, if it can be trusted. */
+/* Write the catalogue, unless an mtime is too recent to be trusted. */
 void ds_catalogue_keep(struct look *l);
 
-/* Write the catalogue under that name, or return -errno. */
+/* Write the catalogue to a file with this name. Returns 0 or -errno. */
 int ds_catalogue_write(const struct dataset *ds, int cache_fd, const char *name,
 	struct hash128 key);
 

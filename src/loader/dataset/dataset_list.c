@@ -39,7 +39,7 @@ struct list_file {
 	struct array text; /* the contents of the file, and a NUL */
 	struct array rows;
 	struct labels labels;
-	struct known known;   /* files that may be members */
+	struct known known;   /* files in the list that may be members */
 	struct labels listed; /* directories already searched for members */
 	uint64_t line;	      /* number of the line, from 1 */
 	bool is_table, has_tags, crlf;
@@ -171,8 +171,8 @@ static bool is_members_folder(
 	return false;
 }
 
-/* Add a line "PATH\tSIZE\tMTIME\tTAG\tLABEL" of a table. A file that is not an
- * example in a folder is counted as skipped. */
+/* Add a line "PATH\tSIZE\tMTIME\tTAG\tLABEL" of a table. A file that a scan of
+ * the folder would not use as an example is counted as skipped. */
 static int table_line(struct list_file *t, char *at, char *end)
 {
 	size_t path_bytes, size_bytes, skip_bytes;

@@ -103,7 +103,7 @@ enum look_type {
 typedef int list_fn(void *arg, const char *name, enum look_type type);
 int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
 
-/* Does its name begin with a dot? */
+/* Does the name begin with a dot? */
 static inline bool look_is_hidden(const char *name)
 {
 	return name[0] == '.';

@@ -103,8 +103,8 @@ static struct auto_busy busy_of(
 	};
 }
 
-/* Is reading slower than the trainer takes examples, even though work that
- * storage has saved up may have made it faster? */
+/* Is reading slower than the trainer takes examples, even though storage may
+ * have used burst credit? */
 static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 	const struct auto_busy *busy)
 {
@@ -152,8 +152,8 @@ static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 	return is_waited_for(then, now) ? ns : SMALL * ns;
 }
 
-/* Returns the measured time to read an example. *saved_ns is set to how much
- * longer a read may take in the long run. */
+/* Returns the measured time to read an example, in ns. *saved_ns is set to how
+ * much longer a read may take after storage has used up its burst credit. */
 static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 	double *saved_ns)
 {

@@ -72,9 +72,10 @@ struct auto_burst {
 struct auto_part {
 	double up_ns, down_ns; /* times for a batch */
 	double decode_ns;      /* the time for decoding within up_ns */
-	/* The value of up_ns if storage had saved up work for SPEED_SAVED_NS */
+	/* The value of up_ns if storage has used burst credit for
+	 * SPEED_SAVED_NS in each burst */
 	double up_most_ns;
-	bool waited; /* trainer waited longer than WAITS allows */
+	bool waited; /* more than a moment; see WAITS in auto.c */
 };
 
 /* Measured values, oldest first. */
@@ -95,8 +96,8 @@ struct auto_echo {
 	 * Only if a mount fetches by a plan. `missing`: bytes of an example
 	 * that must be fetched, in the mount's last lookups of the examples of
 	 * a part. `byte_ns`: time to fetch a byte, in the last periods in which
-	 * the source was busy. `saved_ns`: the work that storage may have saved
-	 * up.
+	 * the source was busy. `saved_ns`: the additional time for a byte if
+	 * storage has used burst credit in these periods.
 	 */
 	bool planned;
 	struct auto_row missing, byte_ns, saved_ns;
@@ -121,8 +122,7 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
  * begins AUTO_LONG_NS after the first read of the burst. It goes from one pause
  * that is at least as long as the mean to the next such pause. So several
  * answers that come at once are counted together with the wait before them.
- * This is correct, because storage uses up none of its saved work while no
- * answer comes.
+ * This is correct, because storage uses no burst credit while no answer comes.
  */
 uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 
@@ -139,10 +139,10 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out);
  *
  * With this factor the trainer normally waits a moment in each step and the
  * upstream is always busy, so its measured speed is its sustained speed. Short
- * bursts do not show the sustained speed, because storage may have saved up
- * requests while it was idle: the throttle of a control group does so for a
- * tenth of a second. So if R was measured only in short bursts, a fall begins
- * with a step to slightly less than the R that is certain. The rest of the fall
+ * bursts do not show the sustained speed, because storage that was idle may
+ * have burst credit: the throttle of a control group grants credit for a tenth
+ * of a second. So if R was measured only in short bursts, a fall begins with a
+ * step to slightly less than the R that is certain. The rest of the fall
  * follows unless the trainer has to wait then.
  *
  * The change applies to examples after fresh number `given`. Returns 1 and sets

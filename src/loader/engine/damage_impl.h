@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles examples that cannot be read or decoded: counts them, and applies the
- * policy of the configuration.
+ * Handles examples that cannot be read or decoded: it counts them, and applies
+ * the configured policy.
  */
 #ifndef ENGINE_DAMAGE_IMPL_H
 #define ENGINE_DAMAGE_IMPL_H

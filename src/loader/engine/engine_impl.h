@@ -51,7 +51,7 @@ struct engine {
 
 	/* All below is guarded by the lock. */
 	struct memory memory;
-	struct schedule schedule; /* see planner_impl.h */
+	struct schedule schedule; /* see struct planner in planner.c */
 	uint32_t callers;
 	/* Time in calls that timed out; it is part of the wait for the next
 	 * batch */

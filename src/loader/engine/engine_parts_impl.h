@@ -32,7 +32,7 @@ struct engine_parts {
 	const struct refrain_config *c; /* configuration in the settings */
 	struct turn *turn;		/* the lock of all parts */
 	struct memory *memory;		/* all memory is charged to it */
-	struct schedule *schedule;	/* see planner_impl.h */
+	struct schedule *schedule;	/* see struct planner in planner.c */
 	struct dataset *dataset;
 	struct outcome *outcome;
 	struct meter *meter;

@@ -35,7 +35,7 @@ static void rates_of(
 
 static const char *bottleneck_of(const struct rates *r)
 {
-	/* If the trainer hardly waits, it is the bottleneck. */
+	/* The trainer is the bottleneck if it hardly waits. */
 	if (r->wait * 20 < r->trainer)
 		return "trainer";
 	if (r->read > r->decode && r->read > r->augment)

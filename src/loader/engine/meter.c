@@ -20,9 +20,10 @@ struct meter {
 	struct sums now, before, older;
 	uint64_t window_steps;
 	uint64_t windows;
-	struct sums first;    /* the sums at the end of the first window */
-	uint64_t ticked_ns;   /* sums include the time up to this one */
-	uint64_t returned_ns; /* when the last batch was returned, or 0 */
+	struct sums first;  /* the sums at the end of the first window */
+	uint64_t ticked_ns; /* sums include the time up to this one */
+	/* When the last batch was returned; 0: none was */
+	uint64_t returned_ns;
 	uint64_t lag_sum, lags;
 	struct hash_stream *stream;
 	/* Sum of costs, and number, of files read */

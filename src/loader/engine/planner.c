@@ -223,8 +223,7 @@ static uint64_t epoch_at(struct planner *p)
 		: 0;
 }
 
-/* Get the number of steps and of fresh examples in the run from the
- * schedule. */
+/* Get from the schedule how many steps and fresh examples the run has. */
 static void take_facts(struct planner *p)
 {
 	struct refrain_stats *stats = meter_stats(p->parts->meter);

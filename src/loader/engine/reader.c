@@ -264,7 +264,7 @@ static void read_whole(struct reader *reader, struct read_op *r)
 	original_settle(reader->parts->pool, o);
 }
 
-/* Read the rest of the open file. */
+/* Read the open file from the present position on. */
 static void reader_read(struct reader *reader, struct read_op *r)
 {
 	r->ring = reader->ring;
@@ -313,8 +313,8 @@ static void begin_run_close(struct read_op *r)
 	uring_close(r->ring, &r->op, r->fd_closing);
 }
 
-/* Begin to read the next run of parts. If parts are in one shard, they have the
- * same file. */
+/* Begin to read the next run of parts. Runs in a shard are in the same file,
+ * which stays open. */
 static void begin_next_run(struct reader *reader, struct read_op *r)
 {
 	struct part_run run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decodes and augments one example; see sample.h. A sampler belongs to one
+ * Decodes and augments one example; see sample.h. Each sampler belongs to one
  * thread.
  */
 #include "loader/engine/sample.h"

@@ -10,7 +10,7 @@
 
 #include "loader/image/decode_impl.h"
 
-#include <jerror.h> /* after jpeglib.h, whose options it depends on */
+#include <jerror.h> /* must follow jpeglib.h, whose options it needs */
 
 static struct decoder *decoder_of(j_common_ptr cinfo)
 {

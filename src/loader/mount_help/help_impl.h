@@ -113,7 +113,7 @@ struct mount_help {
 	uint64_t epoch_fresh; /* fresh examples of this rank in an epoch */
 	uint64_t keys_count;
 	uint64_t charged;   /* bytes charged to the loader's memory budget */
-	struct uring *ours; /* the loader's own ring */
+	struct uring *ours; /* the ring of the loader */
 	unsigned depth;
 
 	pthread_t thread;

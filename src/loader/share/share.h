@@ -124,7 +124,7 @@ struct share_step {
 };
 
 struct share_job {
-	uint64_t id, born; /* for born see proc_born() */
+	uint64_t id, born; /* born: start of its process; see proc_born() */
 	uint64_t next;	   /* the next step to announce to the job */
 	/* The first step whose batch the job holds; UINT64_MAX: none */
 	uint64_t oldest;

@@ -50,8 +50,9 @@ static uint64_t host_blamed(const struct share_host *h)
 	return found;
 }
 
-/* Does the member pause between epochs? Then the oldest batch that it holds is
- * the last one of an epoch or a later one. */
+/* May the member pause now? Members may pause before they have released their
+ * first batch, and while the oldest batch that they hold is the last one of an
+ * epoch or the first one of the next. */
 static bool host_pauses(const struct share_host *h, uint32_t n)
 {
 	const struct host_slot *found = NULL;
