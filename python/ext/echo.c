@@ -7,8 +7,8 @@
  *	new --__init__--> no source --_attach()--> in an epoch --next()--> ended
  *
  * _open() and _begin() lead back to `no source`. There, next() calls
- * _prepare(), which attaches one. But an iterator that has ended, or whose epoch
- * was left with _begin(), stays at its end until iter().
+ * _prepare(), which attaches one. But an iterator that has ended, or whose
+ * epoch was left with _begin(), stays at its end until iter().
  */
 #include "ext_impl.h"
 
@@ -86,7 +86,8 @@ static PyObject *stage_open(PyObject *object, PyObject *args)
 	int rc;
 
 	if (!self ||
-		!PyArg_ParseTuple(args, "O!OK", &PyDict_Type, &members, &state, &examples))
+		!PyArg_ParseTuple(args, "O!OK", &PyDict_Type, &members, &state,
+			&examples))
 		return NULL;
 	refrain_config_init(&config);
 	if (config_set_members(&config, members) < 0 ||

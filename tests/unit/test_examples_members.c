@@ -237,8 +237,8 @@ START_TEST(test_members_of_one_shard_are_not_those_of_another)
 }
 END_TEST
 
-/* Append a header of a tar, with nothing else in the member than `name` if it is
- * a long one of GNU's. */
+/* Append a header of a tar. The member is empty, or has only `name` if that is
+ * a long name as GNU writes it. */
 static void put_header(FILE *f, char type, const char *name)
 {
 	size_t n = strlen(name), data = type == 'L' ? n : 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../tools/command.h"
+#include "../../tools/exporter_options.h"
 #include "../../tools/holder.h"
 #include "../../tools/upgrade.h"
 #include "analysis/subject/subject.h"
@@ -89,6 +90,12 @@ int holder_start(char **words, int n, unsigned recover_s, struct error *err)
 			"%s ", words[i]);
 	/* This stands for a missing refrain-hold: the daemon starts alone. */
 	return error_set(err, -ENOENT, "none here");
+}
+
+int exporter_start(const char *where, const char *mountpoint, struct error *err)
+{
+	(void)mountpoint;
+	return error_set(err, -ENOENT, "no exporter for '%s'", where);
 }
 
 /* Run a command. Its words stay valid until the next call. */
