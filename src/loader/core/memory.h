@@ -26,7 +26,8 @@ struct buffer {
 };
 
 struct memory {
-	/* In bytes, as all below; set before the first buffer */
+	/* The budget in bytes, like the members below; set before the first
+	 * buffer */
 	uint64_t limit;
 	uint64_t charged; /* bytes of all buffers, including kept ones */
 	uint64_t kept;	  /* the part of `charged` in buffers kept for reuse */

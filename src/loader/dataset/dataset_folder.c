@@ -30,7 +30,7 @@ struct dir {
 	struct array classes; /* in the root: names of all directories */
 	struct array others;  /* names of files that may be members */
 	uint64_t skipped;     /* number of names that are not examples */
-	char *first_skipped;  /* the lowest of them; NULL: there is none */
+	char *first_skipped;  /* lowest of these names; NULL: there is none */
 	struct dir **child;   /* sub-directories, in the order of their names */
 	size_t children;
 	uint64_t links;

@@ -375,8 +375,8 @@ static int member_seen(void *arg, const char *name, enum look_type type)
 	return add_candidate(at->t, at->dir, name);
 }
 
-/* List a directory once. Returns 0, also if it was listed before, -ENOENT if it
- * does not exist, or another -errno. */
+/* List a directory, unless it was listed before. Returns 0, -ENOENT if the
+ * directory does not exist, or another -errno. */
 static int list_once(struct list_file *t, const char *dir)
 {
 	uint64_t before = array_bytes(&t->listed.entry);
@@ -407,8 +407,9 @@ static int list_once(struct list_file *t, const char *dir)
 	return look_list(t->l, fd, member_seen, &at);
 }
 
-/* List a directory. If it does not exist, list the nearest one above it that
- * does: its mtime shows later that the directory was made. */
+/* List a directory. If it does not exist, list the nearest directory above it
+ * that exists, because the mtime of that one will change when the missing
+ * directory is created. */
 static int look_in_dir(struct list_file *t, const char *dir)
 {
 	char path[2 * PATH_MAX];

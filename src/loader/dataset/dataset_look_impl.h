@@ -42,12 +42,13 @@ struct look {
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* `pending` became 0, or `done` true */
-	unsigned pending;	/* lock: number of workers' jobs */
-	bool done;		/* lock: the driver has finished */
-	/* Lock: the caller no longer waits, so the driver frees the look */
+	unsigned pending; /* guarded by the lock: number of workers' jobs */
+	bool done;	  /* guarded by the lock: the driver has finished */
+	/* Guarded by the lock: the caller no longer waits, so the driver frees
+	 * the look */
 	bool abandoned;
-	int status;	  /* lock: 0, or the first failure */
-	struct error err; /* lock: the message of that failure */
+	int status;	  /* guarded by the lock: 0, or the first failure */
+	struct error err; /* guarded by the lock: its message */
 };
 
 static inline bool look_stopped(const struct look *l)

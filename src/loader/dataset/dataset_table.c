@@ -239,8 +239,8 @@ void ds_finish(struct dataset *ds)
 struct label_entry {
 	uint64_t at; /* offset in `text` */
 	uint32_t bytes;
-	uint32_t label; /* its label, set by labels_finish() */
-	bool used;	/* an example has it; set by labels_finish() */
+	uint32_t label; /* label of the class, set by labels_finish() */
+	bool used;	/* an example has this label; set by labels_finish() */
 };
 
 static uint32_t labels_count(const struct labels *l)

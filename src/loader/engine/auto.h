@@ -47,12 +47,13 @@ struct auto_sums {
 	/* Time and reads while more reads were waiting than may run at a time,
 	 * which is called a burst. */
 	uint64_t full_ns, full_reads;
-	/* The share of full_ns and full_reads that auto_burst_read() has
+	/* The amounts of full_ns and full_reads that auto_burst_read() has
 	 * counted */
 	uint64_t long_ns, long_reads;
-	uint64_t bursts;	 /* number of bursts that have begun */
-	bool in_burst;		 /* a burst is running now */
-	uint64_t read_ns, reads; /* while at least one read was running */
+	uint64_t bursts; /* number of bursts that have begun */
+	bool in_burst;	 /* a burst is running now */
+	/* Time with at least one read; number of reads */
+	uint64_t read_ns, reads;
 	uint64_t decode_ns, decodes, augment_ns; /* sums over all threads */
 	/* The trainer's time between batches, and its wait for batches */
 	uint64_t trainer_ns, wait_ns;

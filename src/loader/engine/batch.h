@@ -119,7 +119,7 @@ struct slab_place {
 struct slab {
 	struct lent_batch lent_batch; /* the batch that is lent */
 	struct lender *lender;
-	struct list node; /* guarded by the lock; in the list of free slabs */
+	struct list node; /* in the list of free slabs; guarded by the lock */
 	bool lent;	  /* guarded by the lock */
 	/* The memory of the batch. The thread that fills the slab may write to
 	 * it. */

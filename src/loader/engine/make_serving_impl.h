@@ -30,7 +30,7 @@ struct workers {
 	cpu_set_t cpus; /* processors on which workers may run */
 	struct worker *table;
 	uint32_t count;
-	uint32_t running; /* guarded by the lock; running threads */
+	uint32_t running; /* number of running threads; guarded by the lock */
 };
 
 /*

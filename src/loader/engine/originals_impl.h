@@ -63,7 +63,7 @@ struct original {
 	struct list node; /* in the list `on` */
 	enum original_list on;
 	enum original_state state;
-	struct list waiting; /* list of servings that wait for it */
+	struct list waiting; /* servings that wait for this original */
 	/* The slot in the schedule of the first serving that needs it */
 	struct schedule_slot slot;
 	/* The number of the example to read: that of the slot, or a
@@ -80,18 +80,19 @@ struct original {
 	uint32_t left;	  /* remaining servings, planned or not */
 	uint32_t planned; /* number of remaining servings that are planned */
 	uint32_t low;	  /* all servings with lower numbers are over */
-	uint32_t users;	  /* number of workers that use `kept` */
+	uint32_t users;	  /* number of workers that are using `kept` */
 	bool planned_once;
-	/* Was read, or is being read, and no serving has used it yet */
+	/* The file was read, or is being read, but no serving has used it
+	 * yet */
 	bool incoming;
-	/* Was read (decoded) at least once before */
+	/* The file was read (decoded) at least once */
 	bool was_read, was_decoded;
-	/* ON_IDLE: its index in the heap of idle_files_impl.h */
+	/* ON_IDLE: index in the heap of idle_files_impl.h */
 	uint32_t idle_at;
 	uint64_t last_step;	/* last planned step; valid if planned_once */
-	uint64_t next_step;	/* ON_IDLE: the step that needs it next */
-	uint64_t starved_bytes; /* ON_STARVED: memory for decoding it */
-	uint64_t since_ns;	/* when its state last changed */
+	uint64_t next_step;	/* ON_IDLE: next step that needs the original */
+	uint64_t starved_bytes; /* ON_STARVED: bytes needed to decode */
+	uint64_t since_ns;	/* when `state` was last changed */
 	/* What is known about the image. The worker that has the original may
 	 * change it; later it is constant. */
 	struct picture picture;

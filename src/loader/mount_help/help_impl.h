@@ -75,7 +75,7 @@ enum help_thread_state {
 	THREAD_NONE,
 	THREAD_WORKS,
 	THREAD_SLEEPS,
-	THREAD_STIRRED, /* it will look for work again */
+	THREAD_STIRRED, /* must be woken, because it has work */
 	THREAD_ENDED,
 };
 
@@ -138,13 +138,13 @@ struct mount_help {
 	 * miss; the thread clears it when the mount has the beginning of the
 	 * plan, or when no plan is needed any more. */
 	bool gated;
-	/* Hits since the last read through the mount. The initial value is that
-	 * after an epoch of hits. */
+	/* Number of hits since the last read through the mount. It begins with
+	 * the number of files in an epoch, as if all of them had been hits. */
 	uint64_t in_row;
 	/* Progress does not wake the thread before this time */
 	uint64_t due_ns;
 	struct help_direct direct,
-		/* direct: all since the start; told: those that were
+		/* `direct` counts all since the start; `told` those that were
 		 * reported */
 		told;
 	uint64_t tell_due_ns; /* time of the next report of direct hits */

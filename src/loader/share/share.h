@@ -37,7 +37,7 @@ enum share_type {
 	/* Host: the memory of the batches, with the descriptor of its memfd */
 	SHARE_SEGMENT,
 	SHARE_BATCH,   /* host: a batch is ready */
-	SHARE_RELEASE, /* member: it is done with the batch */
+	SHARE_RELEASE, /* member: it has finished using the batch */
 	SHARE_WAIT,    /* member: it waits for the next batch */
 	SHARE_CHANGE,  /* host: the echo factor changes at a step */
 	SHARE_END,     /* host: the stream ends before this step */
@@ -58,8 +58,8 @@ enum share_wish {
 	/* At step 0 or, if that step is over, at the beginning of the next
 	 * epoch */
 	SHARE_WISH_NEW = 1,
-	SHARE_WISH_STEP,  /* at this step, that of its saved state */
-	SHARE_WISH_AGAIN, /* at this step; it was a member of an earlier host */
+	SHARE_WISH_STEP,  /* at this step, that of the job's saved state */
+	SHARE_WISH_AGAIN, /* at this step; the job had joined an earlier host */
 	/* At this step, as soon as the share has reached it. The job was a
 	 * member of an earlier host, and makes its own batches now. */
 	SHARE_WISH_ALONE,
@@ -124,8 +124,9 @@ struct share_step {
 };
 
 struct share_job {
-	uint64_t id, born; /* born: start of its process; see proc_born() */
-	uint64_t next;	   /* the next step to announce to the job */
+	/* `born` is the start of the process; see proc_born() */
+	uint64_t id, born;
+	uint64_t next; /* the next step to announce to the job */
 	/* The first step whose batch the job holds; UINT64_MAX: none */
 	uint64_t oldest;
 	uint32_t pid, held;

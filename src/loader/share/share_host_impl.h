@@ -41,12 +41,12 @@ enum member_state {
 	MEMBER_FREE,
 	MEMBER_NEW,
 	MEMBER_FOLLOWS,
-	/* It must make its own batches, but was not told so yet */
+	/* The member must make its own batches, but was not told so yet */
 	MEMBER_PARTING,
 	MEMBER_ALONE,
 };
 
-/* A connection. It is a member after it has joined. */
+/* A connection. After its job has joined, it is a member. */
 struct host_member {
 	enum member_state state;
 	int fd; /* -1: the element is free */
@@ -58,9 +58,9 @@ struct host_member {
 	uint32_t batch;	  /* size of the member's own batches */
 	uint32_t wish;	  /* enum share_wish */
 	uint64_t next;	  /* the next step to announce to the member */
-	uint32_t changes; /* number of changes that were sent to it */
-	/* The last message about the stream that was sent to it. TOLD_END is
-	 * the final one. */
+	uint32_t changes; /* number of changes sent to the member */
+	/* The last message about the stream that was sent to the member.
+	 * TOLD_END is the final one. */
 	enum { TOLD_NOTHING, TOLD_SEGMENT, TOLD_END } told;
 	/* A view must be sent when the socket has room. */
 	bool view_due;
@@ -68,12 +68,12 @@ struct host_member {
 	/* Since when the member has waited for a batch; 0: it does not wait. */
 	uint64_t waiting_ns;
 	/* The next four members are explained in share_host_solo.c. */
-	uint32_t grace_s; /* as in share_hello; 0: it is never parted */
-	bool released;	  /* it has released at least one batch */
-	/* How long other members have recently waited for it */
+	uint32_t grace_s; /* as in share_hello; 0: never part the member */
+	bool released;	  /* the member has released a batch before */
+	/* How long other members have recently waited for this one */
 	uint64_t slow_ns;
-	/* How long they have waited for it in its present pause at the end of
-	 * an epoch */
+	/* How long others have waited during this member's present pause at the
+	 * end of an epoch */
 	uint64_t paused_ns;
 };
 
@@ -88,7 +88,7 @@ struct expected {
 /* A slot, with one batch that the host's engine has lent. */
 struct host_slot {
 	struct lent_batch *lent; /* NULL: the slot is free */
-	uint64_t refs;		 /* bits of members that have not released it */
+	uint64_t refs; /* bits of members that must release the batch */
 	/* Bits of members that use the batch; see struct share_words */
 	uint64_t taken;
 	bool begins_epoch; /* the batch before this one ended an epoch */
@@ -130,7 +130,7 @@ struct share_host {
 	uint64_t malformed;
 	bool ended_epoch;   /* the newest batch was the last one of an epoch */
 	uint64_t judged_ns; /* when host_judge() was last called */
-	/* Bits of members for which others have waited since then */
+	/* Bits of members for which others have waited since judged_ns */
 	uint64_t blamed;
 	uint64_t free_ns; /* time without any blamed member */
 	int failure;

@@ -170,7 +170,7 @@ struct shared {
 	/* Set once. */
 	pid_t pid;
 	struct share_place *place;
-	int poll_fd; /* an epoll; polls all that a call waits for */
+	int poll_fd; /* an epoll of everything that a call waits for */
 	/* Readable when refrain_next() would not wait; changed with the lock
 	 * held */
 	struct ready ready;
@@ -188,8 +188,8 @@ struct shared {
 	int failed;
 	struct error message;
 	bool change_due; /* shared_unlock() must wake the follower's thread */
-	bool left;     /* threads that hang may use it, so it is never freed */
-	uint32_t refs; /* 1 for the loader, and 1 for each lent slice */
+	bool left;	 /* never freed, because threads that hang may use it */
+	uint32_t refs;	 /* 1 for the loader, and 1 for each lent slice */
 	struct shared_follower follower;
 	struct shared_link link;
 	struct shared_lending lending;
