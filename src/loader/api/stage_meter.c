@@ -23,8 +23,8 @@
 /* The trainer has to wait if slow pulls take more than this share of its
  * time. */
 #define WAITING 0.01
-/* It also has to wait if one pull takes more than this share of its time for a
- * serving. */
+/* The trainer also has to wait if one pull takes more than this share of the
+ * trainer's time for a serving. */
 #define LONG 0.5
 /* If the trainer does not have to wait, the next probe comes after the examples
  * of so many parts. */

@@ -35,7 +35,7 @@ struct dir {
 	size_t children;
 	uint64_t links;
 	const struct dir *parent; /* NULL for the root */
-	dev_t dev;		  /* with ino: the directory's identity */
+	dev_t dev; /* dev and ino together identify the directory */
 	ino_t ino;
 	/* False if the directory was gone, or contains itself through a link */
 	bool listed;

@@ -43,7 +43,7 @@
 /* Sums that only grow. The values of a part are the difference of two such
  * structs. */
 struct auto_sums {
-	uint64_t steps, fresh; /* those that were returned to the trainer */
+	uint64_t steps, fresh; /* numbers returned to the trainer */
 	/* Time and reads while more reads were waiting than may run at a time,
 	 * which is called a burst. */
 	uint64_t full_ns, full_reads;

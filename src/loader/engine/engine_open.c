@@ -129,7 +129,7 @@ static int open_lender(struct engine *engine, const struct slab_place *place,
 	return 0;
 }
 
-/* Where a run begins, and the sizes that follow from it. */
+/* The position at which a run begins, and the sizes of its pool. */
 struct start {
 	/* The first step, and the number of changes of the echo factor before
 	 * it */

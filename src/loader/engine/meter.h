@@ -44,7 +44,7 @@ void meter_set_window(struct meter *m, uint64_t steps);
 
 /* -- Time ------------------------------------------------------------------ */
 
-/* What was going on since the last tick. */
+/* The activity of the engine since the last tick. */
 struct meter_state {
 	uint32_t waiting; /* number of workers that wait for reads */
 	bool full;	  /* more reads are waiting than may run at a time */

@@ -41,10 +41,10 @@ enum original_list {
 	ON_NONE,
 	ON_URGENT, /* to be read for planned servings */
 	ON_AHEAD,  /* to be read, but not planned yet */
-	ON_READY,  /* was read ahead, but is not planned yet */
+	ON_READY,  /* the file was read ahead, but is not planned yet */
 	ON_IDLE,   /* will be served again, but that is not planned yet */
-	/* Was read for planned servings, but there was no memory to decode
-	 * it */
+	/* The file was read for planned servings, but there was no memory to
+	 * decode it */
 	ON_STARVED,
 };
 

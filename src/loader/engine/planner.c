@@ -22,8 +22,8 @@ struct planner {
 	bool busy;
 	bool at_end;		/* all steps were planned */
 	uint64_t steps;		/* number of steps in the run */
-	uint64_t fresh_end;	/* fresh examples from here on are not needed */
-	uint64_t planned_fresh; /* the planned steps have those below this */
+	uint64_t fresh_end;	/* fresh examples from this on are not needed */
+	uint64_t planned_fresh; /* fresh examples below this are in steps */
 	/* Fresh examples below this were named to the reader */
 	uint64_t read_fresh;
 	uint64_t epoch; /* epoch of the newest planned fresh example */

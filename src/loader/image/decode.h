@@ -37,7 +37,7 @@ struct image_info {
 	uint8_t orientation; /* EXIF orientation, 1 to 8; 1 if none is stored */
 	uint8_t components;  /* channels: 1, 3 or 4; in a PNG 3 */
 	uint8_t id_bytes;    /* bytes per id of a mask: 1 or 2; 0: not a mask */
-	/* In stored pixels; libjpeg can crop only to multiples of this */
+	/* Width of an MCU in stored pixels; libjpeg crops to multiples of it */
 	uint8_t mcu_width;
 	bool whole_rows; /* libjpeg can crop columns only at full size */
 	/* The maximum memory that decode_region() uses while it runs, in bytes.

@@ -57,8 +57,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	if (rc < 0)
 		return rc;
 	turn_lock(m->c.turn);
-	/* An example without an entry may have one when it is read again, so
-	 * its key is not stored. */
+	/* If an example has no entry now, nothing is stored for it, because it
+	 * may have one when it is read again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);

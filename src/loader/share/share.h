@@ -76,7 +76,7 @@ struct share_hello {
 	uint64_t dataset;  /* fingerprint of the dataset */
 	uint32_t wish;	   /* enum share_wish */
 	uint32_t batch;	   /* the member's batch size, for the view */
-	uint32_t jobs;	   /* the stream begins when so many jobs have joined */
+	uint32_t jobs;	   /* number of jobs with which the stream begins */
 	uint32_t prints_n; /* number of hashes of options that must be equal */
 	uint32_t prints[SHARE_PRINTS_MAX];
 	char name[SHARE_FULL_NAME_MAX];
@@ -141,7 +141,7 @@ struct share_view {
 	uint64_t generation;
 	uint64_t malformed; /* number of malformed messages so far */
 	uint32_t host_pid, begun;
-	uint32_t wanted; /* the stream begins when so many jobs have joined */
+	uint32_t wanted; /* number of jobs with which the stream begins */
 	uint32_t slots, slots_held;
 	uint32_t batch;
 	/* Number of jobs of the previous host that have not joined again yet */
@@ -279,10 +279,10 @@ struct share_host_ops {
 struct share_host_config {
 	struct share_place *place;
 	struct share_host_ops ops;
-	uint32_t batch;	  /* examples in a batch, for the view */
-	uint32_t jobs;	  /* begin the stream when so many jobs have joined */
-	bool on_demand;	  /* take a batch only if a member waits for it */
-	bool until_empty; /* end when the last member has left */
+	uint32_t batch;	     /* examples in a batch, for the view */
+	uint32_t jobs;	     /* number of jobs with which the stream begins */
+	bool on_demand;	     /* take a batch only if a member waits for it */
+	bool until_empty;    /* end when the last member has left */
 	uint64_t generation; /* number of hosts that this share had before */
 	bool begun;	     /* the previous host had begun its stream */
 	/* The last view of the previous host, or NULL. The new host waits for
