@@ -41,6 +41,25 @@ def _again(kind, arguments, state):
     return stage
 
 
+class _Servings(map):
+    """The iterator of a stage. It is not the stage, whose iter() begins an
+    epoch: iter() of an iterator must not. It is a map as __next__() in Python
+    could lose a serving to a signal. torchdata asks it for its position."""
+
+    def __new__(cls, stage):
+        self = super().__new__(cls, next, itertools.repeat(stage))
+        self._stage = stage
+        return self
+
+    def state_dict(self):
+        """That of the stage."""
+        return self._stage.state_dict()
+
+    def load_state_dict(self, state):
+        """That of the stage."""
+        self._stage.load_state_dict(state)
+
+
 class Echo(_refrain.Echo):
     """Echo(source, factor=2, *, batch=64, window=None, seed=0, augment=None,
     ...)
@@ -157,9 +176,7 @@ class Echo(_refrain.Echo):
             self._go_to(self._epoch + 1)
         if not self._attached:
             self._prepare()
-        # Not the stage, whose iter() begins an epoch: iter() of an iterator
-        # must not. In Python, __next__() could lose a serving to a signal.
-        return map(next, itertools.repeat(self))
+        return _Servings(self)
 
     def _prepare(self):
         """Open the source where the stage needs it."""
