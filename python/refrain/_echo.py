@@ -33,6 +33,15 @@ def _length(source):
         return None
 
 
+def checked_epoch(epoch):
+    """A number of an epoch, checked."""
+    epoch = operator.index(epoch)
+    if not 0 <= epoch < 1 << 63:
+        raise ValueError('epoch %d: it must be at least 0, and below 2^63' %
+                         epoch)
+    return epoch
+
+
 def _again(kind, arguments, state):
     """Unpickle a stage."""
     stage = kind(**arguments)
@@ -165,9 +174,7 @@ class Echo(_refrain.Echo):
         """Go to an epoch. If the stage is in it or begins it next, nothing
         happens; else the next iter() begins it, and echoes that remain are
         dropped."""
-        epoch = operator.index(epoch)
-        if epoch < 0:
-            raise ValueError('epoch %d: it must be at least 0' % epoch)
+        epoch = checked_epoch(epoch)
         if epoch != self.epoch:
             self._go_to(epoch)
 

@@ -22,7 +22,7 @@ import torch
 import torch.utils.data
 
 from . import _values
-from ._echo import Echo
+from ._echo import Echo, checked_epoch
 from ._loader import Loader
 
 __all__ = ['EchoDataset', 'EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
@@ -459,7 +459,7 @@ class EchoDataset(torch.utils.data.IterableDataset):
     def set_epoch(self, epoch):
         """The next iter() begins this epoch, unless it is in the middle of
         it; as DistributedSampler.set_epoch()."""
-        self._epoch[1] = epoch
+        self._epoch[1] = checked_epoch(epoch)
         self._epoch[0] += 1
 
     def state_dict(self):

@@ -163,8 +163,9 @@ def test_epochs_differ_and_can_be_chosen():
     assert next(iter(other)) == epochs[1][0]
     other.set_epoch(2)                              # drops the rest
     assert list(other) == epochs[2]
-    with pytest.raises(ValueError, match='at least 0'):
-        other.set_epoch(-1)
+    for wrong in -1, 1 << 63, 1 << 64:
+        with pytest.raises(ValueError, match='at least 0'):
+            other.set_epoch(wrong)
 
 
 def test_length_is_known_if_the_sources_is():

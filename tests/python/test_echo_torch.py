@@ -255,6 +255,8 @@ def test_wrong_keywords_are_refused_at_once():
         EchoDataset(Numbers(9), 4, batch=192, window=1000)
     with pytest.raises(TypeError, match='windows'):
         EchoDataset(Numbers(9), windows=1000)
+    with pytest.raises(ValueError, match='epoch -1'):
+        EchoDataset(Numbers(9)).set_epoch(-1)
 
 
 RANK = '''
