@@ -162,6 +162,35 @@ START_TEST(test_images_of_any_size_have_a_crop)
 }
 END_TEST
 
+/* Whatever the options of other crops are. */
+START_TEST(test_the_scale_suits_the_smallest_crop)
+{
+	static const uint32_t sides[][2] = {
+		{2400, 600}, {600, 2400}, {1000, 1000}, {3000, 2000}};
+	uint64_t state = 4;
+
+	config_init(&config, 128);
+	config.augment = REFRAIN_AUGMENT_IOU;
+	config.scale = SCALE_BY_IMAGE;
+	config.area_min = _i ? 0.9F : 0.08F;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		uint32_t w = sides[seed % 4][0], h = sides[seed % 4][1];
+		struct box boxes[3];
+		struct crop crop;
+		unsigned denom;
+
+		make_boxes(boxes, 3, w, h, &state);
+		crop_by_boxes(&config, seed, w, h, boxes, 3, &crop);
+		denom = crop_denom(&config, &crop, w, h);
+		ck_assert_msg(denom == 1 ||
+				(crop.box.width >= 128 * denom &&
+					crop.box.height >= 128 * denom),
+			"%u x %u at 1/%u", crop.box.width, crop.box.height,
+			denom);
+	}
+}
+END_TEST
+
 /* Saved streams depend on them. */
 START_TEST(test_a_seed_means_the_same_boxed_crop_for_ever)
 {
@@ -197,6 +226,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_thresholds_are_drawn_evenly);
 	tcase_add_test(tc, test_without_a_box_the_image_is_whole);
 	tcase_add_test(tc, test_images_of_any_size_have_a_crop);
+	tcase_add_loop_test(tc, test_the_scale_suits_the_smallest_crop, 0, 2);
 	tcase_add_test(tc, test_a_seed_means_the_same_boxed_crop_for_ever);
 	return s;
 }

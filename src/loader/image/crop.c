@@ -260,13 +260,19 @@ static unsigned denom_of(
 }
 
 /* Compute lower limits for the sides of the box: of any draw of area and aspect
- * ratio, and of the centre crop that is used if all draws fail. */
+ * ratio and of the centre crop that is used if all draws fail, or of any crop
+ * by boxes. */
 static void least_box(const struct augment_config *c, uint32_t width,
 	uint32_t height, double *least_width, double *least_height)
 {
 	double area = (double)width * height * c->area_min;
 	struct rect centre;
 
+	if (c->augment == REFRAIN_AUGMENT_IOU) {
+		*least_width = floor(IOU_SIDE_LEAST * width);
+		*least_height = floor(IOU_SIDE_LEAST * height);
+		return;
+	}
 	centre_box(c, width, height, &centre);
 	*least_width = floor(sqrt(area * c->aspect_min) + 0.5);
 	*least_height = floor(sqrt(area / c->aspect_max) + 0.5);

@@ -26,6 +26,9 @@ double crop_uniform(uint64_t seed, unsigned n);
 /* Draw an integer in [0, below). */
 uint32_t crop_integer(uint64_t seed, unsigned n, uint32_t below);
 
+/* The smallest side of a crop by boxes, as a share of the image's side. */
+#define IOU_SIDE_LEAST 0.3
+
 /* Set *to to the crop that crop_by_boxes() describes. At the call, *to is the
  * whole image. */
 void crop_iou(uint64_t seed, const struct box *boxes, uint32_t count,

@@ -10,7 +10,6 @@
 
 #define ROUNDS 8
 #define TRIALS 40
-#define SIDE_LEAST 0.3
 #define ASPECT_MOST 2.0
 
 static const double thresholds[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
@@ -22,7 +21,8 @@ static const double thresholds[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
 static void draw_axis(uint64_t seed, unsigned n, uint32_t image,
 	uint32_t *start, uint32_t *size)
 {
-	double share = SIDE_LEAST + (1 - SIDE_LEAST) * crop_uniform(seed, n);
+	double share = IOU_SIDE_LEAST +
+		(1 - IOU_SIDE_LEAST) * crop_uniform(seed, n);
 
 	*size = (uint32_t)(image * share);
 	*start = crop_integer(seed, n + 1, image - *size + 1);
