@@ -249,6 +249,32 @@ for how in hold store; do
 	done
 done
 
+# A debugger has it. The names change all the same, and the mount can end.
+how=hold
+held hold
+changes
+"$refrain" refresh "$mnt" d/f >"$work/refresh"
+old=$(all refrain-notify)
+python3 - "$old" <<'END' &
+import ctypes, signal, sys
+SEIZE, INTERRUPT = 0x4206, 0x4207
+libc, pid = ctypes.CDLL(None), int(sys.argv[1])
+assert libc.ptrace(SEIZE, pid, 0, 0) == libc.ptrace(INTERRUPT, pid, 0, 0) == 0
+signal.pause()
+END
+debugger=$!
+is_traced() {
+	grep -q '^State:.t' "/proc/$old/status"
+}
+wait_for 20 is_traced || fail 'it cannot be traced'
+changes
+timeout $((20 * patience)) "$refrain" refresh "$mnt" d/f >"$work/refresh" ||
+	fail 'traced: the daemon waits for it'
+changed || fail 'traced: no change is seen'
+kill $debugger
+wait $debugger || :
+ends
+
 # -- The mount ends ------------------------------------------------------------
 
 # Detached while a file is open: it ends with the file.

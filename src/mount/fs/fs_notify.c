@@ -58,17 +58,28 @@ static struct notice notice_inode(fuse_ino_t ino, int64_t off)
 
 /* -- The other process ----------------------------------------------------- */
 
-/* Wait for an answer. Returns false if the process has ended, is stopped, or
- * does not begin. */
-static bool notifier_answers(struct fs_notifier *n)
+static bool is_stopped(pid_t pid)
+{
+	char state = proc_state(pid);
+
+	return state == 'T' || state == 't'; /* by a signal, or traced */
+}
+
+/*
+ * Wait for an answer. Returns false if the process has ended, is stopped, or
+ * does not begin, or if the mount has ended: nobody knows how long a frozen
+ * process stays so.
+ */
+static bool notifier_answers(const struct fs *fs, struct fs_notifier *n)
 {
 	struct pollfd p = {.fd = n->fd, .events = POLLIN};
 	struct got_fds got;
 	int answer;
 
 	for (int looks = 1; poll(&p, 1, LOOK_MS) <= 0; looks++)
-		if (n->pid < 0 ? looks == BEGIN_LOOKS
-			       : proc_state(n->pid) == 'T')
+		if (atomic_load(&fs->exiting) ||
+			(n->pid < 0 ? looks == BEGIN_LOOKS
+				    : is_stopped(n->pid)))
 			return false;
 	/* What the kernel says does not matter: it may know no such name. */
 	if (fds_receive(n->fd, &answer, sizeof(answer), &got, 0) !=
@@ -83,11 +94,11 @@ static bool notifier_begins(const struct fs *fs, struct fs_notifier *n)
 {
 	int connection = fuse_session_fd(fs->se);
 
-	if (n->pid < 0 && !notifier_answers(n))
+	if (n->pid < 0 && !notifier_answers(fs, n))
 		return false;
 	n->begun = n->begun ||
 		(fds_send(n->fd, "", 1, &connection, 1, 0) == 1 &&
-			notifier_answers(n));
+			notifier_answers(fs, n));
 	return n->begun;
 }
 
@@ -103,7 +114,7 @@ static bool notifier_does(
 			    0) < 0)
 			return false;
 	for (unsigned i = 0; i < count; i++)
-		if (!notifier_answers(n))
+		if (!notifier_answers(fs, n))
 			return false;
 	return true;
 }
