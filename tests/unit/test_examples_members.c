@@ -443,8 +443,7 @@ START_TEST(test_a_folder_of_members_that_comes_is_seen)
 	put(_i ? "d/masks/images/b/2.png" : "d/masks/b/2.png");
 	ds = open_with(&o);
 	ck_assert_ptr_null(ds->map);
-	part_is(ds, 1, 1,
-		_i ? "masks/images/b/2.png" : "masks/b/2.png");
+	part_is(ds, 1, 1, _i ? "masks/images/b/2.png" : "masks/b/2.png");
 	dataset_close(ds);
 }
 END_TEST
@@ -502,8 +501,8 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_members_of_a_tar_may_lie_anywhere_in_their_shard);
 	tcase_add_test(t, test_members_of_one_shard_are_not_those_of_another);
-	tcase_add_loop_test(t,
-		test_a_hostile_tar_with_members_is_read_at_once, 0, 2);
+	tcase_add_loop_test(
+		t, test_a_hostile_tar_with_members_is_read_at_once, 0, 2);
 	tcase_add_test(t, test_a_member_that_no_example_has_is_refused);
 	tcase_add_loop_test(
 		t, test_words_that_name_no_member_are_refused, 0, 10);

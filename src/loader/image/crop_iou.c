@@ -21,8 +21,8 @@ static const double thresholds[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
 static void draw_axis(uint64_t seed, unsigned n, uint32_t image,
 	uint32_t *start, uint32_t *size)
 {
-	double share = IOU_SIDE_LEAST +
-		(1 - IOU_SIDE_LEAST) * crop_uniform(seed, n);
+	double share =
+		IOU_SIDE_LEAST + (1 - IOU_SIDE_LEAST) * crop_uniform(seed, n);
 
 	*size = (uint32_t)(image * share);
 	*start = crop_integer(seed, n + 1, image - *size + 1);
