@@ -283,28 +283,35 @@ static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	return rc;
 }
 
+/* Receive a line. Returns 1 if it was the last one of the answer. */
+static int receive_line(struct ctl_client *c, int timeout_ms,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+{
+	json_error_t why;
+	json_t *line;
+	char *text;
+	size_t len;
+	int rc = talk_wait(&c->talk, timeout_ms, &text, &len);
+
+	if (rc < 0)
+		return lost(c, rc, err);
+	line = json_loadb(text, len, 0, &why);
+	if (!line)
+		return error_set(err, -EBADMSG,
+			"the daemon sent an invalid answer: %s", why.text);
+	return take_answer(line, progress, arg, reply, err);
+}
+
 /* Receive lines until the last one of the answer. */
 static int receive(struct ctl_client *c, int timeout_ms, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err)
 {
-	for (;;) {
-		json_error_t why;
-		json_t *line;
-		char *text;
-		size_t len;
-		int rc = talk_wait(&c->talk, timeout_ms, &text, &len);
+	int rc;
 
-		if (rc < 0)
-			return lost(c, rc, err);
-		line = json_loadb(text, len, 0, &why);
-		if (!line)
-			return error_set(err, -EBADMSG,
-				"the daemon sent an invalid answer: %s",
-				why.text);
-		rc = take_answer(line, progress, arg, reply, err);
-		if (rc != 0)
-			return rc < 0 ? rc : 0;
-	}
+	do
+		rc = receive_line(c, timeout_ms, progress, arg, reply, err);
+	while (rc == 0);
+	return rc < 0 ? rc : 0;
 }
 
 int ctl_client_send(struct ctl_client *c, json_t *request, struct error *err)
@@ -317,7 +324,12 @@ int ctl_client_send(struct ctl_client *c, json_t *request, struct error *err)
 int ctl_client_receive(
 	struct ctl_client *c, int timeout_ms, json_t **reply, struct error *err)
 {
-	return receive(c, timeout_ms, NULL, NULL, reply, err);
+	int rc = receive_line(c, timeout_ms, NULL, NULL, reply, err);
+
+	if (rc == 0) /* it might send such lines for ever */
+		return error_set(err, -EBADMSG,
+			"the daemon sent more than its answer");
+	return rc < 0 ? rc : 0;
 }
 
 int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,

@@ -61,7 +61,7 @@ int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 
 /*
  * The same in two steps, to talk to several daemons at once: send a request
- * (takes ownership), and receive the last line of its answer when the
+ * (takes ownership), and receive its answer, which must be one line, when the
  * descriptor is readable. ctl_client_receive() waits for up to timeout_ms (-1:
  * no limit) and returns -ETIMEDOUT after that; the caller may receive again.
  */

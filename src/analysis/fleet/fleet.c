@@ -393,7 +393,8 @@ int fleet_look(struct fleet *f, unsigned timeout_ms, struct error *err)
 				: 0);
 		if (n > 0)
 			fleet_handle(f);
-	} while (n > 0 || (n < 0 && errno == EINTR && waits && now < until));
+		/* A mount may send without end; others have been handled. */
+	} while (now < until && (n > 0 || (n < 0 && errno == EINTR && waits)));
 	for (size_t i = 0; i < f->n; i++)
 		end_look(f->entry[i]);
 	return 0;
