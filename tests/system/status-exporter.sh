@@ -192,6 +192,64 @@ is_up() {
 }
 wait_for 20 is_up still1 || fail 'it stays down'
 
+# A program that answers in place of the daemon.
+stands_in() {
+	control=$(python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.refrain.control").decode())' \
+		"$work/m/chatty")
+	mv "$control" "$control.real"
+	python3 - "$control" <<'END' &
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1] + '.new')
+s.listen()
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+while True:
+    c, _ = s.accept()
+    try:
+        while True:
+            c.sendall(b'{}\n' * 100000)
+    except OSError:
+        c.close()
+END
+	chatty=$!
+	wait_for 20 test -S "$control" || fail 'nobody stands in'
+}
+
+note 'a daemon that sends lines without end'
+mount_at chatty
+stands_in
+"$refrain" status --all --json >"$work/all.json" 2>"$work/err" || :
+python3 - "$work/all.json" <<'END' || fail 'its lines are accepted'
+import json, sys
+m = [m for m in json.load(open(sys.argv[1]))['mounts']
+     if m['mountpoint'].endswith('/chatty')]
+assert 'more than its answer' in m[0]['why'], m
+END
+kill $chatty
+wait $chatty || :
+mv "$control.real" "$control"
+
+note 'another user mounts at the same place'
+# The kernel gives the new mount the number of the old one.
+mount_at place
+wait_for 20 is_up place || fail 'it is not up'
+other="setpriv --reuid nobody --regid $(id -g nobody) --clear-groups"
+other="$other env XDG_RUNTIME_DIR=$short/nobody"
+chmod 711 "$work" "$short"
+chmod -R a+rX "$src" "$work/m"
+mkdir -m 700 "$work/nobody" "$short/nobody"
+if command -v setpriv >/dev/null && command -v fusermount3 >/dev/null &&
+	chown nobody "$work/nobody" "$short/nobody" &&
+	$other test -x "$refrain" && $other test -w /dev/fuse; then
+	"$refrain" umount "$work/m/place"
+	chown nobody "$work/m/place"
+	$other "$refrain" mount --no-hold "$src" "$work/m/place" \
+		--cache "$work/nobody/c:10M"
+	wait_for 20 is_up place || fail 'the mount of another user is down'
+	$other "$refrain" umount "$work/m/place"
+fi
+
 note 'what it refuses'
 get "$metrics" -X POST -d x=1
 expect 'the status of POST' "$code" 405
@@ -228,7 +286,12 @@ wait $exporter 2>/dev/null || :
 exporter=$!
 wait_for 20 scraped_there || fail 'no exporter'
 no_complaint "$work/out"
+# What is mounted there next is not what it is for.
+kill -STOP $exporter
 kill "$(pid_of one)"
+wait_for 20 has_ended "$(pid_of one)" || fail 'the daemon does not end'
+mount -t tmpfs none "$work/m/one"
+kill -CONT $exporter
 wait_for 20 has_ended $exporter || fail 'it outlives the mount'
 [ ! -e "$socket" ] || fail 'the socket is left'
 

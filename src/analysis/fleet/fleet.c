@@ -236,6 +236,14 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
+static void entry_owner(const struct mountinfo_entry *m, uid_t *uid, gid_t *gid)
+{
+	if (mountinfo_owner(m, uid, gid) < 0) {
+		*uid = 0; /* only root's daemon is then accepted */
+		*gid = 0;
+	}
+}
+
 static int entry_add(struct fleet *f, const struct mountinfo_entry *m)
 {
 	struct fleet_entry *e;
@@ -251,8 +259,7 @@ static int entry_add(struct fleet *f, const struct mountinfo_entry *m)
 		free(e);
 		return -ENOMEM;
 	}
-	if (mountinfo_owner(m, &e->find.uid, &e->find.gid) < 0)
-		e->find.uid = 0; /* only root's daemon is then accepted */
+	entry_owner(m, &e->find.uid, &e->find.gid);
 	e->find.mountpoint = e->mountpoint;
 	e->major = m->major;
 	e->minor = m->minor;
@@ -262,18 +269,23 @@ static int entry_add(struct fleet *f, const struct mountinfo_entry *m)
 }
 
 /* Note one line of the mount table. A file system that is mounted at two paths
- * counts once; a later mount at the same path hides the earlier one. */
+ * counts once; a later mount at the same path hides the earlier one. The kernel
+ * gives the number of one that is gone to the next, maybe of another user. */
 static int entry_note(struct fleet *f, const struct mountinfo_entry *m)
 {
 	bool refrain = strcmp(m->type, MOUNTINFO_REFRAIN) == 0 &&
 		strcmp(m->root, "/") == 0;
+	uid_t uid;
+	gid_t gid;
 	bool known = false;
 
+	entry_owner(m, &uid, &gid);
 	for (size_t i = 0; i < f->n; i++) {
 		struct fleet_entry *e = f->entry[i];
 		bool here = strcmp(e->mountpoint, m->path) == 0;
-		bool same =
-			refrain && e->major == m->major && e->minor == m->minor;
+		bool same = refrain && e->major == m->major &&
+			e->minor == m->minor && e->find.uid == uid &&
+			e->find.gid == gid;
 
 		if (same && (here || e->present)) {
 			e->present = true;
