@@ -181,7 +181,8 @@ static bool mount_is_gone(struct exporter *e)
 	rc = mountinfo_find(e->config->mountpoint, &device);
 	if (rc == 0 && device.refrain)
 		e->seen = true;
-	return rc == -ENOENT &&
+	/* What is under the mount may be another one, such as a volume. */
+	return (rc == -ENOENT || (rc == 0 && !device.refrain)) &&
 		(e->seen || clock_now_ns() > e->begun_ns + NEVER_NS);
 }
 
