@@ -11,16 +11,24 @@
 #include "exporter_options.h"
 #include "share_views.h"
 
+/* For struct exporter_config. NULL: the shares cannot be listed. */
+static void *shares_begin(void)
+{
+	struct share_questions *questions = NULL;
+
+	return share_views_begin(&questions, NULL, NULL) == 0 ? questions
+							      : NULL;
+}
+
 /* For struct exporter_config. A share that cannot be asked has no view. */
-static json_t *exporter_shares(uint64_t until_ns)
+static json_t *shares_end(void *asked, uint64_t until_ns)
 {
 	CLEANUP_FREE struct share_seen *seen = NULL;
-	struct share_questions *questions;
 	json_t *all = json_array();
 	size_t n = 0;
 
-	if (share_views_begin(&questions, NULL, NULL) == 0)
-		(void)share_views_end(questions, until_ns, &seen, &n, NULL);
+	if (asked)
+		(void)share_views_end(asked, until_ns, &seen, &n, NULL);
 	for (size_t i = 0; i < n; i++)
 		(void)json_array_append_new(all, share_seen_json(&seen[i]));
 	return all;
@@ -29,7 +37,10 @@ static json_t *exporter_shares(uint64_t until_ns)
 int main(int argc, char **argv)
 {
 	struct exporter_config config = {
-		.listen = EXPORTER_LISTEN, .shares = exporter_shares};
+		.listen = EXPORTER_LISTEN,
+		.shares_begin = shares_begin,
+		.shares_end = shares_end,
+	};
 	struct error err = {""};
 	int status, rc;
 

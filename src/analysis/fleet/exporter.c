@@ -79,23 +79,33 @@ static char *scrape(struct exporter *e, bool openmetrics, size_t *size)
 	CLEANUP_FREE struct metrics_mount *mounts = NULL;
 	struct metrics m = {.openmetrics = openmetrics, .fleet = true};
 	json_t *shares = NULL;
+	void *asked = NULL;
 	char *text = NULL;
 	FILE *to;
+	int rc;
 
-	if (fleet_look(e->fleet, FLEET_TIMEOUT_MS, NULL) < 0)
+	/* The hosts of shares answer while the mounts do. */
+	if (e->config->shares_begin)
+		asked = e->config->shares_begin();
+	rc = fleet_look(e->fleet, FLEET_TIMEOUT_MS, NULL);
+	if (e->config->shares_begin)
+		shares = e->config->shares_end(asked, until_ns);
+	if (rc < 0) {
+		json_decref(shares);
 		return NULL;
+	}
 	m.nmounts = fleet_count(e->fleet);
 	mounts = calloc(m.nmounts + 1, sizeof(*mounts));
 	to = mounts ? open_memstream(&text, size) : NULL;
-	if (!to)
+	if (!to) {
+		json_decref(shares);
 		return NULL;
+	}
 	for (size_t i = 0; i < m.nmounts; i++) {
 		struct fleet_mount one = fleet_get(e->fleet, i);
 
 		mounts[i] = (struct metrics_mount){one.mountpoint, one.status};
 	}
-	if (e->config->shares)
-		shares = e->config->shares(until_ns);
 	m.mount = mounts;
 	m.shares = shares;
 	metrics_print(to, &m);

@@ -15,9 +15,12 @@ struct exporter_config {
 	/* End when nothing is mounted there any more, or for two minutes; NULL:
 	 * serve until a signal comes. */
 	const char *mountpoint;
-	/* The shares, as metrics.h wants them, until a time of the clock; the
-	 * caller owns the result. NULL: there are none. */
-	json_t *(*shares)(uint64_t until_ns);
+	/* Asks the hosts of the shares; NULL: there are none. */
+	void *(*shares_begin)(void);
+	/* Waits for their answers until a time of the clock, and returns the
+	 * shares as metrics.h wants them; the caller owns these. It is called
+	 * once after each shares_begin(). */
+	json_t *(*shares_end)(void *asked, uint64_t until_ns);
 };
 
 /*
