@@ -92,9 +92,9 @@ int holder_start(char **words, int n, unsigned recover_s, struct error *err)
 	return error_set(err, -ENOENT, "none here");
 }
 
-int exporter_start(const char *where, const char *mountpoint, struct error *err)
+int exporter_start(const char *where, const char *at, struct error *err)
 {
-	(void)mountpoint;
+	(void)at;
 	return error_set(err, -ENOENT, "no exporter for '%s'", where);
 }
 
