@@ -236,8 +236,8 @@ mount_at place
 wait_for 20 is_up place || fail 'it is not up'
 other="setpriv --reuid nobody --regid $(id -g nobody) --clear-groups"
 other="$other env XDG_RUNTIME_DIR=$short/nobody"
-chmod 711 "$work" "$short"
-chmod -R a+rX "$src" "$work/m"
+chmod 711 "$work" "$work/m" "$short"
+chmod -R a+rX "$src"
 mkdir -m 700 "$work/nobody" "$short/nobody"
 if command -v setpriv >/dev/null && command -v fusermount3 >/dev/null &&
 	chown nobody "$work/nobody" "$short/nobody" &&
