@@ -5,6 +5,8 @@
 # on bases that have the packages. The image is little larger than its base. In
 # a user namespace, with /dev/fuse and no other device, it mounts and reads;
 # with a connection that somebody else has opened, it needs no rights at all.
+# The image for Fluid is built on it, by its own recipe, and mounts what Fluid
+# describes.
 #
 # REFRAIN_ROOTS keeps the bases between runs. IMAGE_CFLAGS are for a quick
 # build.
@@ -37,14 +39,22 @@ base() {
 base image-build "$(packages 1)"
 base image-run "$(packages 2)"
 base image-bare ''
+base image-fluid "$(packages 2),jq"
 
 make -s distdir distdir="$work/tree" top_distdir="$work/tree" \
 	>"$work/said" 2>&1 || fail "make distdir: $(tail -n 3 "$work/said")"
-pod build --network=none --build-arg BUILD_BASE=localhost/image-build \
-	--build-arg RUN_BASE=localhost/image-run \
-	${IMAGE_CFLAGS:+--build-arg "CFLAGS=$IMAGE_CFLAGS"} \
-	--tag localhost/refrain -f "$recipe" "$work/tree" \
-	>"$work/build.log" 2>&1 || fail "$(tail -n 15 "$work/build.log")"
+
+# build TAG BASE: what is compiled for the first is used for the second.
+build() {
+	pod build --network=none --layers \
+		--build-arg BUILD_BASE=localhost/image-build \
+		--build-arg RUN_BASE="localhost/$2" \
+		${IMAGE_CFLAGS:+--build-arg "CFLAGS=$IMAGE_CFLAGS"} \
+		--tag "localhost/$1" -f "$recipe" "$work/tree" \
+		>"$work/build.log" 2>&1 ||
+		fail "$(tail -n 15 "$work/build.log")"
+}
+build refrain image-run
 
 size() {
 	pod image inspect --format '{{.Size}}' "localhost/$1"
@@ -80,21 +90,48 @@ ended_well() {
 		"$(pod inspect --format '{{.State.ExitCode}}' "$1")" 0
 }
 
-pod run --detach --name user --network=none --uidmap 0:100000:65536 \
-	--gidmap 0:100000:65536 --device "$work/dev/fuse:/dev/fuse" \
-	--cap-drop ALL --cap-add SYS_ADMIN \
-	--security-opt apparmor=unconfined --volume "$src:/source:ro" \
-	--tmpfs /cache:mode=700 localhost/refrain \
-	mount --foreground /source /mnt --cache /cache/c:16M \
-	>"$work/said" 2>&1 || fail "no container: $(cat "$work/said")"
-wait_for 30 waits_for_log user mounted || fail 'the mount does not start'
-pod exec user /usr/bin/refrain status /mnt >"$work/said" 2>&1 ||
-	fail "no mount: $(cat "$work/said"; pod logs user 2>&1)"
-pod cp "$src.sums" user:/sums || fail 'cp'
-pod exec --workdir /mnt user sha256sum --quiet --strict -c /sums ||
-	fail 'wrong bytes'
-pod stop --time 30 user >/dev/null
-ended_well user
+# mounts_as_user NAME MOUNTPOINT OPTION ... IMAGE COMMAND ...
+mounts_as_user() {
+	box=$1 at=$2
+	shift 2
+	pod run --detach --name "$box" --network=none \
+		--uidmap 0:100000:65536 --gidmap 0:100000:65536 \
+		--device "$work/dev/fuse:/dev/fuse" \
+		--cap-drop ALL --cap-add SYS_ADMIN \
+		--security-opt apparmor=unconfined --volume "$src:/source:ro" \
+		--tmpfs /cache:mode=700 "$@" \
+		>"$work/said" 2>&1 || fail "no container: $(cat "$work/said")"
+	wait_for 30 waits_for_log "$box" mounted ||
+		fail 'the mount does not start'
+	pod exec "$box" /usr/bin/refrain status "$at" >"$work/said" 2>&1 ||
+		fail "no mount: $(cat "$work/said"; pod logs "$box" 2>&1)"
+	pod cp "$src.sums" "$box:/sums" || fail 'cp'
+	pod exec --workdir "$at" "$box" \
+		sha256sum --quiet --strict -c /sums || fail 'wrong bytes'
+	pod stop --time 30 "$box" >/dev/null
+	ended_well "$box"
+}
+
+mounts_as_user user /mnt localhost/refrain \
+	mount --foreground /source /mnt --cache /cache/c:16M
+
+# -- The image for Fluid ------------------------------------------------------
+
+build refrain-with-jq image-fluid
+fluid=$here/../../examples/kubernetes/fluid
+pod build --network=none --build-arg REFRAIN=localhost/refrain-with-jq \
+	--tag localhost/refrain-fluid -f "$fluid/Containerfile" "$fluid" \
+	>"$work/build.log" 2>&1 || fail "$(tail -n 15 "$work/build.log")"
+cat >"$work/config.json" <<END
+{"mounts": [{"mountPoint": "local:///source", "name": "imagenet"}],
+"runtimeOptions": {"cache": "/cache/imagenet:16M"},
+"targetPath": "/runtime-mnt/thin/imagenet/thin-fuse"}
+END
+chmod a+r "$work/config.json"
+mounts_as_user fluid /runtime-mnt/thin/imagenet/thin-fuse \
+	--tmpfs /runtime-mnt:mode=755 \
+	--volume "$work/config.json:/etc/fluid/config/config.json:ro" \
+	localhost/refrain-fluid
 
 # -- A connection of somebody else --------------------------------------------
 
