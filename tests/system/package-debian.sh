@@ -43,11 +43,8 @@ build_twice() {
 	mkdir -p "$work/first/source-root"
 	cp "$debs"/*.deb "$work/first"
 	build_elsewhere || gives_up 'the second build'
-	for file in "$debs"/*.deb; do
-		again=$(find "$work/again" -name "${file##*/}")
-		[ -n "$again" ] || fail "not built again: ${file##*/}"
-		cmp "$file" "$again" || fail "builds differ: ${file##*/}"
-	done
+	grep -qx 'Reproduction successful' "$work/log" ||
+		gives_up 'the second build says nothing'
 	note 'two builds have made the same packages'
 }
 
@@ -64,7 +61,7 @@ build_elsewhere() {
 	CCACHE_DISABLE=1 LOCPATH=$work/locales DEB_BUILD_OPTIONS=nocheck \
 		TMPDIR=$work reprotest --no-diffoscope \
 		--variations=+all,-user_group --control-build "$work/first" \
-		--store-dir "$work/again" --source-root "$work"/dsc/refrain-* \
+		--source-root "$work"/dsc/refrain-* \
 		'dpkg-buildpackage --no-sign -b' '../*.deb' \
 		-- null >"$work/log" 2>&1
 }
