@@ -25,7 +25,7 @@
 
 struct fleet_view {
 	struct fleet *fleet;
-	bool again; /* it has looked before: there are rates */
+	bool again; /* not the first look: rates can be computed */
 	struct share_seen *share;
 	size_t nshares;
 	struct error share_why; /* why shares cannot be listed, or "" */

@@ -143,8 +143,8 @@ struct holders_device holders_device_of(const char *path)
 	return d;
 }
 
-/* Find where process `pid` (0: this one) has mounted the device. Returns false
- * if it has not. */
+/* Find where the device is mounted in the mount namespace of process `pid` (0:
+ * this one). Returns false if it is not mounted there. */
 static bool find_device(
 	pid_t pid, struct holders_device d, char *path, size_t size)
 {

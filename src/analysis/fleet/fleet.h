@@ -39,7 +39,7 @@ struct fleet_mount {
 
 struct fleet;
 
-/* Create an object without mounts. -ENOMEM. */
+/* Create a fleet that has found no mounts yet. Returns 0 or -ENOMEM. */
 int fleet_new(struct fleet **out);
 void fleet_free(struct fleet *fleet); /* NULL is allowed */
 

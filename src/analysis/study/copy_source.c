@@ -32,7 +32,7 @@
 /* A message of the fetching process to its parent: the progress, or the end. */
 struct fetched {
 	int rc;
-	int fd;	     /* pipe for the next message */
+	int fd;	     /* the child's end of the pipe to its parent */
 	bool partly; /* the cache has no room for all of it */
 	double bytes;
 	struct error err;

@@ -55,7 +55,8 @@ struct profile_tick {
 	double time_s;	/* time since the command began to read */
 	double rate;	/* rate since the tick before */
 	double starved; /* share of that time in which a reader waited */
-	double x;	/* share that may hit; -1: tiny images */
+	/* share of the keys that may hit; -1: tiny images were served */
+	double x;
 };
 
 /* Texts are printable UTF-8, as escape_text() makes it. */

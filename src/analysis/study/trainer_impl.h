@@ -16,7 +16,7 @@
 
 struct trainer {
 	pid_t daemon; /* set once */
-	pid_t pid;    /* 0: the command does not run */
+	pid_t pid;    /* 0: the command is not running */
 	int status;   /* as waitpid() reports it, once the command has ended */
 	unsigned long long started; /* start time in clock ticks, as in /proc */
 	/* sessions of older children, which are not the command's */

@@ -139,7 +139,8 @@ void profile_use_readers(struct profile *p)
 	/* On a noisy machine R1 proves nothing. */
 	if (p->r1.ci > SOME * p->r1.value)
 		return;
-	/* Computing takes the time in which the readers wait. */
+	/* The trainer computes while its readers wait, so it could compute at
+	 * a rate of r1 / waits if it did nothing else. */
 	if (delay_shows(p) && waits > WAITS_LEAST &&
 		p->r1.value / waits > p->g.value) {
 		p->g.value = p->r1.value / waits;

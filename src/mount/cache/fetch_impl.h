@@ -81,7 +81,7 @@ void fetch_receive(struct fetch *x);
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);
 struct fill *dispatch_run(struct cache *c, struct list *link);
-/* Cancel the timer; the cache stops. */
+/* Cancel the timer, because the cache is being stopped. */
 void dispatch_quiet(struct cache *c);
 
 #endif

@@ -234,9 +234,8 @@ void fill_queue_again(struct cache *c, struct fill *f)
 /*
  * Returns the fill before which to queue this one, or the queue itself. A fill
  * of priority PLANNED without a plan belongs to a reader that reads ahead and
- * has come before its plan. That reader waits now, so its fill goes before
- * planned fills that have not begun; otherwise the reader would wait for all of
- * them.
+ * has overtaken its plan. It will need the bytes sooner than the planned fills
+ * that have not begun, so its fill goes before them.
  */
 static struct list *next_in_queue(struct cache *c, const struct fill *f)
 {

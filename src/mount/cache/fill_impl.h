@@ -192,7 +192,7 @@ struct fill {
 	uint64_t made_ns; /* set once */
 	uint64_t last_read_ns;
 	enum latency_kind from; /* the source of the last pages */
-	uint8_t *memory; /* owned */
+	uint8_t *memory;	/* owned */
 	/* The bytes of the item: a page-aligned address in `memory`, because
 	 * the kernel then copies whole pages in half as many steps. The bytes
 	 * of an INFLIGHT page belong to its request; after that, any thread may
@@ -415,7 +415,8 @@ bool fill_wants_level(struct cache *c, const struct fill *f);
 /* -- staging_room.c; all but room_init() assert the lock -- */
 
 void room_init(struct cache *c);
-void room_quiet(struct cache *c); /* cancels the timer; the cache stops */
+/* Cancel the timer, because the cache is being stopped. */
+void room_quiet(struct cache *c);
 void room_status(struct cache *c, struct cache_status *status);
 int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);

@@ -117,7 +117,8 @@ static bool lacks_room(struct cache *c, const struct fill *f)
 		!jobs_is_stopping(c);
 }
 
-/* Does the mount end? Then parts stay in their tiers and are not read. */
+/* Is the mount being stopped? Then parts stay in their tiers and are not read.
+ */
 static bool is_stopping(struct cache *c)
 {
 	CACHE_SCOPE(c);

@@ -72,8 +72,9 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss);
 /* The value of a percentage that is not known. */
 #define EPOCHS_UNKNOWN (-1)
 
+/* An estimate for a larger cache. */
 struct epochs_gain {
-	uint64_t cache_bytes; /* content of the cache */
+	uint64_t cache_bytes; /* bytes that this cache would hold */
 	/* Range of the time of an epoch with this cache */
 	uint64_t least_ms, most_ms;
 };

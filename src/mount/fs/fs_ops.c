@@ -291,8 +291,8 @@ static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS, true);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
-	/* Always READDIRPLUS, because programs that list a dataset usually call
-	 * stat() for its files, too. */
+	/* READDIRPLUS for every listing, because programs that list a dataset
+	 * usually call stat() for its files, too. */
 	want(conn, FUSE_CAP_READDIRPLUS, plus);
 	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	fs->stateless = feature_enabled("stateless_open") &&

@@ -73,8 +73,8 @@ int directory_put(struct directory *d, node_id id, uint32_t slot)
 {
 	if (d->kids == DIRECTORY_MOST || slot >= DIRECTORY_MOST)
 		return -EOVERFLOW;
-	/* Slots in between are empty. There are not too many of them, because
-	 * each once had a name, and all names are still stored. */
+	/* Slots in between are empty. Their number is limited: each of them
+	 * once had a name, and names that were removed are still stored. */
 	while (d->n <= slot) {
 		if (d->n > 0 && (!d->has_many || d->n == d->many->cap) &&
 			directory_grow(d) < 0)

@@ -261,7 +261,8 @@ static uint64_t forgettable(const struct plan *plan)
 	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
 	uint64_t pos = plan->base;
 
-	/* Positions whose items are in a tier are needed for a while longer. */
+	/* Positions that were skipped because a tier has their items may still
+	 * be read until the front is `slack` positions beyond them. */
 	if (plan->front < pos + plan->params.slack)
 		pos = plan->front > plan->params.slack
 			? plan->front - plan->params.slack

@@ -299,7 +299,7 @@ static bool goes_on(struct plan *plan, struct note *n)
 	return true;
 }
 
-/* Does the kernel request pages again that it has dropped? */
+/* Does this read repeat one for pages that the kernel had dropped? */
 static bool asks_again(struct plan *plan, const struct note *n)
 {
 	const struct plan_turn *t = last_turn(plan, n);

@@ -87,8 +87,8 @@ static inline uint32_t order_file(const struct order *o, uint64_t pos)
 	return o->file[pos - o->first];
 }
 
-/* Find the first position of the file that was not served, retired, or skipped
- * before `horizon`. Returns false if there is none. */
+/* Find the first position of the file that was neither served nor retired, nor
+ * skipped at a position before `horizon`. Returns false if there is none. */
 bool order_find(
 	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
 

@@ -5,10 +5,10 @@
  * distributed, so their bits serve as the hash: the low word selects the shard,
  * the high word the cell.
  *
- * The first byte of the high word is not used for that. It names the
- * sub-directory of the entry, and a start reads the sub-directories one after
- * another. With this byte, all entries read so far would be in one part of the
- * table, in long runs.
+ * The first byte of the high word does not select the cell. It names the
+ * sub-directory of the entry, and a mount reads these one after another when it
+ * starts. If the byte counted, all entries read so far would be in one part of
+ * the table, in long runs.
  *
  * common/base/table.h is not used, because it needs one more access to memory
  * for each key.

@@ -97,7 +97,8 @@ static int fetch_bytes(struct origin *o, struct fetching *f, const char *name)
 	return rc;
 }
 
-/* The origin may write to the text until it is freed. */
+/* Fetch an object into f->text. If that fails, the origin may still write to
+ * f->text: free the origin before the text. */
 static int fetch_object(
 	struct origin *o, struct fetching *f, const char *name, size_t most)
 {

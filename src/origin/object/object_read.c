@@ -365,7 +365,9 @@ void object_read(struct origin *o, struct origin_read *r)
 	g->next = r->off;
 	g->end = r->off + r->len;
 	g->whole = r->off == 0 && r->len == r->want.size_bytes;
-	r->req.priv = g; /* no abandon can come before this call returns */
+	/* no lock: nobody may abandon a request before object_read() returns
+	 */
+	r->req.priv = g;
 	loop_post(g->loop, &g->begin);
 }
 

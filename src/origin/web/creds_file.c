@@ -122,8 +122,8 @@ static bool is_section(char *line, const char *kind, const char *want)
 	if (*kind && strncmp(name, kind, strlen(kind)) == 0 &&
 		strchr(" \t", name[strlen(kind)]))
 		return is_named(name + strlen(kind), want);
-	/* The kind is left out only for "default" and in the credentials file.
-	 */
+	/* The kind is left out for "default", and for every name in the
+	 * credentials file. */
 	if (strcmp(kind, "profile") == 0 && strcmp(want, "default") != 0)
 		return false;
 	return strcmp(kind, "sso-session") != 0 && strcmp(name, want) == 0;
