@@ -16,15 +16,17 @@
 static int exporter_exec(
 	const struct exporter_config *config, struct error *err)
 {
-	char program[PATH_MAX];
+	char program[PATH_MAX], mounter[16];
 	const char *argv[] = {program, "--listen", config->listen,
 		config->mountpoint ? "--until-unmounted" : NULL,
-		config->mountpoint, NULL};
+		config->mountpoint, config->mounter ? "--mounted-by" : NULL,
+		mounter, NULL};
 
 	if (helper_path(EXPORTER_PROGRAM, program, sizeof(program)) < 0)
 		return error_set(err, -ENOENT,
 			"there is no " EXPORTER_PROGRAM "; build refrain with "
 			"libmicrohttpd");
+	(void)snprintf(mounter, sizeof(mounter), "%u", config->mounter);
 	(void)execv(program, (char **)(uintptr_t)argv);
 	return error_set(err, -errno, "cannot run '%s': %m", program);
 }
@@ -46,7 +48,9 @@ static void exporter_detach(const struct exporter_config *config)
 int exporter_start(const char *where, const char *mountpoint, struct error *err)
 {
 	CLEANUP_FREE char *path = path_of_mountpoint(mountpoint);
-	struct exporter_config config = {.listen = where, .mountpoint = path};
+	struct exporter_config config = {.listen = where,
+		.mountpoint = path,
+		.mounter = (unsigned)getpid()};
 	int status = 0;
 	pid_t pid;
 

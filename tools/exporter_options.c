@@ -25,6 +25,15 @@ static const struct option_def exporter_table[] = {
 		.kind = OPTION_TEXT,
 		.offset = offsetof(struct exporter_config, mountpoint),
 	},
+	{
+		.name = "mounted-by",
+		.arg = "PID",
+		.help = "With --until-unmounted: also end if process PID ends "
+			"and nothing is mounted at MOUNTPOINT, as after a "
+			"mount that is refused.",
+		.kind = OPTION_NUMBER,
+		.offset = offsetof(struct exporter_config, mounter),
+	},
 	{.name = NULL},
 };
 

@@ -26,6 +26,7 @@
 struct fleet_view {
 	struct fleet *fleet;
 	bool again; /* not the first look: rates can be computed */
+	struct share_questions *questions;
 	struct share_seen *share;
 	size_t nshares;
 	struct error share_why; /* why shares cannot be listed, or "" */
@@ -48,6 +49,7 @@ void fleet_view_free(struct fleet_view *v)
 	if (!v)
 		return;
 	fleet_free(v->fleet);
+	share_views_free(v->questions);
 	free(v->share);
 	free(v);
 }
@@ -55,7 +57,6 @@ void fleet_view_free(struct fleet_view *v)
 int fleet_view_look(struct fleet_view *v, struct error *err)
 {
 	uint64_t until_ns = clock_now_ns() + FLEET_TIMEOUT_MS * NS_PER_MS;
-	struct share_questions *questions = NULL;
 	int rc;
 
 	free(v->share);
@@ -63,16 +64,16 @@ int fleet_view_look(struct fleet_view *v, struct error *err)
 	v->nshares = 0;
 	v->share_why.msg[0] = '\0';
 	/* Their hosts answer while the mounts do. */
-	rc = share_views_begin(&questions, NULL, &v->share_why);
+	rc = share_views_begin(&v->questions, NULL, &v->share_why);
 	v->again = fleet_count(v->fleet) > 0;
 	if (fleet_look(v->fleet, FLEET_TIMEOUT_MS, err) < 0) {
 		if (rc == 0)
-			(void)share_views_end(questions, 0, &v->share,
+			(void)share_views_end(v->questions, 0, &v->share,
 				&v->nshares, &v->share_why);
 		return -EIO;
 	}
 	if (rc == 0)
-		(void)share_views_end(questions, until_ns, &v->share,
+		(void)share_views_end(v->questions, until_ns, &v->share,
 			&v->nshares, &v->share_why);
 	return 0;
 }

@@ -109,7 +109,7 @@ static int share_print_all(const json_t *all)
 static int share_show(struct share_query *q)
 {
 	CLEANUP_FREE struct share_seen *seen = NULL;
-	struct share_questions *questions;
+	struct share_questions *questions = NULL;
 	struct error err = {""};
 	size_t n = 0;
 	int rc = share_views_begin(&questions, q->name, &err);
@@ -119,6 +119,7 @@ static int share_show(struct share_query *q)
 		rc = share_views_end(questions,
 			clock_now_ns() + ANSWER_MS * NS_PER_MS, &seen, &n,
 			&err);
+	share_views_free(questions);
 	if (rc < 0)
 		return command_fail("share", &err);
 	for (size_t i = 0; i < n; i++)

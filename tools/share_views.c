@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks the hosts of shares. All are asked before the first answer is waited
- * for, so that hosts that hang cost the time limit once. One thread.
+ * for, and the question to one that hangs stays open until its host answers or
+ * is gone: hosts that hang cost the time limit once. One thread.
  */
 #include "share_views.h"
 
@@ -25,7 +26,9 @@ struct share_question {
 	char name[SHARE_FULL_NAME_MAX];
 	struct share_place *place;
 	struct share_link link;
-	int rc; /* -EPIPE: nobody hosts it */
+	int rc;	      /* -EPIPE: nobody hosts it */
+	bool overdue; /* it was waited for once */
+	bool listed;  /* its place is there */
 	struct error err;
 };
 
@@ -55,21 +58,73 @@ static int question_send(struct share_question *q)
 	return rc < 0 ? rc : share_link_send(&q->link, &msg);
 }
 
+static void question_close(struct share_question *q)
+{
+	share_link_close(&q->link);
+	share_place_put(q->place);
+	q->place = NULL;
+}
+
+/* Is its host still silent? An answer that comes late is out of date. */
+static bool question_is_silent(struct share_question *q)
+{
+	struct share_msg msg;
+	int fd = -1, rc;
+
+	if (!q->overdue)
+		return false;
+	rc = share_link_recv(&q->link, &msg, &fd, 0);
+	if (fd >= 0)
+		(void)close(fd);
+	return rc == 0;
+}
+
+static struct share_question *question_find(
+	struct share_questions *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->question[i].name, name) == 0)
+			return &all->question[i];
+	return NULL;
+}
+
 /* For share_place_list(). */
 static int question_add(void *arg, const char *name)
 {
 	struct share_questions *all = arg;
-	struct share_question *q;
+	struct share_question *q = question_find(all, name);
 
 	if (!share_is_asked(all->name, name))
 		return 0;
-	if (ARRAY_ROOM(all->question, all->n, &all->room) < 0)
-		return -ENOMEM;
-	q = &all->question[all->n++];
-	*q = (struct share_question){.link = {-1, -1, 0}};
-	(void)snprintf(q->name, sizeof(q->name), "%s", name);
+	if (!q) {
+		if (ARRAY_ROOM(all->question, all->n, &all->room) < 0)
+			return -ENOMEM;
+		q = &all->question[all->n++];
+		*q = (struct share_question){.link = {-1, -1, 0}};
+		(void)snprintf(q->name, sizeof(q->name), "%s", name);
+	}
+	q->listed = true;
+	if (question_is_silent(q))
+		return 0;
+	question_close(q);
+	q->overdue = false;
+	q->err.msg[0] = '\0';
 	q->rc = question_send(q);
 	return 0;
+}
+
+/* Keep the questions whose places are listed. */
+static void questions_sweep(struct share_questions *all)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->question[i].listed)
+			all->question[n++] = all->question[i];
+		else
+			question_close(&all->question[i]);
+	}
+	all->n = n;
 }
 
 /* 1, or -errno; -EPIPE: nobody hosts it. */
@@ -80,7 +135,9 @@ static int question_answer(
 	struct share_msg msg;
 
 	if (rc == 0) {
-		rc = share_link_recv(&q->link, &msg, &fd, timeout_ms);
+		rc = share_link_recv(
+			&q->link, &msg, &fd, q->overdue ? 0 : timeout_ms);
+		q->overdue = rc == 0;
 		if (rc == 0)
 			return error_set(&q->err, -ETIMEDOUT,
 				"the host of '%s' (process %d) does not answer",
@@ -107,30 +164,31 @@ static int question_answer(
 	return rc;
 }
 
-static void questions_free(struct share_questions *all)
+void share_views_free(struct share_questions *all)
 {
-	for (size_t i = 0; i < all->n; i++) {
-		share_link_close(&all->question[i].link);
-		share_place_put(all->question[i].place);
-	}
+	if (!all)
+		return;
+	for (size_t i = 0; i < all->n; i++)
+		question_close(&all->question[i]);
 	free(all->question);
 	free(all);
 }
 
 int share_views_begin(
-	struct share_questions **out, const char *name, struct error *err)
+	struct share_questions **questions, const char *name, struct error *err)
 {
-	struct share_questions *all = calloc(1, sizeof(*all));
+	struct share_questions *all = *questions;
 	int rc;
 
 	if (!all)
+		all = *questions = calloc(1, sizeof(*all));
+	if (!all)
 		return error_set(err, -ENOMEM, "no memory for the shares");
 	all->name = name;
+	for (size_t i = 0; i < all->n; i++)
+		all->question[i].listed = false;
 	rc = share_place_list(question_add, all, err);
-	if (rc < 0)
-		questions_free(all);
-	else
-		*out = all;
+	questions_sweep(all);
 	return rc;
 }
 
@@ -153,7 +211,6 @@ int share_views_end(struct share_questions *all, uint64_t until_ns,
 		s->err = q->err;
 		found += s->rc != -EPIPE;
 	}
-	questions_free(all);
 	*out = seen;
 	*n = found;
 	return seen ? 0 : error_set(err, -ENOMEM, "no memory for the shares");

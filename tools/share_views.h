@@ -21,17 +21,21 @@ struct share_questions;
 
 /*
  * Ask the hosts of all shares, or with a name only of the share NAME and those
- * of its ranks, NAME.RANK-WORLD. -errno.
+ * of its ranks, NAME.RANK-WORLD. *questions is NULL at first, and those of the
+ * time before later. -errno.
  */
-int share_views_begin(
-	struct share_questions **out, const char *name, struct error *err);
+int share_views_begin(struct share_questions **questions, const char *name,
+	struct error *err);
 
 /*
- * Wait for the answers until a time of the clock, and free the questions.
- * *seen has *n shares, without those that nobody hosts; the caller frees it.
+ * Wait for the answers until a time of the clock, but not for hosts that were
+ * silent the time before. *seen has *n shares, without those that nobody hosts;
+ * the caller frees it.
  */
 int share_views_end(struct share_questions *questions, uint64_t until_ns,
 	struct share_seen **seen, size_t *n, struct error *err);
+
+void share_views_free(struct share_questions *questions); /* or NULL */
 
 /* What a job does: "works". */
 const char *share_job_state(

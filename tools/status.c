@@ -82,7 +82,7 @@ static void print(const struct status_args *args, const json_t *status)
 				.mount =
 					&(struct metrics_mount){
 						ask_text(status, "mountpoint"),
-						status},
+						status, false},
 				.nmounts = 1,
 			});
 	} else {

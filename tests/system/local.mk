@@ -250,6 +250,8 @@ other_tests = \
 	tests/system/share-users.sh \
 	tests/system/status-all.sh \
 	tests/system/status-exporter.sh \
+	tests/system/status-exporter-kept.sh \
+	tests/system/status-exporter-share.sh \
 	tests/system/status-limits.sh \
 	tests/system/tree-layers.sh \
 	tests/system/tree-packages.sh \

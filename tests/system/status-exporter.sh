@@ -175,7 +175,7 @@ no_complaint "$work/out"
 for m in dead still1 still2; do
 	grep -q "^refrain_up{mountpoint=\"$work/m/$m\"} 0\$" "$work/out" ||
 		fail "$m is not down"
-	expect "metrics of $m" "$(grep -c "m/$m\"" "$work/out")" 1
+	expect "metrics of $m" "$(grep -c "m/$m\"" "$work/out")" 2
 done
 grep -q "^refrain_up{mountpoint=\"$work/m/one\"} 1\$" "$work/out" ||
 	fail 'the healthy one is down'

@@ -74,6 +74,17 @@ START_TEST(test_escape_cuts_between_characters)
 }
 END_TEST
 
+START_TEST(test_escape_keeps_different_names_different)
+{
+	char buf[64];
+
+	ck_assert_str_eq(escape_name(buf, sizeof(buf), "x\ny"), "x\\ny");
+	ck_assert_str_eq(escape_name(buf, sizeof(buf), "x\\ny"), "x\\\\ny");
+	ck_assert_str_eq(escape_name(buf, sizeof(buf), "\xff"), "\\xff");
+	ck_assert_str_eq(escape_name(buf, 4, "ab\\"), "ab");
+}
+END_TEST
+
 START_TEST(test_escape_prints_what_it_would_copy)
 {
 	char buf[64] = "";
@@ -111,6 +122,7 @@ int main(void)
 	tcase_add_test(t, test_escape_shows_what_reorders_or_hides_text);
 	tcase_add_test(t, test_escape_shows_bytes_that_are_not_utf8);
 	tcase_add_test(t, test_escape_cuts_between_characters);
+	tcase_add_test(t, test_escape_keeps_different_names_different);
 	tcase_add_test(t, test_escape_prints_what_it_would_copy);
 	tcase_add_test(t, test_error_messages_are_one_printable_line);
 	return run_suite(s);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,22 +18,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "analysis/fleet/exporter_clients_impl.h"
 #include "analysis/fleet/exporter_listen_impl.h"
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/metrics.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/escape.h"
 #include "common/base/magic.h"
 #include "common/base/mountinfo.h"
 
-#define CONNECTIONS_MAX 64u
-#define IDLE_S 30u
-/* How often to look whether the mount is still there. */
+/* How often to look whether the mount is still there, should the kernel not
+ * report a change of its list. */
 #define GONE_MS 1000
 /* Nothing will be mounted there any more. */
 #define NEVER_NS (120 * NS_PER_S)
+/* The exporter of the mount that was here before takes so long to end. */
+#define LISTEN_NS (10 * NS_PER_S)
+#define LISTEN_AGAIN_MS 50
 
 #define TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define OPENMETRICS "application/openmetrics-text"
@@ -42,7 +48,9 @@ struct exporter {
 	uint32_t magic;
 	const struct exporter_config *config;
 	struct fleet *fleet;
+	struct exporter_clients clients;
 	bool seen;	   /* config.mountpoint was mounted */
+	bool alone;	   /* config.mounter has ended */
 	uint64_t begun_ns; /* set once */
 };
 
@@ -72,48 +80,73 @@ static enum MHD_Result reply_text(
 			(void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
 }
 
-/* Print everything to memory, which the caller frees; NULL for want of it. */
-static char *scrape(struct exporter *e, bool openmetrics, size_t *size)
+/* What an answer is made of. */
+struct exporter_view {
+	struct metrics_mount *mount;
+	size_t n;
+	char *names;	/* of the mounts */
+	json_t *shares; /* or NULL */
+};
+
+static void view_release(struct exporter_view *v)
+{
+	free(v->mount);
+	free(v->names);
+	json_decref(v->shares);
+}
+
+static int view_mounts(struct exporter *e, struct exporter_view *v)
+{
+	size_t n = fleet_count(e->fleet), room = 4 * PATH_MAX;
+
+	v->mount = calloc(n + 1, sizeof(*v->mount));
+	v->names = malloc((n + 1) * room);
+	if (!v->mount || !v->names)
+		return -ENOMEM;
+	for (v->n = 0; v->n < n; v->n++) {
+		struct fleet_mount one = fleet_get(e->fleet, v->n);
+
+		v->mount[v->n] = (struct metrics_mount){
+			escape_name(
+				v->names + v->n * room, room, one.mountpoint),
+			one.status, one.state == FLEET_REFUSED};
+	}
+	return 0;
+}
+
+/* Look at all mounts and shares. Returns 0 or -errno. */
+static int view_take(struct exporter *e, struct exporter_view *v)
 {
 	uint64_t until_ns = clock_now_ns() + FLEET_TIMEOUT_MS * NS_PER_MS;
-	CLEANUP_FREE struct metrics_mount *mounts = NULL;
-	struct metrics m = {.openmetrics = openmetrics, .fleet = true};
-	json_t *shares = NULL;
-	void *asked = NULL;
-	char *text = NULL;
-	FILE *to;
 	int rc;
 
 	/* The hosts of shares answer while the mounts do. */
 	if (e->config->shares_begin)
-		asked = e->config->shares_begin();
+		e->config->shares_begin(e->config->shares);
 	rc = fleet_look(e->fleet, FLEET_TIMEOUT_MS, NULL);
 	if (e->config->shares_begin)
-		shares = e->config->shares_end(asked, until_ns);
-	if (rc < 0) {
-		json_decref(shares);
-		return NULL;
-	}
-	m.nmounts = fleet_count(e->fleet);
-	mounts = calloc(m.nmounts + 1, sizeof(*mounts));
-	to = mounts ? open_memstream(&text, size) : NULL;
-	if (!to) {
-		json_decref(shares);
-		return NULL;
-	}
-	for (size_t i = 0; i < m.nmounts; i++) {
-		struct fleet_mount one = fleet_get(e->fleet, i);
+		v->shares = e->config->shares_end(e->config->shares, until_ns);
+	return rc < 0 ? rc : view_mounts(e, v);
+}
 
-		mounts[i] = (struct metrics_mount){one.mountpoint, one.status};
+/* Print everything to memory, which the caller frees; NULL for want of it. */
+static char *scrape(struct exporter *e, bool openmetrics, size_t *size)
+{
+	struct exporter_view v = {NULL};
+	char *text = NULL;
+	FILE *to;
+
+	to = view_take(e, &v) == 0 ? open_memstream(&text, size) : NULL;
+	if (to) {
+		metrics_print(to,
+			&(struct metrics){
+				openmetrics, true, v.mount, v.n, v.shares});
+		if (fclose(to) != 0) {
+			free(text);
+			text = NULL;
+		}
 	}
-	m.mount = mounts;
-	m.shares = shares;
-	metrics_print(to, &m);
-	json_decref(shares);
-	if (fclose(to) != 0) {
-		free(text);
-		return NULL;
-	}
+	view_release(&v);
 	return text;
 }
 
@@ -163,6 +196,36 @@ static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 		to, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
 }
 
+/* -- Connections ----------------------------------------------------------- */
+
+static void exporter_connection(void *arg, struct MHD_Connection *connection,
+	void **place, enum MHD_ConnectionNotificationCode what)
+{
+	struct exporter *e = OBJECT(exporter, arg);
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+		clients_remove(*place);
+	else
+		*place = clients_add(&e->clients,
+			MHD_get_connection_info(
+				connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+				->connect_fd,
+			MHD_get_connection_info(
+				connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+				->client_addr);
+}
+
+static void exporter_completed(void *arg, struct MHD_Connection *connection,
+	void **state, enum MHD_RequestTerminationCode how)
+{
+	(void)arg;
+	(void)state;
+	(void)how;
+	clients_answered(MHD_get_connection_info(
+		connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+				 ->socket_context);
+}
+
 /* -- The loop -------------------------------------------------------------- */
 
 static int signals_open(void)
@@ -193,29 +256,43 @@ static bool mount_is_gone(struct exporter *e)
 		e->seen = true;
 	/* What is under the mount may be another one, such as a volume. */
 	return (rc == -ENOENT || (rc == 0 && !device.refrain)) &&
-		(e->seen || clock_now_ns() > e->begun_ns + NEVER_NS);
+		(e->seen || e->alone ||
+			clock_now_ns() > e->begun_ns + NEVER_NS);
+}
+
+/* What the loop waits for; a descriptor may be -1. */
+enum { WAIT_SIGNAL, WAIT_HTTP, WAIT_MOUNTS, WAIT_MOUNTER, WAITS };
+
+/* The milliseconds until something is due, or -1. */
+static int exporter_due_ms(struct exporter *e, struct MHD_Daemon *http)
+{
+	int wait_ms = clients_expire(&e->clients);
+	unsigned MHD_LONG_LONG due_ms;
+
+	if (e->config->mountpoint && (wait_ms < 0 || wait_ms > GONE_MS))
+		wait_ms = GONE_MS;
+	/* Without a time limit of its own, only that there is work left. */
+	if (MHD_get_timeout(http, &due_ms) == MHD_YES &&
+		(wait_ms < 0 || due_ms < (unsigned)wait_ms))
+		wait_ms = (int)due_ms;
+	return wait_ms;
 }
 
 /* Serve until a signal comes or the mount is gone. */
 static int exporter_loop(
-	struct exporter *e, struct MHD_Daemon *http, int signals)
+	struct exporter *e, struct MHD_Daemon *http, struct pollfd p[WAITS])
 {
-	const union MHD_DaemonInfo *info =
-		MHD_get_daemon_info(http, MHD_DAEMON_INFO_EPOLL_FD);
-	struct pollfd p[2] = {{.fd = signals, .events = POLLIN},
-		{.fd = info->epoll_fd, .events = POLLIN}};
-	unsigned MHD_LONG_LONG due_ms;
-	int wait_ms;
-
+	p[WAIT_HTTP].fd =
+		MHD_get_daemon_info(http, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	for (;;) {
-		wait_ms = e->config->mountpoint ? GONE_MS : -1;
-		if (MHD_get_timeout(http, &due_ms) == MHD_YES &&
-			(wait_ms < 0 || due_ms < (unsigned)wait_ms))
-			wait_ms = due_ms < IDLE_S * 1000U ? (int)due_ms
-							  : (int)IDLE_S * 1000;
-		if (poll(p, 2, wait_ms) < 0 && errno != EINTR)
+		if (poll(p, WAITS, exporter_due_ms(e, http)) < 0 &&
+			errno != EINTR)
 			return -errno;
-		if ((p[0].revents & POLLIN) || mount_is_gone(e))
+		if (p[WAIT_MOUNTER].revents) {
+			e->alone = true;
+			p[WAIT_MOUNTER].fd = -1;
+		}
+		if ((p[WAIT_SIGNAL].revents & POLLIN) || mount_is_gone(e))
 			return 0;
 		(void)MHD_run(http); /* only fails in other modes */
 	}
@@ -224,20 +301,50 @@ static int exporter_loop(
 static int exporter_serve(struct exporter *e, int fd, struct error *err)
 {
 	CLEANUP_FD int signals = signals_open();
+	/* Without this one, the list is looked at each second. */
+	CLEANUP_FD int mounts =
+		open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	CLEANUP_FD int mounter = e->config->mounter
+		? (int)syscall(SYS_pidfd_open, (pid_t)e->config->mounter, 0)
+		: -1;
+	struct pollfd p[WAITS] = {
+		[WAIT_SIGNAL] = {.fd = signals, .events = POLLIN},
+		[WAIT_HTTP] = {.events = POLLIN},
+		[WAIT_MOUNTS] = {.fd = e->config->mountpoint ? mounts : -1,
+			.events = POLLPRI},
+		[WAIT_MOUNTER] = {.fd = mounter, .events = POLLIN},
+	};
 	struct MHD_Daemon *http;
 	int rc;
 
+	e->alone = e->config->mounter && mounter < 0 && errno == ESRCH;
 	if (signals < 0)
 		return error_set(err, signals, "cannot handle signals: %m");
 	http = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, exporter_handle,
 		e, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+		CLIENTS_MAX, MHD_OPTION_NOTIFY_CONNECTION, exporter_connection,
+		e, MHD_OPTION_NOTIFY_COMPLETED, exporter_completed, e,
 		MHD_OPTION_END);
 	if (!http)
 		return error_set(err, -EIO, "cannot start the HTTP server");
-	rc = exporter_loop(e, http, signals);
+	rc = exporter_loop(e, http, p);
 	MHD_stop_daemon(http); /* closes the socket */
 	return rc < 0 ? error_set(err, rc, "cannot wait: %m") : 0;
+}
+
+/* Listen. The exporter of an unmounted mount may still do so for a moment. */
+static int listen_in_turn(struct exporter *e, const char *at, struct error *err)
+{
+	uint64_t until_ns = e->begun_ns + LISTEN_NS;
+	int fd;
+
+	for (;;) {
+		fd = exporter_listen(at, err);
+		if (fd != -EADDRINUSE || !e->config->mountpoint ||
+			clock_now_ns() > until_ns)
+			return fd;
+		(void)poll(NULL, 0, LISTEN_AGAIN_MS);
+	}
 }
 
 /* The program that mounts has said all: have nobody wait for the end of its
@@ -253,18 +360,25 @@ static void let_output_go(void)
 int exporter_run(const struct exporter_config *config, struct error *err)
 {
 	struct exporter e = {.config = config, .begun_ns = clock_now_ns()};
+	CLEANUP_FREE char *at = exporter_address(config->listen);
 	int fd, rc;
 
+	if (!at)
+		return error_set(err, -errno, "cannot listen on '%s': %m",
+			config->listen);
 	MAGIC_BEGIN(&e, exporter);
+	clients_init(&e.clients);
 	rc = fleet_new(&e.fleet);
 	if (rc < 0)
 		return error_set(err, rc, "%m");
-	fd = exporter_listen(config->listen, err);
+	/* No directory is kept busy: it may be on a disk to be unmounted. */
+	fd = chdir("/") < 0 ? error_set(err, -errno, "cannot enter '/': %m")
+			    : listen_in_turn(&e, at, err);
 	if (fd >= 0 && config->mountpoint)
 		let_output_go();
 	rc = fd < 0 ? fd : exporter_serve(&e, fd, err);
 	if (fd >= 0)
-		exporter_unlisten(config->listen);
+		exporter_unlisten(at);
 	fleet_free(e.fleet);
 	MAGIC_END(&e);
 	return rc;

@@ -15,12 +15,16 @@ struct exporter_config {
 	/* End when nothing is mounted there any more, or for two minutes; NULL:
 	 * serve until a signal comes. */
 	const char *mountpoint;
-	/* Asks the hosts of the shares; NULL: there are none. */
-	void *(*shares_begin)(void);
-	/* Waits for their answers until a time of the clock, and returns the
+	/* With a mountpoint: the process that mounts it. If that ends and there
+	 * is no mount, there will be none. 0: not known. */
+	unsigned mounter;
+	/* Ask the hosts of the shares; NULL: there are none. */
+	void (*shares_begin)(void *shares);
+	/* Wait for their answers until a time of the clock, and return the
 	 * shares as metrics.h wants them; the caller owns these. It is called
 	 * once after each shares_begin(). */
-	json_t *(*shares_end)(void *asked, uint64_t until_ns);
+	json_t *(*shares_end)(void *shares, uint64_t until_ns);
+	void *shares; /* the argument of both */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,6 +92,20 @@ static int listen_at(const struct addrinfo *at)
 		listen(fd, BACKLOG) < 0)
 		return -errno;
 	return steal_fd(&fd);
+}
+
+char *exporter_address(const char *where)
+{
+	CLEANUP_FREE char *here = NULL;
+	const char *path = unix_path(where);
+	char *absolute = NULL;
+
+	if (!path || path[0] == '/')
+		return strdup(where);
+	here = getcwd(NULL, 0);
+	if (!here || asprintf(&absolute, "unix:%s/%s", here, path) < 0)
+		return NULL;
+	return absolute;
 }
 
 int exporter_listen(const char *where, struct error *err)

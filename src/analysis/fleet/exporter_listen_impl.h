@@ -5,6 +5,10 @@
 
 #include "common/base/err.h"
 
+/* The address with an absolute path of the socket, for a process that changes
+ * its directory; the caller frees it. NULL with errno set on failure. */
+char *exporter_address(const char *where);
+
 /* Listen at ADDR:PORT or unix:PATH. Returns a non-blocking descriptor, or
  * -errno. */
 int exporter_listen(const char *where, struct error *err);

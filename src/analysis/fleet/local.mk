@@ -14,6 +14,8 @@ if HAVE_EXPORTER
 noinst_LTLIBRARIES += libexporter.la
 libexporter_la_SOURCES = \
 	src/analysis/fleet/exporter.c src/analysis/fleet/exporter.h \
+	src/analysis/fleet/exporter_clients.c \
+	src/analysis/fleet/exporter_clients_impl.h \
 	src/analysis/fleet/exporter_listen.c \
 	src/analysis/fleet/exporter_listen_impl.h
 libexporter_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)

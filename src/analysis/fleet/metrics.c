@@ -298,17 +298,36 @@ static void print_build(FILE *to, const struct metrics *m)
 	(void)fputs("} 1\n", to);
 }
 
+static void print_state(FILE *to, const char *family,
+	const struct metrics_mount *one, bool value)
+{
+	(void)fprintf(to, "%s{", family);
+	print_label(to, "mountpoint", one->mountpoint);
+	(void)fprintf(to, "} %d\n", value);
+}
+
 static void print_ups(FILE *to, const struct metrics *m)
 {
+	size_t askable = 0;
+
 	if (m->nmounts == 0)
+		return;
+	print_head(to, m, "refrain_refused", "gauge",
+		"Whether this exporter may not ask the mount, such as another "
+		"user's; it has no refrain_up then.");
+	for (size_t i = 0; i < m->nmounts; i++) {
+		print_state(to, "refrain_refused", &m->mount[i],
+			m->mount[i].refused);
+		askable += !m->mount[i].refused;
+	}
+	if (askable == 0)
 		return;
 	print_head(to, m, "refrain_up", "gauge",
 		"Whether the mount answers; 0 if its daemon is dead or hangs.");
-	for (size_t i = 0; i < m->nmounts; i++) {
-		(void)fputs("refrain_up{", to);
-		print_label(to, "mountpoint", m->mount[i].mountpoint);
-		(void)fprintf(to, "} %d\n", m->mount[i].status != NULL);
-	}
+	for (size_t i = 0; i < m->nmounts; i++)
+		if (!m->mount[i].refused)
+			print_state(to, "refrain_up", &m->mount[i],
+				m->mount[i].status != NULL);
 }
 
 static void print_infos(FILE *to, const struct metrics *m)

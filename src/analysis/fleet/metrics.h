@@ -18,13 +18,14 @@ struct metrics {
 	const struct metrics_mount *mount;
 	size_t nmounts;
 	/* Objects as of `refrain share --json`; one whose host does not answer
-	 * has a name and no step. NULL: none. */
+	 * has a name and no step. Each name is there once. NULL: none. */
 	const json_t *shares;
 };
 
 struct metrics_mount {
-	const char *mountpoint;
-	const json_t *status; /* NULL: it is not up */
+	const char *mountpoint; /* escaped: see escape_name() */
+	const json_t *status;	/* NULL: it is not up */
+	bool refused;		/* it may not be asked */
 };
 
 /* Errors stay with the stream. */

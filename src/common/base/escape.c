@@ -88,15 +88,19 @@ static size_t next_piece(const unsigned char **text, char piece[PIECE_MAX])
 	return n;
 }
 
-const char *escape_text(char *buf, size_t size, const char *text)
+static const char *escape_to(
+	char *buf, size_t size, const char *text, bool exact)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	char piece[PIECE_MAX];
 	size_t used = 0;
 
 	while (*s) {
+		bool backslash = *s == '\\';
 		size_t n = next_piece(&s, piece);
 
+		if (exact && backslash)
+			piece[n++] = '\\';
 		if (n >= size - used)
 			break;
 		memcpy(buf + used, piece, n);
@@ -104,6 +108,16 @@ const char *escape_text(char *buf, size_t size, const char *text)
 	}
 	buf[used] = '\0';
 	return buf;
+}
+
+const char *escape_text(char *buf, size_t size, const char *text)
+{
+	return escape_to(buf, size, text, false);
+}
+
+const char *escape_name(char *buf, size_t size, const char *name)
+{
+	return escape_to(buf, size, name, true);
 }
 
 void escape_print(FILE *to, const char *text)

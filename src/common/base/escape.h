@@ -21,6 +21,10 @@
  */
 const char *escape_text(char *buf, size_t size, const char *text);
 
+/* The same, but a backslash becomes two: different texts stay different, as
+ * names that tell things apart have to. Use it once. */
+const char *escape_name(char *buf, size_t size, const char *name);
+
 /* Print `text`, escaped in the same way. Errors stay with the stream. */
 void escape_print(FILE *to, const char *text);
 
