@@ -252,9 +252,11 @@ other_tests = \
 	tests/system/status-exporter.sh \
 	tests/system/status-exporter-kept.sh \
 	tests/system/status-exporter-share.sh \
+	tests/system/status-dashboard.sh \
 	tests/system/status-limits.sh \
 	tests/system/tree-layers.sh \
 	tests/system/tree-packages.sh \
+	tests/system/tree-alerts.sh \
 	tests/system/tree-rooms.sh
 
 system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \

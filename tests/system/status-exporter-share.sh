@@ -5,7 +5,7 @@
 # hangs is down, and holds up no scrape after the first; it is up again when
 # the host goes on.
 set -eu
-name=status-exporter-share
+name='status-exporter-share'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/system/share-jobs-lib.sh

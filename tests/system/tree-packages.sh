@@ -37,6 +37,11 @@ sed -n 's|^refrain /usr/share/man/man[17]/\(.*\)\.[17]\.gz$|\1|p' \
 	"$here/package_files" >"$work/promised"
 same 'manual pages'
 
+(cd "$top/monitoring" && ls ./*.yaml ./*.json) | sed 's|^\./||' >"$work/tree"
+sed -n 's|^refrain /usr/share/refrain/monitoring/||p' \
+	"$here/package_files" >"$work/promised"
+same 'files for Prometheus and Grafana'
+
 (cd "$top" && ls doc/*.md doc/*/*.md) >"$work/tree"
 grep -o '"doc/[^"]*\.md"' "$top/build-aux/site" | tr -d '"' >"$work/promised"
 same 'documents'
