@@ -67,7 +67,7 @@ said=$(pod run --rm --network=none localhost/refrain --version) ||
 	fail 'the image does not run'
 expect 'its version' "$said" "$("$refrain" --version)"
 pod run --rm --network=none --entrypoint /bin/sh localhost/refrain -c \
-	'ldd /usr/bin/refrain /usr/libexec/refrain/refrain-hold' \
+	'cd /usr/libexec/refrain && ldd /usr/bin/refrain *' \
 	>"$work/said" 2>&1 || fail 'ldd'
 ! grep 'not found' "$work/said" || fail 'a library is missing'
 
@@ -90,6 +90,15 @@ ended_well() {
 		"$(pod inspect --format '{{.State.ExitCode}}' "$1")" 0
 }
 
+# serves_metrics NAME: `mount --metrics` has started the exporter.
+serves_metrics() {
+	# shellcheck disable=SC2016 # of the shell that runs it
+	pod exec "$1" /bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/9760 &&
+		printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' \
+		>"$work/said" 2>&1
+	grep -q '^refrain_up{.*} 1' "$work/said"
+}
+
 # mounts_as_user NAME MOUNTPOINT OPTION ... IMAGE COMMAND ...
 mounts_as_user() {
 	box=$1 at=$2
@@ -108,12 +117,15 @@ mounts_as_user() {
 	pod cp "$src.sums" "$box:/sums" || fail 'cp'
 	pod exec --workdir "$at" "$box" \
 		sha256sum --quiet --strict -c /sums || fail 'wrong bytes'
+	wait_for 20 serves_metrics "$box" ||
+		fail "no metrics: $(cat "$work/said")"
 	pod stop --time 30 "$box" >/dev/null
 	ended_well "$box"
 }
 
 mounts_as_user user /mnt localhost/refrain \
-	mount --foreground /source /mnt --cache /cache/c:16M
+	mount --foreground /source /mnt --cache /cache/c:16M \
+	--metrics 127.0.0.1:9760
 
 # -- The image for Fluid ------------------------------------------------------
 
@@ -124,7 +136,8 @@ pod build --network=none --build-arg REFRAIN=localhost/refrain-with-jq \
 	>"$work/build.log" 2>&1 || fail "$(tail -n 15 "$work/build.log")"
 cat >"$work/config.json" <<END
 {"mounts": [{"mountPoint": "local:///source", "name": "imagenet"}],
-"runtimeOptions": {"cache": "/cache/imagenet:16M"},
+"runtimeOptions": {"cache": "/cache/imagenet:16M",
+"metrics": "127.0.0.1:9760"},
 "targetPath": "/runtime-mnt/thin/imagenet/thin-fuse"}
 END
 chmod a+r "$work/config.json"
