@@ -168,12 +168,14 @@ row_peers() {
 }
 
 row_share() {
+	jobs=
 	for job in 1 2; do
 		load_rate "$1" "$work/jpegs" --share builds --share-jobs 2 \
 			>"$work/share.$job" &
-		eval "job_$job=\$!"
+		jobs="$jobs $!"
 	done
-	wait "$job_1" "$job_2"
+	# shellcheck disable=SC2086 # a list of processes
+	wait $jobs
 	cat "$work/share.1"
 }
 

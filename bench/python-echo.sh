@@ -5,7 +5,7 @@
 # as long as training: bench/python_echo.py says what is measured. Writes
 # bench-python-echo.json. Needs Debian's python3-torchvision.
 set -eu
-name=python-echo
+name='python-echo'
 bench=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=bench/lib.sh
 . "$bench/lib.sh"

@@ -34,7 +34,7 @@ tight() {
 tight 8M
 again=$(sed -n 's/^rereads  *\([0-9]*\) files .*/\1/p' "$work/out")
 wanted=$(sed -n 's/^rereads .* --memory \([0-9]*M\),.*/\1/p' "$work/out")
-[ -n "$again" ] && [ -n "$wanted" ] ||
+{ [ -n "$again" ] && [ -n "$wanted" ]; } ||
 	fail "rereads are not reported: $(cat "$work/out")"
 tight "$wanted"
 now=$(sed -n 's/^rereads  *\([0-9]*\) files .*/\1/p' "$work/out")

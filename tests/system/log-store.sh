@@ -18,6 +18,7 @@ requires fuse curl
 
 # read_all FIRST LAST: how many of the files cannot be read; in $failed.
 read_all() {
+	# shellcheck disable=SC2016 # of the shell that runs it
 	seq -f "$mnt/f%07.0f.bin" "$1" "$2" | xargs -n 1 -P 16 \
 		sh -c 'cat "$1" >/dev/null 2>&1 || echo failed' x >"$work/lost"
 	failed=$(wc -l <"$work/lost")
@@ -30,13 +31,13 @@ scan_through
 is_well
 far_set code=500
 read_all 0 7
-expect 'reads that failed' $failed 8
+expect 'reads that failed' "$failed" 8
 must_log 'error: the source failed: gave up on'
 must_show '^  errors .* ago, [0-9]+ times'
 must_show '^ .*HTTP status is 500 \([0-9]+ s ago'
 far_set code=0
 read_all 8 9
-expect 'reads that failed' $failed 0
+expect 'reads that failed' "$failed" 0
 must_log 'notice: the source answers again'
 is_well
 must_show '^  earlier .* ago'
@@ -46,7 +47,7 @@ before=$(status_field origin_failures)
 got=$(status_field reader_errors)
 far_set code=403
 read_all 10 109
-expect 'reads that failed' $failed 100
+expect 'reads that failed' "$failed" 100
 must_log 'error: the source refuses reads.*: Permission denied'
 must_log 'cannot be used: .*(HTTP status 403)'
 must_log "error: a reader of .*: Permission denied"

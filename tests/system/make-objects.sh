@@ -17,7 +17,7 @@ diff -r "$work/all" "$work/one" >/dev/null ||
 "$refrain" make-dataset "$work/boxes" "$@" --boxes >/dev/null
 cmp -s "$work/boxes/instances.json" "$work/all/instances.json" ||
 	fail 'boxes differ without masks'
-[ ! -e "$work/boxes/masks" ] && [ ! -e "$work/boxes/labels" ] ||
+{ [ ! -e "$work/boxes/masks" ] && [ ! -e "$work/boxes/labels" ]; } ||
 	fail 'masks or labels that nobody wanted'
 "$refrain" make-dataset "$work/many" --classes 7 --images 9 --boxes \
 	2>"$work/err" && fail 'seven kinds of objects'

@@ -89,7 +89,8 @@ make_files "$src/large" 14 20000000
 make_files "$src/large" 10 12000000
 make_files "$src/small" 1000 110000
 
-find_controller && make_group 128 || skip 'no memory control group of our own'
+{ find_controller && make_group 128; } ||
+	skip 'no memory control group of our own'
 
 # -- 128 MiB ------------------------------------------------------------------
 

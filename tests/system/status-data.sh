@@ -5,7 +5,7 @@
 # deliver, in a first epoch, with half a cache, with a plan, and where nothing
 # is read from the source. No share of 0 % that misleads.
 set -u
-name=status-data
+name='status-data'
 # shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires root fuse

@@ -5,7 +5,7 @@
 # their ages and the readers that wait, and a plan; and it forgets them when
 # they have ended.
 set -eu
-name=status-debug
+name='status-debug'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse mount python3
@@ -41,10 +41,12 @@ wait_for 10 is "f[0]['age_ms'] >= $age + 300 and \
 	f[0]['age_ms']" || fail "the ages: $(debug '(f, r)')"
 
 "$refrain" status --debug "$mnt" >"$work/screen"
-grep -q 'fetching, [0-9.]* s, demand: hang/a \[' "$work/screen" &&
-	grep -q 'readers wait, the first for [0-9.]* s for ' "$work/screen" &&
-	grep -q 'origin, [0-9.]* s, no bytes for [0-9.]* s' "$work/screen" ||
-	fail "the screen: $(cat "$work/screen")"
+for line in 'fetching, [0-9.]* s, demand: hang/a \[' \
+	'readers wait, the first for [0-9.]* s for ' \
+	'origin, [0-9.]* s, no bytes for [0-9.]* s'; do
+	grep -q "$line" "$work/screen" ||
+		fail "no '$line' on the screen: $(cat "$work/screen")"
+done
 
 # A plan, for as long as its command runs.
 printf 'b\nhang/a\n' >"$work/names"

@@ -109,7 +109,8 @@ starts_at() {
 # The process has the socket at the path.
 listens() {
 	inode=$(awk -v p="$1" '$8 == p { print $7 }' /proc/net/unix)
-	[ -n "$inode" ] && ls -l "/proc/$2/fd" | grep -qF "socket:[$inode]"
+	[ -n "$inode" ] && find "/proc/$2/fd" -lname "socket:\[$inode\]" |
+		grep -q .
 }
 starts_at "$short/hold"
 ! timeout 20 "$refrain" hold --socket "$short/hold" 2>"$work/second.err" ||

@@ -29,7 +29,6 @@ make_tree "$src" 3 100 300000
 head -c 900000 /dev/urandom >"$src/shard"
 mkdir "$src/many"
 (cd "$src/many" && seq -f 'n%05.0f' 50 | xargs touch)
-bytes=$(tree_bytes "$src")
 
 # find_holder: $holder and $pid.
 find_holder() {

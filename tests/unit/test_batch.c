@@ -55,8 +55,8 @@ START_TEST(test_slabs_lie_in_the_memory_that_is_given)
 			is_within(&place, b->data, s.c.batch * s.sample_bytes));
 		ck_assert(is_within(
 			&place, b->labels, s.c.batch * sizeof(*b->labels)));
-		ck_assert(is_within(
-			&place, b->crops, s.c.batch * b->crop_bytes));
+		ck_assert(
+			is_within(&place, b->crops, s.c.batch * b->crop_bytes));
 		ck_assert(is_within(
 			&place, b->status, s.c.batch * sizeof(*b->status)));
 	}

@@ -214,8 +214,8 @@ START_TEST(test_takes_no_more_ahead_than_a_probe_may)
 
 	for (int i = 0; i < 6; i++) {
 		struct refrain_config c = auto_config();
-		struct plant p = {.pull_ns = 100 * NS_PER_US,
-			.ahead = i / 3 * 16};
+		struct plant p = {
+			.pull_ns = 100 * NS_PER_US, .ahead = i / 3 * 16};
 		struct refrain_echo_stats now;
 		struct refrain_serving s;
 		uint64_t most;

@@ -464,9 +464,11 @@ START_TEST(test_a_damaged_catalogue_with_members_is_not_used)
 	dataset_close(open_with(&o));
 	(void)snprintf(path, sizeof(path), "%s/refrain", cache);
 	all = opendir(path);
-	while ((d = readdir(all)) && d->d_name[0] == '.')
-		;
-	(void)snprintf(path, sizeof(path), "%s/refrain/%s", cache, d->d_name);
+	while ((d = readdir(all))) {
+		if (d->d_name[0] != '.')
+			(void)snprintf(path, sizeof(path), "%s/refrain/%s",
+				cache, d->d_name);
+	}
 	(void)closedir(all);
 	ck_assert_int_eq(stat(path, &st), 0);
 	for (off_t i = 0; i < st.st_size; i += 1 + i / 64) {

@@ -77,9 +77,8 @@ START_TEST(test_yolo_may_have_points)
 {
 	const float *p;
 
-	ck_assert_int_eq(
-		yolo("0 0.5 0.5 1 1 0.25 0.5 2 0 0 0\n"
-		     "1 0.5 0.5 1 1 1 1 1 0 0 0"),
+	ck_assert_int_eq(yolo("0 0.5 0.5 1 1 0.25 0.5 2 0 0 0\n"
+			      "1 0.5 0.5 1 1 1 1 1 0 0 0"),
 		0);
 	ck_assert_uint_eq(rows.row_points, 2);
 	p = array_data(&rows.points);

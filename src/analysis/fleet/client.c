@@ -327,8 +327,8 @@ int ctl_client_receive(
 	int rc = receive_line(c, timeout_ms, NULL, NULL, reply, err);
 
 	if (rc == 0) /* it might send such lines for ever */
-		return error_set(err, -EBADMSG,
-			"the daemon sent more than its answer");
+		return error_set(
+			err, -EBADMSG, "the daemon sent more than its answer");
 	return rc < 0 ? rc : 0;
 }
 

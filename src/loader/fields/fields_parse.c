@@ -70,7 +70,7 @@ static bool word_is(const struct field_word *w, const char *name)
 static int field_set_real(struct field_text *t, const struct field_option *o,
 	const struct field_word *w, double *v)
 {
-	char text[32], why[96], least[REAL_TEXT_MAX], most[REAL_TEXT_MAX];
+	char text[32] = "", why[96], least[REAL_TEXT_MAX], most[REAL_TEXT_MAX];
 	char *end = text;
 
 	if (w->value_bytes > 0 && w->value_bytes < sizeof(text)) {
