@@ -30,7 +30,7 @@ static const char *const held_names[] = {
 
 #define HELD_FDS (sizeof(held_names) / sizeof(held_names[0]))
 
-static void held_place(struct session_fds *fds, const char *name, int fd)
+static void held_assign(struct session_fds *fds, const char *name, int fd)
 {
 	int *at[HELD_FDS] = {
 		&fds->fuse, &fds->session, &fds->names, &fds->requests};
@@ -96,7 +96,7 @@ static void take_listened(struct session_fds *fds)
 		CLEANUP_FREE char *name = strndup(names, len);
 
 		if (name)
-			held_place(fds, name, fd);
+			held_assign(fds, name, fd);
 		names += len;
 		names += *names == ':';
 	}
@@ -168,7 +168,7 @@ void held_take(struct mount *m)
 	if (all_given(fds) && connection_ended(fds->fuse))
 		held_refuse(m, "its connection has ended");
 	else if (all_given(fds))
-		atomic_store(&m->kept, held_by_somebody());
+		atomic_store(&m->has_holder, held_by_somebody());
 	else if (fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0)
 		held_refuse(m, "not all of its state was kept");
 }
@@ -214,7 +214,7 @@ void held_refuse(struct mount *m, const char *why)
 
 	/* Without memory the reason is not reported */
 	m->refused = strdup(why);
-	atomic_store(&m->kept, false);
+	atomic_store(&m->has_holder, false);
 	held_drop(m);
 	close_fd(&m->given.fuse);
 	close_fd(&m->given.session);
@@ -227,26 +227,26 @@ void held_store(struct mount *m)
 {
 	const int fds[HELD_FDS] = {fs_connection(m->fs), session_fd(m->session),
 		m->names_fd, fs_journal(m->fs)};
-	CLEANUP_FREE char *place = NULL;
+	CLEANUP_FREE char *line = NULL;
 	char text[64];
 
 	if (m->names_fd < 0 || session_connection(m->session) >= 0 ||
 		!fs_can_be_held(m->fs))
 		return;
-	if (asprintf(&place, "X_REFRAIN_MOUNTPOINT=%s", m->mountpoint) >= 0 &&
-		!strchr(place, '\n'))
-		notify_holder(place, -1);
+	if (asprintf(&line, "X_REFRAIN_MOUNTPOINT=%s", m->mountpoint) >= 0 &&
+		!strchr(line, '\n'))
+		notify_holder(line, -1);
 	for (size_t i = 0; i < HELD_FDS && fds[i] >= 0; i++) {
 		(void)snprintf(text, sizeof(text),
 			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", held_names[i]);
 		notify_holder(text, fds[i]);
 	}
-	atomic_store(&m->kept, held_by_somebody());
+	atomic_store(&m->has_holder, held_by_somebody());
 }
 
 bool held_leave(struct mount *m)
 {
-	if (!atomic_load(&m->kept))
+	if (!atomic_load(&m->has_holder))
 		return false;
 	session_note_end(m->session, SESSION_LEFT);
 	return true;

@@ -127,7 +127,7 @@ struct mount {
 	atomic_bool can_upgrade;
 	atomic_bool upgrading; /* a control connection's thread does it */
 	/* The process that started this one keeps all descriptors */
-	atomic_bool kept;
+	atomic_bool has_holder;
 	/* Tiers and directories that this mount has created, and must delete if
 	 * it fails. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
