@@ -73,7 +73,8 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	return 0;
 }
 
-/* End a fill. A fill that may become a part stays until part_keep_all(). */
+/* End a fill of a cache that stops. A fill with pages that a tier may keep as a
+ * part stays until part_keep_all(). */
 static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	if (part_is_possible(f))
@@ -82,7 +83,8 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 		fill_fail(c, f, status, a);
 }
 
-/* Give up all requests. A request must first have reached its provider. */
+/* Give up all requests. First wait until every request has been handed to its
+ * provider: only then can the provider give it up. */
 static void abandon_all(struct cache *c)
 {
 	struct after a;
@@ -100,8 +102,8 @@ static void quiet_timers(struct cache *c)
 	dispatch_quiet(c);
 	room_quiet(c);
 	providers_quiet(c);
-	/* Callbacks of timers run one after another: after this last one, no
-	 * other runs. */
+	/* Callbacks of timers run one at a time. So when the callback of
+	 * last_timer has run, no other callback can be running. */
 	timer_set(cache_config(c)->timers, &c->last_timer, 0);
 	while (!c->timers_quiet)
 		jobs_wait(c);
@@ -120,8 +122,8 @@ void cache_stop(struct cache *c)
 	while (providers_out(c) > 0)
 		jobs_wait(c);
 	quiet_timers(c);
-	/* Wait for fills that are being read or written, so that they are
-	 * considered for parts, too. */
+	/* Wait until no fill is being read or written. Then part_keep_all()
+	 * finds all fills that could become parts. */
 	publish_wait(c);
 	part_keep_all(c);
 	jobs_unlock(c);

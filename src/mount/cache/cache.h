@@ -54,7 +54,7 @@ struct cache_miss {
 };
 
 struct cache_config {
-	/* The store, the origin, the timers and the counters outlive the
+	/* The store, the origin, the timers and the counters must outlive the
 	 * cache. */
 	struct store *store;
 	struct origin *origin;
@@ -133,12 +133,13 @@ struct cache_read {
 	void (*done)(struct cache_read *r, int status, const void *data);
 	/*
 	 * The caller sets these members. `planned`: the read belongs to a
-	 * position of a plan. `ahead`: it does, but the reader does not wait
-	 * for the bytes yet, so they are fetched with the priority of planned
-	 * items and not of demand. `again`: the position has begun to read the
-	 * item before, and again_bytes of the requested bytes were read then.
-	 * `plan_readers`: the number of readers with plans that will read the
-	 * item, including this one, if this one is the first of them.
+	 * position of a plan. `ahead`: it belongs to one, but the reader does
+	 * not wait for the bytes yet; so they are fetched with the priority of
+	 * planned items, not with that of demand. `again`: the position has
+	 * begun to read the item before, and again_bytes of the requested bytes
+	 * were read then. `plan_readers`: the number of readers with plans that
+	 * will read the item, including the reader of this read, if it is the
+	 * first of them.
 	 */
 	bool planned, ahead, again;
 	size_t again_bytes;
@@ -213,8 +214,8 @@ struct cache_plan {
 	 * planned. Between owners, the item that is due first is fetched
 	 * first. */
 	const void *owner;
-	/* The backlog of the owner, or NULL. It outlives the plan. Guarded by
-	 * cache.lock. */
+	/* The backlog of the owner, or NULL. It must outlive the plan. Guarded
+	 * by cache.lock. */
 	struct backlog *backlog;
 	/*
 	 * Called once, without a lock, if cache_plan() has returned 0. status
@@ -249,9 +250,9 @@ int cache_plan(
 /*
  * Cancel a plan, and drop bytes that were not read. *p must still exist: done()
  * is called during this call, or at about the same time by another thread.
- * `used`: the reader has the bytes without a request to the mount, so the
- * kernel's page cache had them. If another reader of the item left them there,
- * they count as carried.
+ * `used`: the reader got the bytes from the kernel's page cache, without a
+ * request to the mount. If these bytes are there because another reader of the
+ * item read them from the mount, they count as carried.
  */
 void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
 
@@ -278,7 +279,7 @@ struct cache_provider_counts {
 	/* Units that were not pushed, because too many bytes were in flight */
 	uint64_t push_dropped;
 };
-/* `provider` is an index of cache_config.provider. */
+/* Get the counters of cache_config.provider[provider]. */
 void cache_provider_counts(struct cache *c, unsigned provider,
 	struct cache_provider_counts *counts);
 
@@ -286,7 +287,7 @@ struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
 	uint64_t inflight; /* requests to the origin in flight */
 	uint64_t parked;   /* reads that wait for bytes */
-	uint64_t waits_ns; /* since the first of them was parked */
+	uint64_t waits_ns; /* time since the oldest of these reads was parked */
 	/* Number of requests to keep in flight for bytes fetched ahead */
 	uint64_t surplus_depth;
 	uint64_t planned_bytes; /* size of planned items, fetched or not */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The parts of struct cache. One lock guards all of them. Each part belongs to
- * one file, which gets it with a function below; all other files call the
- * functions of that file.
- */
+/* The parts of struct cache. One lock guards all of them. Each part belongs to
+ * one file, which gets the part from a function below and alone uses its
+ * members. All other files call the functions of that file. */
 #ifndef CACHE_IMPL_H
 #define CACHE_IMPL_H
 
@@ -41,14 +39,16 @@ static inline const struct cache_config *cache_config(const struct cache *c)
 	return &c->config;
 }
 
-/* The level of the origin. Providers have the levels before it. */
+/* Returns the level of the origin. A fill asks the provider of level 0 first,
+ * and the origin last. */
 static inline unsigned origin_level(const struct cache *c)
 {
 	return c->config.nproviders;
 }
 
-/* Chunks are fetched in multiples of this many pages. `liked`: the number that
- * the origin prefers; otherwise the smallest number that all providers need. */
+/* Returns the unit, in pages, in which chunks are fetched. `liked`: the unit
+ * that the origin prefers; otherwise the smallest unit that all providers need.
+ */
 static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
 {
 	return liked ? c->requests.unit_pages : c->asked.unit_pages;

@@ -17,12 +17,10 @@
 struct cache;
 struct fill;
 
-/*
- * Kinds of jobs to do once the lock has been released: callbacks, and wake-ups
- * of other threads, which would otherwise block on the lock. jobs_run() does
- * them, in this order. Requests to the origin come first because they take the
- * longest.
- */
+/* Kinds of jobs to do once the lock has been released. They are callbacks, and
+ * wake-ups of other threads, which would block on the lock if they were woken
+ * before. jobs_run() does them in this order. Requests to the origin come first
+ * because they take the longest. */
 enum after_kind {
 	AFTER_START,   /* struct fetch: give it to its provider */
 	AFTER_ABANDON, /* struct fetch, referenced: give up the request */

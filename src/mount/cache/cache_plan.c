@@ -16,7 +16,8 @@ static uint64_t missing_bytes(const struct fill *f)
 	return there < f->item.size ? f->item.size - there : 0;
 }
 
-/* Have readers read the whole item, and has no plan reserved it since? */
+/* Have readers read the whole item, and has no plan of the item been added
+ * since? */
 static bool is_passed(const struct fill *f)
 {
 	return f->phase == FILL_STAGED && f->served == f->npages;
@@ -100,12 +101,10 @@ int cache_plan(
 	return rc;
 }
 
-/*
- * Drop the bytes of an item without plans, if only the last plan wanted them.
- * `begun`: the reader of the position has told the plan that it reads the item,
- * but may not have called the cache yet. Then the bytes stay, or that call
- * would fetch them again.
- */
+/* Drop the bytes of an item without plans, if only the last plan wanted them.
+ * `begun`: the reader of the plan has said that it reads the item, but may not
+ * have called the cache yet. Then the bytes stay; otherwise its call would
+ * fetch them again. */
 static void planned_forget(struct cache *c, struct fill *f, bool begun)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
@@ -138,8 +137,8 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	f = p->fill;
 	if (f) {
 		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
-		/* This reader does not read the item from the mount any
-		 * more. */
+		/* The reader will not read the item from the mount, so the item
+		 * no longer counts as being read. */
 		if (used && !f->turned)
 			f->last_read_ns = 0;
 		used &= f->turned;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shows the fills and requests of a cache, for `refrain status --debug`. Runs
- * on the thread of a control connection. The cache's lock is held while each
- * fill and request is looked at once; only the oldest are copied.
- */
+/* Shows the fills and requests of a cache, for `refrain status --debug`. Runs
+ * on the thread of a control connection. It holds the cache's lock while it
+ * looks at each fill and request once, and copies only the oldest. */
 #include "mount/cache/cache_view.h"
 
 #include <stdio.h>

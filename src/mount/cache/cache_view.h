@@ -29,7 +29,7 @@ struct fill_view {
 	uint64_t waits_ns; /* time that the oldest reader has waited */
 	/* Range of the file for which that reader waits */
 	uint64_t wants_off, wants_len;
-	/* A tier has space for the item; otherwise no tier gets it */
+	/* A tier has space for the item. If false, no tier will get the item */
 	bool tier;
 };
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the depth by trying. A level is a number of requests in flight, for
- * whatever purpose. A window of answers measures the rate at one level. As long
- * as each level is faster than the one before, the next higher one is tried, so
- * for a distant origin the search takes some ten times the duration of a
- * request. Then the lowest level that is good enough stays.
+ * Finds the depth by trying. A level is a number of requests in flight, no
+ * matter for whom. To measure the rate at one level, the file adds up the bytes
+ * of a number of successive answers, which are called a window. As long as each
+ * level is faster than the one before, the next higher one is tried, so for a
+ * distant origin the search takes some ten times the duration of a request.
+ * Then the lowest level that is good enough stays.
  *
- * Lower levels are tried again when requests wait for one another, higher
- * levels when they do not, and both now and then, because origins change. A
- * pure state machine.
+ * Lower levels are tried again when requests wait for one another, and higher
+ * levels when they do not. Both are also tried again from time to time, because
+ * origins change. The file starts no thread and reads no clock.
  */
 #include "mount/cache/depth.h"
 
@@ -19,17 +20,18 @@
 #define WINDOW_ANSWERS 8u
 
 /* After LOOK_AGAIN windows at one level, a neighbouring level is tried again if
- * it promises a gain. Each LOOK_BOTH times, both neighbours are tried. */
+ * it is likely to be better. Every LOOK_BOTH times, both neighbours are tried.
+ */
 #define LOOK_AGAIN 32u
 #define LOOK_BOTH 8u
 
 /* A level is good enough if its rate is at most this fraction below the best
- * rate. The goal is to lose at most 5 %; other delays need the rest. */
+ * rate. The goal is to lose at most 5 % of it; other delays may cost 2 %. */
 #define LACK_MAX 0.03
 
-/* If the mean duration of requests is this many times the shortest one, they
- * wait for one another, so more requests hardly help. If it is nearly twice the
- * shortest, half as many requests may be enough. */
+/* If the mean duration of requests is this many times the shortest one,
+ * requests wait for one another at the origin, so more requests hardly help. If
+ * it is nearly twice the shortest, half as many requests may be enough. */
 #define WAITING 1.3
 #define WAITING_TWICE 1.9
 
@@ -40,8 +42,9 @@
  * level. */
 #define NEARLY 0.9
 
-/* With each answer, the shortest duration grows by 1 / LEAST_FADES, and the
- * recent one by 1 / RECENT_FADES. */
+/* With each answer, the shortest duration that is remembered grows by 1 /
+ * LEAST_FADES, and the shortest recent one by 1 / RECENT_FADES, so that old
+ * answers lose their weight. */
 #define LEAST_FADES 8192u
 #define RECENT_FADES 64u
 

@@ -23,12 +23,13 @@ struct depth {
 	double rate[DEPTH_LEVELS];
 	/* Windows since another level was last tried */
 	unsigned windows;
-	/* Tries since both neighbours of the level were last tried */
+	/* Number of times that other levels were tried since both neighbours
+	 * were */
 	unsigned rounds;
-	/* The rate of the last window was unlike the level's; perhaps a
-	 * pause */
+	/* The rate of the last window differed much from the earlier rate of
+	 * this level. Perhaps the origin only paused */
 	bool odd;
-	/* Readers keep more requests in flight than the next lower level */
+	/* Readers keep more requests in flight than the next lower level has */
 	bool busy;
 	/* The window of measurement. It begins after `skip` more answers, when
 	 * all requests that were in flight at the change of the level have
@@ -54,12 +55,10 @@ void depth_begin(struct depth *d, unsigned requests);
 /* Returns the number of requests to keep in flight now. */
 unsigned depth_limit(const struct depth *d);
 
-/*
- * May one more request be sent for which no reader waits? `going` requests are
- * in flight. `ahead` of these fetch ahead; a request counts as ahead even if
- * the reader of its plan waits for it. If no request is ahead, one may be sent
- * although requests of other readers fill the depth.
- */
+/* May one more request be sent for which no reader waits? `going` requests are
+ * in flight. `ahead` of these are fetches ahead; a request counts as one even
+ * if the reader of its plan waits for it. If `ahead` is 0, one request may be
+ * sent even when requests of other readers use up the depth. */
 bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 
 /* Has the search found the best number? */

@@ -23,9 +23,9 @@
 /*
  * A planned item that is due later than PLANNED_SOON_NS, and later than a
  * multiple of the duration of a request, is fetched with one request at a time.
- * It still arrives early enough, and another reader waits for at most one such
- * request. The time is long enough to fetch everything that is due earlier at
- * full depth.
+ * It still arrives in time, and another reader waits for at most one request of
+ * the item. PLANNED_SOON_NS is long enough to fetch everything that is due
+ * earlier at full depth.
  */
 #define PLANNED_SOON_NS (NS_PER_S / 2)
 #define PLANNED_SOON_LATENCIES 4u
@@ -35,7 +35,8 @@ struct dispatch {
 	struct after *after;
 	bool surplus; /* no reader waits for the fills of the current queue */
 	bool waiting; /* some requests could not be started */
-	/* Fills other than the current one have left their queues */
+	/* A request took pages of neighbouring fills, too, which may therefore
+	 * have left the queue */
 	bool merged;
 	/* A fill waits for memory, which no other fill may take before it */
 	bool no_room;
@@ -340,8 +341,9 @@ static void dispatch_in_order(struct dispatch *d, struct list *queue)
 	}
 }
 
-/* Set the timer that starts requests when others hang. Answers start requests,
- * too. */
+/* Set a timer for the time at which the next request counts as hanging, because
+ * another request may be sent then. Answers need no timer: each of them starts
+ * requests. */
 static void watch_slow(struct cache *c)
 {
 	uint64_t slow_ns = flight_slow_ns(cache_flight(c));

@@ -98,7 +98,8 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	bool news = fetch_copy(x, bytes, len);
 	struct after a;
 
-	/* After the last bytes, done() follows at once. */
+	/* With the last bytes there is nothing to do here, because done()
+	 * follows at once and answers the reads. */
 	if (!news || x->got == x->r.len)
 		return;
 	jobs_enter(c, &a);
@@ -133,7 +134,8 @@ static void ask_data(
 		off + len <= s->off + s->len);
 	fill_put(x->span[0].f, first, 0, bytes, len);
 	x->got += len;
-	/* After the last bytes, done() follows at once. */
+	/* With the last bytes there is nothing to do here, because done()
+	 * follows at once and answers the reads. */
 	if (x->got == s->len)
 		return;
 	jobs_enter(c, &a);

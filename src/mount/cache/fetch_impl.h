@@ -34,11 +34,12 @@ struct fetch_span {
 	unsigned there;
 };
 
-/* A request to the origin, for one fill or for fills of neighbouring items; or
- * a request to another provider, for one fill. */
+/* A request, either to the origin for one fill or for fills of neighbouring
+ * items, or to another provider for one fill. */
 struct fetch {
 	uint32_t magic;
-	/* The request to the origin; its range is used for all providers */
+	/* The request to the origin. Requests to other providers use its range,
+	 * too */
 	struct origin_read r;
 	/* The request to a provider other than the origin. .urgent is
 	 * atomic. */

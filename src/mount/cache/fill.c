@@ -109,8 +109,8 @@ void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end)
 		LIST_FOREACH_SAFE(l, next, &cache_table(c)->bucket[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
-			/* Complete fills are published even when the mount
-			 * ends. */
+			/* Publication goes on when the mount ends, because the
+			 * fill is complete. */
 			if (f->phase != FILL_PUBLISHING)
 				end(c, f, -ENOTCONN, a);
 		}
@@ -254,9 +254,9 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 
 /* -- Pages ----------------------------------------------------------------- */
 
-/* Will all bytes that are fetched of the fill be used? They will if a tier or a
- * provider keeps the item, or if this read is at the beginning of the file and
- * therefore likely to continue. */
+/* Will the mount need all bytes of a unit if it fetches the whole unit? It will
+ * if a tier or a provider keeps the item, or if this read is at the beginning
+ * of the file and therefore likely to continue. */
 static bool fill_is_useful(
 	const struct cache *c, const struct fill *f, unsigned first)
 {
@@ -264,12 +264,10 @@ static bool fill_is_useful(
 		f->item.base + first == 0;
 }
 
-/*
- * Want pages [first, first + n) or, if the item is a whole file, all pages. If
- * the priority rises, the fill moves to another queue. If all bytes will be
- * used, whole units are wanted, from the beginning of the first one. A fetch
- * ahead always goes to the end of its unit.
- */
+/* Want pages [first, first + n) or, if the item is a whole file, all pages. If
+ * the priority rises, the fill moves to another queue. If all bytes of a unit
+ * will be needed, want whole units, beginning with the unit of page `first`. A
+ * fetch ahead always goes to the end of its unit. */
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio)
 {
@@ -368,8 +366,8 @@ void fill_line_up(struct cache *c, struct fill *f)
 		list_add_tail(&cache_staging(c)->staged, &f->age);
 }
 
-/* Mark all pages as read, so that a later read of the entry does not count as
- * the first one. */
+/* Mark all pages as read by somebody, so that a later read of the entry does
+ * not count as its first read. */
 void fill_spend(struct fill *f)
 {
 	ASSERT_INSIDE(f->move.cache);

@@ -66,7 +66,7 @@
 /* Fills are divided into pages. A request to the origin is a run of pages. */
 #define FILL_PAGE_BYTES STORE_PAGE_BYTES
 
-/* A staged item that was served completely stays this long after its last read,
+/* After an item was served to its end, it stays in staging for this long,
  * because other readers of the file may be a little behind. */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
 /* A staged item that other readers with plans will still read stays this long,
@@ -78,10 +78,11 @@
 #define READING_NS NS_PER_S
 
 /*
- * If an item was served to its end and has left memory, a later read of at most
- * this many bytes is for single pages that the kernel has dropped. Then the
- * whole item is not fetched again. The beginning of the item is an exception:
- * the kernel requests little when a program starts to read in small steps.
+ * A later read of an item that was served to its end and has left memory is
+ * likely to be for single pages that the kernel has dropped. So if the read has
+ * at most this many bytes, the item is not fetched again as a whole. A read at
+ * the beginning of the item is an exception: the kernel requests few bytes when
+ * a program starts to read in small steps.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u
@@ -94,7 +95,8 @@ enum fill_phase {
 	FILL_MOVING, /* a job of fill_part.c reads or writes a part */
 	FILL_PUBLISHING,
 	FILL_STAGED,
-	FILL_GONE, /* this and the next are out of the table */
+	/* A fill in this phase or the next one is out of the table */
+	FILL_GONE,
 	FILL_CEASED,
 };
 
@@ -166,7 +168,8 @@ struct fill {
 	unsigned refs;	/* 1 for the table, and 1 for each user */
 	unsigned npages, present, wanted, served;
 	unsigned in_part; /* pages that a part in a tier has */
-	/* Pages of a part. Used by fill_part.c; by its job while MOVING */
+	/* Pages of a part. Belongs to fill_part.c, and while MOVING to its job
+	 */
 	uint8_t *map;
 	/* Page at which the search for the next wanted page begins */
 	unsigned cursor;
@@ -177,11 +180,12 @@ struct fill {
 	enum fill_claim claim;
 	enum fill_offer offer;
 	enum fill_tally tally;
-	/* The flags below do not depend on the phase. A failed request sets
-	 * `owing`, possibly more than once; fill_settle() clears it. */
-	/* Providers must be told when the fetch of the fill has ended */
+	/* The flags below do not depend on the phase. */
+	/* A request has failed, so the providers must be told when the fetch of
+	 * the fill has ended. fill_settle() tells them and clears this */
 	bool owing;
-	/* All pages are wanted. A read for few bytes may clear this once */
+	/* The item is a file, so all its pages are wanted at once. Cleared if a
+	 * read asks again for a few bytes */
 	bool whole;
 	/* The item was served to its end and stays for another plan. The flag
 	 * is also valid while PUBLISHING, after a provider has refused the
@@ -216,17 +220,18 @@ struct cache_staging {
 	struct list staged;
 	/* Fills served completely, least recently read first */
 	struct list drained;
-	/* The same, but readers with plans have not read them yet */
+	/* Fills served completely that other readers with plans will still read
+	 */
 	struct list awaited;
 	uint64_t used, peak;
-	/* Fires when a fill of the last two lists must be dropped */
+	/* Fires when a fill of `drained` or `awaited` must be dropped */
 	struct timer timer;
 };
 
 /* Fills that are being written to tiers, and parts that are being read. Used by
  * fill_publish.c, fill_part.c and fill_serve.c. */
 struct cache_moves {
-	/* publications, and parts being read or written */
+	/* fills being published, and parts being read or written */
 	unsigned npublishing;
 	unsigned nmoving; /* parts being read or written */
 	/* No part begins to be written after this time; 0: no limit. */
@@ -239,10 +244,10 @@ struct cache_moves {
 struct cache_readers {
 	uint64_t parked;
 	struct list waiting; /* the parked reads in order of arrival */
-	/* starved_us and parked_us include the time up to this one */
+	/* Time up to which starved_us and parked_us were counted */
 	uint64_t counted_ns;
-	/* Keys (.lo) of items that were served to their end and have left
-	 * memory. A key is at the index key modulo AGAIN_ITEMS. */
+	/* The lower words of the keys of items that were served to their end
+	 * and have left memory. A key is at index (key modulo AGAIN_ITEMS). */
 	uint64_t passed[AGAIN_ITEMS];
 };
 
@@ -291,7 +296,7 @@ struct reservation fill_take_reservation(
 
 /* Get the path of the file of an item; the caller frees it. Returns 0, -ENOMEM,
  * an error of path(), or -ESTALE if the cookie stands for another file now. The
- * lock is held. */
+ * caller holds the lock. */
 int item_path(struct cache *c, const struct cache_item *item, char **out);
 
 void fill_table_init(struct cache *c); /* call this before there are threads */
@@ -350,14 +355,15 @@ void fill_end_plans(struct cache *c, struct fill *f, int status);
 void fill_settle(struct cache *c, struct fill *f);
 /* Note that the push of a unit of the fill has ended; see fill_pushing(). */
 void fill_pushed(struct cache *c, struct fill *f);
-/* Are all these pages present, and did at least one come from the origin? */
+/* Are all these pages present, and did the origin deliver at least one? */
 bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
 	unsigned n);
 /* Find the next run of INFLIGHT pages in [*i, end). Returns its length, and
  * sets *i to the page after it. Returns 0 if there is none. */
 unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i);
 
-/* Note that the push of a unit of the fill begins. Takes a reference. */
+/* Note that a push of a unit of the fill begins. Takes a reference to the fill,
+ * which fill_pushed() drops. */
 static inline void fill_pushing(struct fill *f)
 {
 	fill_ref(f);
@@ -422,8 +428,8 @@ int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
-/* Call cache_config.passed(): the item was served completely, so that only the
- * kernel still has it. */
+/* Call cache_config.passed(), because the item was served completely and has no
+ * tier. */
 void fill_tell_passed(struct cache *c, const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 
@@ -455,7 +461,7 @@ void fill_cease(struct cache *c, struct fill *f, struct after *a);
 /* Handle the result of a publication. Returns true if the version of the fill
  * no longer exists. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
-/* Functions of jobs; called without the lock. */
+/* Functions of jobs; jobs_run() calls them without the lock. */
 struct fill *read_run(struct cache *c, struct list *link);
 struct fill *warm_run(struct cache *c, struct list *link);
 struct fill *stale_run(struct cache *c, struct list *link);
@@ -479,8 +485,8 @@ bool planned_owned(
  * is complete. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered);
-/* Note that a tier has the item and nobody has read it yet. The owner of the
- * first plan will report the read. */
+/* Note that a tier has the item and nobody has read the entry yet. The owner of
+ * the first plan will report the first read. */
 void planned_unread(struct cache *c, struct list *plans);
 /* Note that all `bytes` of the item were served: end the plans whose own reader
  * has begun to read. jobs_run() tells their owners. */

@@ -2,12 +2,13 @@
 /*
  * Parts of chunks in the tiers. A chunk becomes an entry when all of it has
  * been fetched. If only ranges of a chunk are read, its bytes have to leave
- * memory before that, and the store keeps them as a part. When more of the
- * chunk is wanted, the part is read first. When the chunk is complete, the part
- * is deleted.
+ * memory before it is complete, and the store keeps them as a part. When more
+ * pages of the chunk are wanted, the part is read first. When the chunk is
+ * complete, the part is deleted.
  *
- * Publishers write parts. Other threads read parts, because a reader waits.
- * Meanwhile the fill is MOVING: it answers readers from memory, but nothing is
+ * Publishers write parts. Other threads read parts, so that a read, for which a
+ * reader waits, does not queue behind publications. While a part is read or
+ * written, the fill is MOVING: it answers readers from memory, but nothing is
  * fetched into it.
  */
 #include "mount/cache/fill_part_impl.h"
@@ -22,15 +23,14 @@
 /* The maximum number of parts that are read or written at a time. It limits the
  * memory that a hanging tier can occupy. */
 #define MOVES_MAX 16u
-/* A part takes as much space in a tier as its whole chunk. A part of less than
- * 1 / PART_DIVISOR of the chunk is not worth that. */
+/* A part takes as much space in a tier as its whole chunk, so a part of less
+ * than 1 / PART_DIVISOR of the chunk is not worth its space. */
 #define PART_DIVISOR 4
-/* At the end of a mount nothing waits for memory, and bytes that are dropped
- * would have to be fetched again. So smaller parts are written, too, until 1 /
- * KEEP_ROOM_DIVISOR of their tier is in use. */
+/* When the mount ends, memory is not short, and bytes that are dropped would
+ * have to be fetched again by the next mount. So smaller parts are written,
+ * too, until 1 / KEEP_ROOM_DIVISOR of their tier is in use. */
 #define KEEP_ROOM_DIVISOR 2
-/* At the end of a mount no part begins to be written after this time, so that
- * the mount ends soon. */
+/* When the mount ends, it begins to write parts for at most this time. */
 #define KEEP_NS (2 * NS_PER_S)
 /* The number of fills, oldest first, among which to search for one to write. */
 #define LOOK_MAX 64u
@@ -107,8 +107,8 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
-/* Does the fill need space in a tier? Only while it is MOVING is its bitmap of
- * pages valid; a fill that is GONE says nothing about its part. */
+/* Does the complete chunk need space in a tier? If the fill is not MOVING any
+ * more, it is GONE, and its part must stay. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	CACHE_SCOPE(c);
@@ -177,14 +177,14 @@ bool part_load(struct cache *c, struct fill *f)
 		return false;
 	map = calloc(1, part_map_bytes(&f->item));
 	if (!map)
-		return false; /* the whole chunk is fetched instead */
+		return false; /* without the part, the whole chunk is fetched */
 	begin(c, cache_moves(c)->part_threads, f, map, load);
 	return true;
 }
 
-/* Handle that a part was written, or that writing it failed. If the fill was
- * requested in the meantime, it continues. Otherwise it is dropped, even after
- * a failure. */
+/* Handle the end of writing a part, successful or not. If the fill was
+ * requested in the meantime, it continues. Otherwise it is dropped, even if the
+ * write failed. */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -213,8 +213,9 @@ static void spill(struct thread_job *job)
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
 	jobs_run(c, &a);
-	/* The version ceased while the part was written. A search for the part
-	 * may have come too early to find it. */
+	/* The version ceased while the part was written. The code that deletes
+	 * the parts of such versions may have run before this part existed, so
+	 * delete it here. */
 	if (ceased)
 		part_discard(c, &item, key);
 }
@@ -225,7 +226,7 @@ bool part_is_possible(const struct fill *f)
 		part_map_bytes(&f->item) > 0;
 }
 
-/* Does the fill have pages that are not in its part, and a reservation? */
+/* Does the fill have pages that are not in its part, and reserved space? */
 static bool has_news(const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && part_is_possible(f) &&

@@ -10,8 +10,8 @@
 
 /* -- cache_item.c -- */
 
-/* Returns the size of the bitmap in a part of this item; 0: no tier keeps parts
- * of the item. */
+/* Returns the size of the bitmap in a part of this item; 0: the item cannot
+ * have a part. */
 size_t part_map_bytes(const struct cache_item *item);
 
 /* Delete the part of a chunk that is complete or whose version is gone. Called
@@ -33,8 +33,8 @@ void part_spill(struct cache *c, unsigned n);
  * as a part? */
 bool part_is_possible(const struct fill *f);
 
-/* Start to write all parts that are worth it, and drop the other fills. Called
- * when the cache has stopped fetching. */
+/* Start to write all parts that are large enough to be useful, and drop the
+ * other fills. Called when the cache has stopped fetching. */
 void part_keep_all(struct cache *c);
 
 #endif

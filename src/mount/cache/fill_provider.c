@@ -5,9 +5,9 @@
  * so that a slow provider does not delay requests to others.
  *
  * Complete units that came from the origin are pushed to the providers that
- * accept them. They are pushed from the memory of the fill, so staging and the
- * limit of the provider limit the bytes in flight. Runs with the cache's lock
- * held, on any thread.
+ * accept them. They are pushed from the memory of the fill, so the bytes in
+ * flight are limited by staging and by the limit of the provider. Runs with the
+ * cache's lock held, on any thread.
  */
 #include "mount/cache/fill_provider_impl.h"
 
@@ -205,8 +205,8 @@ void providers_abandon(struct cache *c, struct after *a)
 				CONTAINER_OF(l, struct fetch, out.link), a);
 }
 
-/* Give up requests that take too long. The next provider is asked when this one
- * has ended the request. */
+/* Give up requests that take too long. When the provider has ended such a
+ * request, the next provider is asked for its pages. */
 static void give_up_late(
 	struct cache_provider *cs, uint64_t now_ns, struct after *a)
 {
@@ -223,8 +223,8 @@ static void give_up_late(
 	}
 }
 
-/* Give up late requests, unless some have not reached their provider yet: these
- * cannot be given up. */
+/* Give up late requests. Wait if some have not been handed to their provider
+ * yet, because a provider can only give up requests that it has. */
 static void look_for_late(struct cache_provider *cs, struct after *a)
 {
 	struct cache *c = cs->cache;

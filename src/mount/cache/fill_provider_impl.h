@@ -25,7 +25,7 @@ struct cache_provider {
 	struct list inflight;
 	/* Requests that were given up and have not ended */
 	struct list late;
-	unsigned nasked; /* number of requests on .inflight */
+	unsigned nasked; /* number of requests in `inflight` */
 	uint64_t pushing_bytes;
 	/* Fires when the oldest request has taken patience_ns */
 	struct timer timer;
@@ -38,13 +38,13 @@ struct cache_asked {
 	struct cache_provider provider[PROVIDERS_MAX];
 	/* Set once: chunks are fetched in multiples of this many pages */
 	unsigned unit_pages;
-	unsigned n; /* requests in flight, including those on .late */
+	unsigned n; /* requests in flight, including those in `late` */
 	unsigned npushing;
 };
 
-/* Called with the lock held and with the result of the push of one unit. The
- * status is always 0 if the provider does not keep items instead of the
- * tiers. */
+/* Called with the lock held and with the result of the push of one unit. For a
+ * provider that does not keep items instead of the tiers, the status is always
+ * 0. */
 typedef void provider_offered_fn(
 	struct cache *c, struct fill *f, int status, struct after *a);
 
@@ -68,15 +68,15 @@ void providers_init(struct cache *c);
  * it. */
 bool provider_may_ask(struct cache *c, unsigned level, bool surplus);
 size_t provider_request_bytes(struct cache *c, unsigned level);
-/* Note that the request is in flight from now on. provider_read() sends it
- * later. */
+/* Note that the request is in flight from now on. A job calls provider_read()
+ * later to send it. */
 void provider_ask(struct cache *c, struct fetch *x);
 void provider_forget(struct cache *c, struct fetch *x);
 void provider_count(struct cache *c, const struct fetch *x, int status);
 /* Mark requests of the fill as urgent, because a reader waits for the fill
  * now. */
 void providers_hurry(struct cache *c, const struct fill *f);
-/* Pages that have arrived, and the function to call with the result of pushing
+/* Pages that have arrived, and the function that gets the results of pushing
  * their units. */
 struct provider_news {
 	unsigned first, n;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Publishes complete items. Separate threads write them to their tiers, so that
- * readers do not wait for that. An item is served from memory until a tier has
- * it.
- */
+/* Publishes complete items. Threads of this file write items to their tiers, so
+ * that no reader waits for a write. An item is served from memory until a tier
+ * has it. */
 #include "mount/cache/cache_impl.h"
 
 #include <errno.h>
@@ -50,8 +48,9 @@ static void publish(struct thread_job *job)
 	publish_ended(c);
 	fill_unref(c, f);
 	jobs_run(c, &a);
-	/* The version ceased during the publication. A search for the entry may
-	 * have come too early to find it. */
+	/* The version ceased during the publication. The code that deletes the
+	 * entries of such versions may have run before this entry existed, so
+	 * delete it here. */
 	if (ceased && rc == 0)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Answers the reads and warmings that wait for a fill. A read gets bytes of the
- * fill, a warming is told that the fill is complete, and both are told if it
- * has failed. Runs with the cache's lock held; jobs_run() calls the callbacks
- * without it.
- */
+/* Answers the reads and warmings that wait for a fill. A read gets bytes of the
+ * fill; a warming ends when the fill is complete. If the fill fails, both get
+ * the error. Runs with the cache's lock held; jobs_run() calls the callbacks
+ * without it. */
 #include "mount/cache/cache_impl.h"
 
 #include <errno.h>
@@ -34,8 +32,8 @@ static size_t page_bytes_in(size_t page, size_t off, size_t end)
 }
 
 /* Note that a position of a plan begins to read the item. From now on the
- * position counts as having read the whole item, even if the kernel has some
- * pages already or requests some twice. */
+ * position counts as having read the whole item, even if the kernel already has
+ * some pages and will not request them, or requests some twice. */
 void fill_begun(struct cache *c, struct fill *f)
 {
 	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
@@ -80,8 +78,8 @@ static void fill_serve(
 
 /* -- Parked reads ---------------------------------------------------------- */
 
-/* Add `change` to the number of parked reads, after adding the time since the
- * last call to the counters. */
+/* Add the time since the last call to the counters, then add `change` to the
+ * number of parked reads. */
 static void readers_count(struct cache *c, int change)
 {
 	struct cache_readers *r = cache_readers(c);
@@ -130,8 +128,8 @@ static bool read_asks_again(
 		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 
-/* Note that a planned item is fetched again for its own reader, because the
- * kernel dropped pages before the reader used them. */
+/* Note that the reader of a plan causes a second fetch of its item, because the
+ * kernel dropped pages before that reader used them. */
 static void note_reread(struct fill *f, const struct cache_read *r)
 {
 	if (!r->again || f->present + f->wanted > 0)
@@ -190,8 +188,8 @@ void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* Queue the answer of a parked read. The read has a reference to the fill until
- * then. */
+/* Queue the answer of a parked read. The read holds a reference to the fill
+ * until it has been answered. */
 static void read_answer(
 	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
 {
@@ -231,7 +229,7 @@ static void warms_answer(struct fill *f, int status, struct after *a)
 	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
 }
 
-/* The read may be freed by done(). */
+/* done() may free the read, so use its members before. */
 struct fill *read_run(struct cache *c, struct list *link)
 {
 	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
@@ -262,8 +260,8 @@ struct fill *stale_run(struct cache *c, struct list *link)
 
 /* -- End of the fetch ------------------------------------------------------ */
 
-/* Keep a complete fill that will not be published: serve it from memory until
- * that is needed. */
+/* Keep a complete fill that will not be published in memory, and serve it from
+ * there until its memory is needed. */
 static void fill_stage(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -284,9 +282,10 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	cache_moves(c)->npublishing++;
 }
 
-/* Handle that a provider has answered for all units of an item that it may keep
- * instead of the tiers. offer_status is 0 if it has them; -ENOSPC if it has no
- * space, so that a tier may get the item; otherwise another error. */
+/* Handle the end of an offer: a provider has answered for all units of an item
+ * that it may keep instead of the tiers. offer_status is 0 if it has them;
+ * -ENOSPC if it has no space, so that a tier may get the item; otherwise
+ * another error. */
 static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 {
 	int status = f->offer_status;
@@ -305,16 +304,16 @@ static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 	warms_answer(f, status, a);
 }
 
-/* Handle the answer for one unit. The push of the unit still counts as
- * running. */
+/* Handle the provider's answer for one unit. f->npushing still counts the push
+ * of this unit. */
 static void fill_offered(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_INSIDE(c);
 	if (status < 0 && f->offer_status != -ENOSPC)
 		f->offer_status = status;
-	/* In all other cases more units follow, a tier has the item, or the
-	 * version ceased. */
+	/* In all other cases there is nothing to do: more answers follow, a
+	 * tier has the item, or the version ceased. */
 	if (f->offer == OFFER_MADE && f->npushing == 1 &&
 		f->phase == FILL_STAGED)
 		fill_offer_ended(c, f, a);
@@ -332,7 +331,8 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	if (providers_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
-		/* The push of the last unit may have been dropped. */
+		/* The push of the last unit may have been dropped, so that no
+		 * call of fill_offered() follows. */
 		COUNT(cache_config(c)->counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
 	}
@@ -393,8 +393,8 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	fill_settle(c, f);
 }
 
-/* Report an error that readers get. An end of the mount and a lack of memory
- * are not reported. */
+/* Report an error that readers get. The end of the mount and a lack of memory
+ * are not reported here. */
 static void report_failure(struct cache *c, const struct fill *f, int status)
 {
 	struct event e = {.path = f->path, .status = status};
@@ -440,8 +440,8 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 	bool ceased = f->phase == FILL_CEASED;
 
 	ASSERT_INSIDE(c);
-	/* For warming, -EEXIST is a success: warming does not check that the
-	 * existing entry can be read. */
+	/* -EEXIST: a tier has the entry already. For a warming this is a
+	 * success, although nobody has checked that the entry can be read. */
 	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
 	if (rc == 0) {
 		COUNT(cache_config(c)->counters, admitted);

@@ -5,11 +5,12 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* A request that got no byte for this time hangs: it does not count against the
- * limits. */
+/* A request that received no byte for this time counts as hanging, and does not
+ * count against the limits. */
 #define SLOW_NS NS_PER_S
 
-/* If more requests hang, they count against the depth again. */
+/* If more requests than this hang, the further ones count against the depth
+ * again. */
 #define SLOW_MAX 1024u
 
 /* Readers may exceed the useful depth by 1 / RESERVE_DIVISOR. */

@@ -12,17 +12,19 @@
 #include "common/base/list.h"
 #include "mount/cache/depth.h"
 
-/* A request, as a member of a struct of its owner. The owner sets all members
- * but `alive_ns` and `slow` before flight_add(). */
+/* A request, embedded in a struct of its owner. Before flight_add(), the owner
+ * sets all members except `alive_ns` and `slow`. */
 struct flight_request {
-	/* The owner may use it while the request is not in flight */
+	/* While the request is not in flight, the owner may use the link */
 	struct list link;
 	uint64_t started_ns;
 	uint64_t alive_ns; /* time of the last bytes, or started_ns */
 	uint64_t bytes;	   /* length of the request */
 	bool surplus;	   /* no reader waits for it */
-	bool ahead;	   /* `surplus`, or a reader with a plan waits for it */
-	bool slow;	   /* in flight.slow; set by flight.c */
+	/* A fetch ahead: no reader waits for it, or a reader with a plan does
+	 */
+	bool ahead;
+	bool slow; /* it hangs and is in flight.slow; set by flight.c */
 };
 
 /* Only flight.c uses the members. The caller's lock guards them. */
@@ -33,12 +35,12 @@ struct flight {
 	uint64_t bytes_max; /* set once: maximum of `bytes` */
 	/* Requests in the order of alive_ns: struct flight_request */
 	struct list inflight;
-	struct list slow;   /* requests that got no byte for SLOW_NS */
-	unsigned ninflight; /* number of requests on .inflight */
+	struct list slow;   /* requests that received no byte for SLOW_NS */
+	unsigned ninflight; /* number of requests in `inflight` */
 	unsigned nsurplus;  /* number of these that are `surplus` */
 	/* Number of these that are `ahead` */
 	unsigned nahead;
-	/* Sum of .bytes of the requests on .inflight */
+	/* Sum of .bytes of the requests in `inflight` */
 	uint64_t bytes;
 	unsigned nslow;
 	struct depth depth; /* finds the number of requests to keep in flight */
@@ -46,15 +48,16 @@ struct flight {
 
 struct flight_limits {
 	unsigned useful; /* the largest useful number of requests */
-	/* Number at which the search for the best one begins, or 0 */
+	/* Number of requests at which the search for the best number begins; 0:
+	 * the default */
 	unsigned first;
-	/* Maximum of the bytes that all requests ask for together */
+	/* Limit for the bytes that all requests ask for together */
 	uint64_t bytes;
 };
 
-/* Compute the maximum of bytes in flight: 1 / `divisor` of the memory, but at
- * least the size of one item, because a larger item would never be fetched. A
- * `divisor` of 0 means that there is no maximum. */
+/* Compute the limit for bytes in flight: 1 / `divisor` of the memory, but at
+ * least the size of one item, because otherwise the largest items could never
+ * be fetched. A `divisor` of 0 means that there is no limit. */
 uint64_t flight_bytes(uint64_t memory_bytes, unsigned divisor,
 	uint64_t file_max_bytes, uint64_t chunk_bytes);
 
@@ -70,15 +73,15 @@ void flight_add(struct flight *fl, struct flight_request *q);
 void flight_delivers(struct flight *fl, struct flight_request *q);
 /* Note that the origin has answered the request. */
 void flight_remove(struct flight *fl, struct flight_request *q);
-/* Report an answer to flight.depth. `more`: further requests wait to be sent
- * for which no reader waits. */
+/* Report an answer to flight.depth. `more`: further requests for which no
+ * reader waits are waiting to be sent. */
 void flight_note(struct flight *fl, const struct flight_request *q,
 	uint64_t bytes, bool more);
 /* Add n to the number of requests like this one; n may be negative. */
 void flight_count(struct flight *fl, const struct flight_request *q, int n);
 
-/* May one more request be sent? _demand: a reader waits for it; _surplus: no
- * reader waits for it. */
+/* May one more request be sent? flight_takes_demand(): a reader waits for it.
+ * flight_takes_surplus(): no reader waits for it. */
 bool flight_takes_demand(const struct flight *fl);
 bool flight_takes_surplus(const struct flight *fl);
 /* May requests ask for this many more bytes? */
@@ -88,7 +91,7 @@ bool flight_has_surplus(const struct flight *fl);
 /* Returns the number of requests in flight, including slow ones. */
 unsigned flight_out(const struct flight *fl);
 
-/* Stop counting requests that got no byte for SLOW_NS. */
+/* Stop counting requests that received no byte for SLOW_NS. */
 void flight_set_slow_aside(struct flight *fl);
 /* Returns the time at which the next request becomes slow; 0: there is none. */
 uint64_t flight_slow_ns(const struct flight *fl);

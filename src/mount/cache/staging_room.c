@@ -58,8 +58,8 @@ void fill_pass(struct cache *c, struct fill *f)
 void fill_drop(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	/* Counts whole pages. The last page of an item may be shorter, but is
-	 * rarely the only one. */
+	/* This counts whole pages. The last page of an item may be shorter, but
+	 * few items consist of only that page. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(cache_config(c)->counters, partial_dropped,
 			(f->present - f->in_part) * FILL_PAGE_BYTES);
@@ -157,7 +157,7 @@ uint64_t cache_ahead_bytes(const struct cache *c)
 	return cache_config(c)->staging_bytes / 2;
 }
 
-/* Returns the limit of staged bytes when this fill gets memory. */
+/* Returns the limit of staged bytes that holds when this fill gets memory. */
 static uint64_t staging_bound(struct cache *c, const struct fill *f)
 {
 	if (fill_is_waited_for(f) || !list_empty(&f->plans))
@@ -173,12 +173,12 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 
 /*
  * Get memory for the item, within the limit. An item for which a reader waits
- * may replace idle items, oldest first. A planned item may replace idle items
- * that are not being read now; planned items use at most half of the limit, and
- * are never idle. All other items, together with the planned ones, may use half
- * of the limit. They replace only items that were served, because data that was
- * fetched ahead for many readers must stay until these read it. Returns 0,
- * -EAGAIN if there is no memory now, or -ENOMEM.
+ * may replace idle items, oldest first. Planned items use at most half of the
+ * limit, and are never idle; a planned item may replace idle items that are not
+ * being read now. All other items, together with the planned ones, may use half
+ * of the limit. These items replace only items that were served, because data
+ * that was fetched ahead for many readers must stay until they read it. Returns
+ * 0, -EAGAIN if there is no memory now, or -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {

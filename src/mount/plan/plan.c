@@ -73,8 +73,8 @@ void plans_kick(struct plans *ps, bool urgent)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* Finish the position at base if it was read or has to be given up. Returns
- * false if it stays. */
+/* Finish the position at plan->base if it was read or has to be given up.
+ * Returns false if it stays. */
 static bool pass(struct plan *plan)
 {
 	uint8_t state = order_state(&plan->order, plan->base);
@@ -332,7 +332,8 @@ void plan_step_time(struct plan *plan, uint64_t step_ns)
 	pace_tell(plan, step_ns, clock_now_ns());
 }
 
-/* Change the echo factor, and compute again when held items are needed. */
+/* Change the echo factor. This changes when items are needed, so compute the
+ * due times of the held items again. */
 static int change_echo(
 	struct plan *plan, uint64_t step, struct schedule_echo echo)
 {

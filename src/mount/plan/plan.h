@@ -54,10 +54,10 @@ void plans_free(struct plans *ps);
 
 /* How a read relates to the plans. */
 enum plans_turn {
-	PLANS_NONE,  /* the read belongs to no position */
+	PLANS_NONE,  /* the read is not part of any plan */
 	PLANS_NOW,   /* it belongs to a position for which the reader waits */
 	PLANS_LATER, /* it belongs to a position that the reader needs later */
-	/* The same two, if the position has begun to read the file before */
+	/* the same two, and the position has read a part of the file before */
 	PLANS_NOW_AGAIN,
 	PLANS_LATER_AGAIN,
 };
@@ -90,23 +90,24 @@ void plans_forget(struct plans *ps, uint64_t cookie);
 struct plan_params {
 	/* Examples in a batch; default: 1 */
 	uint32_t batch;
-	/* Echo factor and its limit; default: 1, and `echo` */
+	/* Echo factor and its limit; default: 1, and the value of `echo` */
 	struct schedule_echo echo, echo_max;
 	/* The window of the schedule; default: that of schedule.h */
 	uint64_t window;
 	uint64_t fresh;	  /* number of the first example in the schedule */
 	uint64_t step_ns; /* duration of a step; default: it is measured */
 	/* A position is given up when more than this many later positions have
-	 * been read. Set it to the largest distance between threads that read
-	 * in one order. */
+	 * been read. If several threads read in one order, set this to the
+	 * largest distance between them. */
 	uint64_t slack; /* default: 16 batches, at least 256 */
-	/* When a reader reads a position this much later, it has used the
-	 * earlier position. A read of a nearer position may come from the
-	 * kernel's read-ahead. Default: slack. */
+	/* A second read of a file within a second counts for its next position
+	 * only if that position is at most this many positions after the last
+	 * one that was read. Otherwise the kernel has dropped pages and repeats
+	 * the first read. Default: slack. */
 	uint64_t spread;
-	/* The owner calls plan_rates(). Then items that are not due soon are
-	 * fetched as fast as the others, in bursts if memory is free for
-	 * them. */
+	/* The owner calls plan_rates(). In this case, items that are not due
+	 * soon are fetched as fast as the others, in bursts if memory is free
+	 * for them. */
 	bool measure;
 	/*
 	 * The only process that reads by this plan. It reports its progress.
@@ -115,8 +116,8 @@ struct plan_params {
 	 * read.
 	 */
 	pid_t reader;
-	/* The number of positions at the beginning that are being read already,
-	 * so nothing is fetched ahead for them. */
+	/* Number of positions, from the first, that the trainer is already
+	 * reading, so that nothing is fetched ahead for them. */
 	uint64_t begun;
 };
 
@@ -157,8 +158,8 @@ struct plan_status {
 	uint64_t step;	   /* the step that needs the position at `front` */
 	uint64_t read;	   /* number of positions whose file was read */
 	uint64_t resident; /* number of positions that a tier had already */
-	/* Items fetched for this plan, or for another one and used by this
-	 * one */
+	/* Items that were fetched for this plan, and items that were fetched
+	 * for another plan and used by this one */
 	uint64_t fetched_items;
 	uint64_t fetched_bytes;
 	uint64_t ahead_items; /* of these, items that are held in memory now */

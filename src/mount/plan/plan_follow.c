@@ -46,8 +46,8 @@ static void hold_done(struct cache_plan *p, int status)
 
 /* -- Positions ------------------------------------------------------------- */
 
-/* Note that one item of the position is not held any more and that it was the
- * last one: set the final state of the position. */
+/* One item of the position is not held any more, and it was the last one: set
+ * the final state of the position. */
 static void settle(struct plan *plan, uint64_t pos, int status)
 {
 	uint8_t state;
@@ -87,8 +87,8 @@ static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
 		CONTAINER_OF(l, struct hold, link)->pos == pos;
 }
 
-/* Count an item that could not be fetched. `last`: if the file has changed,
- * count the position, too. */
+/* Count an item that could not be fetched. `last`: it was the last held item of
+ * its position, so if the file has changed, count the position as gone, too. */
 static void note_failed(struct hold *h, bool last)
 {
 	struct plan_status *s = &h->plan->s;
@@ -398,8 +398,9 @@ static void rest(struct plans *ps)
 	ps->resting = false;
 }
 
-/* Wait for work. If memory is used up, wait for more memory than that of one
- * item, so that not every item that is read wakes the pacer. */
+/* Wait for work. If planned items have used up their memory, wait until the
+ * memory for several items is free, so that the pacer does not wake up after
+ * each item that is read. */
 static void plan_wait_for_work(struct plans *ps, bool full)
 {
 	ps->full = full;

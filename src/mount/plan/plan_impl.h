@@ -25,15 +25,16 @@ struct hold {
 	struct list found; /* in plans.held; guarded by the lock */
 	struct list link;  /* in plan.holds, by time; guarded by the lock */
 	struct list gone;  /* in plans.gone; guarded by the lock */
-	int status;	   /* from done(); guarded by the lock */
-	bool fetched;	   /* it is in fetched_items; guarded by the lock */
-	bool given_up;	   /* cache_unplan() was called; guarded by the lock */
+	int status;    /* status that done() received; guarded by the lock */
+	bool fetched;  /* it was counted as fetched; guarded by the lock */
+	bool given_up; /* cache_unplan() was called; guarded by the lock */
 };
 
 /* The last read of the beginning of a file. */
 struct plan_turn {
 	uint32_t file_1; /* number of the file + 1; 0: none */
-	/* The reader of position `pos` has read; otherwise another program */
+	/* The reader of position `pos` has sent this read; false: another
+	 * program */
 	bool ours;
 	uint64_t pos, at_ns;
 	/* If the file is one item: a bitmap of the 64ths of the file, in whole
@@ -77,7 +78,7 @@ struct plan {
 	/* The duration of a step from which due_ns of the holds were
 	 * computed */
 	uint64_t due_step_ns;
-	/* Only the sums of fetched and read items are kept here */
+	/* Of these members, only the sums of fetched and read items are used */
 	struct plan_status s;
 };
 

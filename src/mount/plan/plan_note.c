@@ -33,7 +33,8 @@
  * most this many unread positions. */
 #define EPOCH_SPREAD 128u
 
-/* The first read of a plan is at most this far from its first position. */
+/* The first read of a plan is at most this many positions after the first
+ * position. */
 #define BEGIN_SPREAD 64u
 
 /* A reader continues a file within this time, and the kernel requests dropped
@@ -59,7 +60,7 @@ void hold_enter(struct hold *h)
 }
 
 /* Note that the reader of the position begins to read the item at `base`.
- * Returns true if it has begun to read the item before. */
+ * Returns true if the reader has begun to read this item before. */
 static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 {
 	struct list *bucket = held_at(plan, pos);
@@ -108,8 +109,8 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
 		return;
-	/* All reads were far ahead for a long time, so the readers have moved
-	 * there. */
+	/* For a long time all reads were far ahead of the cursor, so the
+	 * readers must have moved there. */
 	plan->retire_to = plan->stray_min;
 	plan->stray = 0;
 	plan_advance(plan);
@@ -170,7 +171,7 @@ static bool is_reader(const struct plan *plan, pid_t pid)
 	return !plan->params.reader || !pid || plan->params.reader == pid;
 }
 
-/* A read, and the result: the turn to which it belongs. */
+/* A read, and the result: how the read relates to the plans. */
 struct note {
 	const struct cache_item *file;
 	uint64_t off;
@@ -235,7 +236,7 @@ static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
 		: NULL;
 }
 
-/* Note which bytes of the file a read has read. Returns how many of them were
+/* Note which bytes of the file a read covers. Returns how many of them were
  * read before. A 64th of the file is noted only if a single read covers all of
  * it, so the result may be too low for a large file. */
 static size_t mark_read(struct plan_turn *t, const struct note *n)
@@ -271,7 +272,8 @@ static void keep_turn(
 }
 
 /* Note that the reader of a file of several items reads on. The kernel may send
- * a few reads in another order; it will also send those in between. */
+ * a few reads out of order. So if this read leaves a gap, the reads of the gap
+ * will follow, and all bytes up to the end of this read count as read. */
 static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
 {
 	struct plan_turn *t = last_turn(plan, n);
@@ -307,8 +309,8 @@ static bool asks_again(struct plan *plan, const struct note *n)
 	return n->off == 0 && is_whole_file(n) && t && t->ours;
 }
 
-/* Returns the position before which skipped positions are over: their items
- * were read from a tier, or will not be read. */
+/* Returns the position before which skipped positions are finished: either
+ * their items were read from a tier, or they will not be read. */
 static uint64_t horizon(const struct plan *plan)
 {
 	uint64_t slack = plan->params.slack;

@@ -61,8 +61,8 @@ static int grow_index(struct order *o)
 	size_t buckets = o->buckets ? 2 * o->buckets : BUCKETS_FIRST;
 	uint32_t *last = calloc(buckets, sizeof(*last));
 
-	/* A failure is ignored if there is an index already: with few buckets,
-	 * rings are only longer. */
+	/* A failure is ignored if there is an index already, because an index
+	 * with few buckets works, too, only with longer rings. */
 	if (!last)
 		return o->buckets ? 0 : -ENOMEM;
 	free(o->last);

@@ -9,7 +9,7 @@
 #include "common/base/lock.h"
 #include "mount/plan/plan_impl.h"
 
-/* The assumed duration of a step until the real one is known. It is long, so
+/* The assumed duration of a step until the real one is known. It is so long
  * that only items of the first step are urgent. */
 #define STEP_GUESS_NS NS_PER_S
 
@@ -156,7 +156,8 @@ void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 }
 
 /* Compute the duration of a step from the number of steps and the time since
- * the last measurement. The new value counts for one half. */
+ * the last measurement. The result is the mean of this duration and the earlier
+ * one. */
 void pace_measure(struct plan *plan, uint64_t now_ns)
 {
 	uint64_t step, step_ns;

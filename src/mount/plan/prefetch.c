@@ -18,10 +18,11 @@
 
 /*
  * The window is the number of bytes that a reader can read during one request
- * to the origin. READER_BYTES_MS is more than a mount serves to one reader,
- * because some requests take longer than the shortest, whose duration is known.
- * A larger window would not help: bytes that arrive too early are moved to a
- * tier before the reader comes, and must then be read and verified there.
+ * to the origin. READER_BYTES_MS is more than a mount serves to one reader in a
+ * millisecond, because only the duration of the shortest request is known, and
+ * others take longer. A larger window would not help: bytes that arrive too
+ * early are moved to a tier before the reader needs them, and must then be read
+ * and verified there.
  */
 #define READER_BYTES_MS ((uint64_t)2 << 20)
 #define LIMIT_LEAST_BYTES ((uint64_t)2 << 20)
@@ -39,7 +40,7 @@
 #define BEHIND_MAX 8u
 
 struct read_run {
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	uint64_t cookie;
 	unsigned behind; /* reads behind `next` since the last read at `next` */
 	uint64_t begin;	 /* offset at which this run of reads began */
@@ -80,12 +81,10 @@ static void restart(
 	r->window = 0;
 }
 
-/*
- * Does this read advance the run? If a file has several readers, only the one
+/* Does this read advance the run? If a file has several readers, only the one
  * that is farthest counts: bytes that the others read have been fetched
- * already, and must not be fetched again. Another reader takes its place only
- * when there are no more reads at `next`.
- */
+ * already, and must not be fetched again. Another reader takes its place when
+ * the farthest one stops reading. */
 static bool moves_on(
 	struct read_run *r, uint64_t cookie, uint64_t off, uint64_t end)
 {

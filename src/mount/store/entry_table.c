@@ -28,7 +28,7 @@
 
 struct entry_cell {
 	struct hash128 key;
-	/* Bits 0-2 state, 3 marked, 4 doomed: to be dropped after publication,
+	/* Bits 0-2 state, 3 marked, 4 doomed (to be dropped after publication),
 	 * 8-15 tier, 16-63 content bytes */
 	uint64_t meta;
 };
@@ -42,10 +42,11 @@ struct entry_cell {
  * line. */
 struct entry_shard {
 	_Alignas(64) pthread_mutex_t lock;
-	struct entry_cell *cells; /* guarded by lock, like all below */
-	size_t ncells;		  /* number of cells */
-	size_t used;		  /* number of cells that are not ABSENT */
-	bool scanning;		  /* the directories are being read */
+	/* guarded by `lock`, as all members below are */
+	struct entry_cell *cells;
+	size_t ncells; /* number of cells */
+	size_t used;   /* number of cells that are not ABSENT */
+	bool scanning; /* the directories are being read */
 };
 
 struct entries {
@@ -139,8 +140,8 @@ static struct entry_cell *cell_find(
 	return cell_state(cell) == ENTRY_ABSENT ? NULL : cell;
 }
 
-/* Add a half to the table when 4/5 of its cells are used, which gives 30 to 45
- * bytes for each entry. */
+/* Grow the table by a half when 4/5 of its cells are used. An entry then takes
+ * 30 to 45 bytes. */
 static int shard_grow(struct entry_shard *sh)
 {
 	struct entry_shard grown = *sh;
@@ -180,8 +181,8 @@ static int shard_insert(struct entry_shard *sh, const struct entry_ref *ref,
 	return 1;
 }
 
-/* Free a cell, and move entries back that linear probing has placed behind
- * it. */
+/* Free a cell, and move back the entries behind it that are there only because
+ * the cell was taken. */
 static void shard_remove(struct entry_shard *sh, struct entry_cell *cell)
 {
 	size_t hole = (size_t)(cell - sh->cells);
@@ -232,7 +233,8 @@ int entries_adopt(struct entries *x, const struct entry_ref *ref,
 		*now = cell_ref(cell);
 		return 0;
 	}
-	/* The directories have been read, so every entry on disk has a cell. */
+	/* All directories have been read, so a name that has no cell has been
+	 * deleted. */
 	if (!sh->scanning) {
 		*now = *ref;
 		return 0;
@@ -304,7 +306,8 @@ void entries_restore(struct entries *x, struct hash128 key)
 	cell = cell_find(sh, key);
 	assert(cell && cell_state(cell) == ENTRY_DROPPING);
 	cell_set(cell, ENTRY_RESIDENT);
-	/* Without a mark, a sweep would try to delete it again and again */
+	/* Without a mark, the next sweep would try to delete the entry again,
+	 * without end */
 	cell->meta |= META_MARKED;
 }
 

@@ -79,8 +79,8 @@ void entries_restore(struct entries *x, struct hash128 key);
 /* LINKING or DROPPING -> absent. */
 void entries_forget(struct entries *x, struct hash128 key);
 
-/* Note that all directories have been read. Removes GONE cells; entries_adopt()
- * adopts nothing from now on. */
+/* Note that all directories have been read. Removes the GONE cells. From now on
+ * entries_adopt() adopts nothing. */
 void entries_scanned(struct entries *x);
 
 /*

@@ -41,8 +41,8 @@ static int store_find_group(const char *name, gid_t *gid, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is not given twice. Otherwise its lock would fail
- * with the message that another mount uses it. */
+/* Check that the directory is not given twice. Without this check, the second
+ * lock would fail, and the message would blame another mount. */
 static int check_same_dir(
 	const struct store *s, const char *dir, struct error *err)
 {
@@ -97,7 +97,7 @@ static int start_scanner(struct store *s)
 static void free_store(struct store *s, bool undo)
 {
 	for (size_t i = 0; i < s->ntiers; i++)
-		/* Always undo a tier that failed to open. */
+		/* A tier that failed to open is always undone. */
 		tier_close(
 			&s->tiers[i], undo || !identity_exists(s->tiers[i].fd));
 	entries_free(s->entries);
@@ -142,7 +142,8 @@ int store_open(struct store **out, const struct store_config *config,
 		return error_set(err, -ENOMEM, "cannot open the cache: %m");
 	rc = store_open_tiers(s, config, err);
 	for (size_t i = 0; rc == 0 && i < s->ntiers; i++) {
-		/* The directory is a tier now, and may contain entries */
+		/* The directory belongs to the tier now and may contain
+		 * entries, so it must stay */
 		undo = false;
 		rc = tier_make(&s->tiers[i], config->dataset, err);
 		if (rc == 0 && s->tiers[i].lost_identity)
@@ -223,8 +224,9 @@ static bool store_locate(struct store *s, struct hash128 key,
 bool store_find(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct entry_ref *ref)
 {
-	/* Read this before the look-up: if the store was ready by then, an
-	 * entry that the look-up does not find does not exist. */
+	/* Read `ready` before the look-up. If it is set, the table was complete
+	 * before the look-up, so an entry that is not in the table does not
+	 * exist. */
 	bool ready = store_ready(s);
 	enum entry_state state = entries_find(s->entries, key, ref);
 
@@ -250,7 +252,8 @@ void store_report(
 	event_report(s->events, &e);
 }
 
-/* Report that the state of a tier has changed, such as that it is full. */
+/* Report that a tier has changed its state, for example that it has become
+ * full. */
 static void store_report_turn(
 	struct store *s, size_t tier, enum event_kind kind)
 {
@@ -349,9 +352,9 @@ void store_unreserve(struct store *s, struct reservation *r)
 	r->charged_bytes = 0;
 }
 
-/* Handle that the tier of the reservation has failed with `rc`: reserve in
- * another tier. Returns false if no other tier can take the item. `failed` is a
- * bit mask of the tiers that have failed. */
+/* Handle the failure `rc` of the reservation's tier: reserve in another tier.
+ * Returns false if no other tier can take the item. `failed` is a bit mask of
+ * the tiers that have failed. */
 static bool next_tier(struct store *s, struct entry_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
 {
@@ -412,8 +415,8 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	return 0;
 }
 
-/* Check that the name belongs to the file that may be deleted. Returns 0 or
- * -errno. */
+/* Check that the name still belongs to the file that may be deleted. Returns 0
+ * or -errno. */
 static int store_check_name(const struct tier *t, const char *path,
 	enum removal removal, const struct stat *seen)
 {
@@ -465,7 +468,8 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	(void)discard(s, key, item_bytes); /* discard() counts a failure */
+	/* discard() counts its own failure */
+	(void)discard(s, key, item_bytes);
 }
 
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
@@ -486,7 +490,7 @@ bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	if (!store_remove(s, &ref, REMOVE_ANY, NULL))
 		return false;
 	(void)store_reserve(s, item_bytes,
-		r); /* without a reservation the item goes to no tier */
+		r); /* without a reservation, no tier gets the item */
 	return true;
 }
 

@@ -99,12 +99,10 @@ struct reservation {
 	uint64_t charged_bytes; /* 0: nothing is reserved */
 };
 
-/*
- * Reserve space in the first tier that has enough. A tier whose last write
- * failed is tried after all others, and once a second in its turn. Returns 0;
- * -ENOSPC if no tier has enough space or the item is larger than
- * ENTRY_ITEM_MAX_BYTES; or -EAGAIN if admission is not open yet.
- */
+/* Reserve space in the first tier that has enough. A tier whose last write
+ * failed is tried after all others, except once a second. Returns 0; -ENOSPC if
+ * no tier has enough space or the item is larger than ENTRY_ITEM_MAX_BYTES; or
+ * -EAGAIN if admission is not open yet. */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
 
@@ -121,12 +119,10 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 /* Delete an entry if it exists. */
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
 
-/*
- * Replace an entry by a reservation for an item of item_bytes, if the tier of
- * the entry then has enough space. Returns false if the entry was not deleted.
- * Returns true without a reservation if another thread has taken the space
- * first.
- */
+/* Delete an entry, and reserve its space for an item of item_bytes, if the tier
+ * then has enough space for the item. Returns false if the entry was not
+ * deleted. Returns true without a reservation if another thread has taken the
+ * space first. */
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	uint64_t item_bytes, struct reservation *r);
 
@@ -139,7 +135,7 @@ void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
  * store_unmark_all() waits until the store is ready, then clears all marks.
  * store_mark() marks an existing entry. store_sweep() deletes the entries
  * without a mark, counts them as invalidated, and returns their number. An
- * entry that is published in between has a mark.
+ * entry that is published between these calls has a mark.
  */
 void store_unmark_all(struct store *s);
 void store_mark(struct store *s, struct hash128 key);
@@ -185,7 +181,7 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 	uint64_t item_bytes, struct reservation *r);
 void store_part_discard(
 	struct store *s, struct hash128 key, uint64_t item_bytes);
-/* Mark a part, unless an entry has the whole item. */
+/* Mark a part. If an entry has the whole item, the part stays unmarked. */
 void store_part_mark(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 struct tier_status {
@@ -198,7 +194,7 @@ struct tier_status {
 	uint64_t entries;
 	uint64_t errors; /* writes, reads and deletions that failed */
 	bool in_memory;	 /* on a file system in memory, such as tmpfs */
-	/* The path of the tier leads elsewhere or nowhere now */
+	/* The path of the tier leads to another directory now, or to none */
 	bool gone;
 };
 
@@ -219,8 +215,8 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
 
-/* Is this directory a tier? A tier that is damaged, has another version or has
- * lost its identity file is one, too. */
+/* Is this directory a tier? A damaged tier, a tier of another version, and a
+ * tier that has lost its identity file also count. */
 bool store_is_tier(int dir_fd);
 
 /*

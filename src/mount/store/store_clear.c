@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Clears a tier directory: deletes the files that belong to a tier by their
- * names, and no other files, with the tier's lock held. Each call uses one
- * thread.
- */
+/* Clears a tier directory: with the tier's lock held, deletes the files whose
+ * names show that they belong to a tier, and no other files. Each call uses one
+ * thread. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +84,8 @@ static int clear_entries(struct clear *c)
 		if (n < 0)
 			return (int)n;
 		c->removed += (uint64_t)n;
-		/* Fails on purpose if the directory contains other files. */
+		/* This fails if the directory contains other files, which must
+		 * stay. */
 		(void)unlinkat(c->dir_fd, name, AT_REMOVEDIR);
 	}
 	return 0;
@@ -104,15 +103,15 @@ static int clear_tier(struct clear *c)
 	n = clear_matching(c, TMP_DIR_NAME, match_all, 0);
 	if (n < 0)
 		return (int)n;
-	/* Fails if the directory contains other files */
+	/* This fails if the directory contains other files, which must stay */
 	(void)unlinkat(c->dir_fd, TMP_DIR_NAME, AT_REMOVEDIR);
 	n = clear_matching(c, ".", match_manifest, 0);
 	if (n < 0)
 		return (int)n;
 	/* Usually this file does not exist */
 	(void)unlinkat(c->dir_fd, IDENTITY_NEW_NAME, 0);
-	/* Another program may have deleted the identity file, which may be the
-	 * reason for this clear. */
+	/* Another program may have deleted the identity file. Perhaps the user
+	 * clears the tier for this reason. */
 	if ((unlinkat(c->dir_fd, IDENTITY_NAME, 0) < 0 && errno != ENOENT) ||
 		unlinkat(c->dir_fd, LOCK_FILE_NAME, 0) < 0)
 		return error_set(

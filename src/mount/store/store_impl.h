@@ -34,8 +34,8 @@ struct store {
 	/* relaxed: store_close() tells the background thread */
 	_Atomic bool stop;
 
-	/* Protects nothing else: threads wait with it until the store is ready.
-	 * No other lock is taken with it. */
+	/* Threads that wait until the store is ready wait with this lock. It
+	 * guards no data. No other lock is taken while it is held. */
 	pthread_mutex_t ready_lock;
 	pthread_cond_t ready_cond; /* signalled when `ready` has been set */
 };

@@ -32,8 +32,9 @@ static uint64_t part_bytes(uint64_t item_bytes)
 
 size_t store_part_map_bytes(uint64_t item_bytes)
 {
-	/* A part must be read by one call, so that the map fits the bytes.
-	 * Larger parts are therefore impossible. */
+	/* A part is read by one call, because two calls might read the bytes of
+	 * one part and the map of its successor. So an item has no part if its
+	 * part could be longer than one read. */
 	return part_bytes(item_bytes) > STORE_READ_MAX_BYTES
 		? 0
 		: map_bytes(item_bytes);
@@ -113,7 +114,8 @@ void store_mark_size(struct store *s, uint64_t item_bytes)
 void store_part_mark(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	/* If an entry has the whole item, the daemon was killed before it could
-	 * delete the part: a sweep deletes it. */
+	 * delete the part. Then the part gets no mark, and the sweep deletes
+	 * it. */
 	if (!store_has(s, key, item_bytes))
 		store_mark(s, part_key(key));
 }

@@ -60,8 +60,8 @@ static int store_open_entry(struct store *s, const struct entry_ref *ref)
 		return -errno;
 	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
 		return steal_fd(&fd);
-	/* Checksums do not help: they need no secret, so another user can make
-	 * them */
+	/* Checksums do not protect against this: they need no secret, so
+	 * another user can make valid ones */
 	return -EPERM;
 }
 
@@ -190,7 +190,7 @@ static void open_failed(struct store *s, const struct entry_ref *ref, int rc)
 		/* The name belongs to a link, a socket, or a file of another
 		 * user. */
 		drop_damaged(s, ref, &st);
-	else /* the entry may be intact */
+	else /* this error does not show that the entry is damaged */
 		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
 }
 
@@ -210,7 +210,7 @@ static void entry_read_failed(
 	if (rc == -EBADMSG)
 		drop_damaged(s, ref, &seen);
 	else if (entries_drop(s->entries, ref->key, &now))
-		/* counts a failure */
+		/* store_remove() counts its own failure */
 		(void)store_remove(s, &now, REMOVE_SEEN, &seen);
 }
 

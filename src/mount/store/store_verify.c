@@ -25,8 +25,8 @@ struct check {
 	store_bad_fn *bad;
 	store_progress_fn *progress;
 	void *arg;
-	unsigned char *piece;	/* of PIECE_BYTES */
-	unsigned char *trailer; /* of ENTRY_TRAILER_MAX_BYTES */
+	unsigned char *piece;	/* buffer of PIECE_BYTES */
+	unsigned char *trailer; /* buffer of ENTRY_TRAILER_MAX_BYTES */
 	uint64_t checked, checked_bytes;
 	int64_t damaged;
 };

@@ -56,8 +56,8 @@ static int fill_file(
 		return -errno;
 	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
 	rc = write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
-	/* This only starts the write. If the disk fails, a read of the entry
-	 * notices it. */
+	/* Only start the write here. If the disk fails, a later read of the
+	 * entry notices it. */
 	if (rc == 0 && s->write_out)
 		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	return rc;
@@ -111,7 +111,7 @@ static int link_file(const struct tier *t, int fd, const char *path)
 		if (rc)
 			return rc;
 	}
-	return -EOPNOTSUPP; /* still ENOENT: /proc is missing */
+	return -EOPNOTSUPP; /* ENOENT again: /proc is not mounted */
 }
 
 static int write_unnamed(struct store *s, struct tier *t,

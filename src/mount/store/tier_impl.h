@@ -25,11 +25,13 @@ struct tier {
 	dev_t dev;
 	ino_t ino;
 	uint64_t block_bytes;
-	uid_t uid;		  /* the owner of the directory */
-	bool in_memory;		  /* its file system is in memory */
-	gid_t group;		  /* (gid_t)-1: none */
-	bool made_dir, made_lock; /* deleted again if another tier fails */
-	/* Only files of a tier were found, without the identity file */
+	uid_t uid;	/* the owner of the directory */
+	bool in_memory; /* its file system is in memory */
+	gid_t group;	/* (gid_t)-1: none */
+	/* if another tier fails, delete what was created */
+	bool made_dir, made_lock;
+	/* The identity file is missing, but all files found are those of a tier
+	 */
 	bool lost_identity;
 
 	/* Relaxed: cleared by any thread that finds that unnamed files do not

@@ -37,8 +37,8 @@ static void empty_tmp(struct store *s, struct tier *t)
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
 }
 
-/* Add the entry of one name. If another tier has the entry, too, deletes this
- * copy. Returns 0 or -ENOMEM. */
+/* Add the entry of one name. If another tier has the entry, too, delete the
+ * file of this one. Returns 0 or -ENOMEM. */
 static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
 	int dir_fd, const struct dirent *e)
 {
@@ -109,8 +109,8 @@ static void scan_tier(struct store *s, size_t tier)
 	pthread_t helpers[SCAN_HELPERS];
 	unsigned int n = 0;
 
-	/* Start as many helpers as possible. They inherit this thread's signal
-	 * mask, which blocks all signals. */
+	/* Start up to SCAN_HELPERS threads; fewer do no harm. They inherit this
+	 * thread's signal mask, which blocks all signals. */
 	while (n < SCAN_HELPERS &&
 		pthread_create(&helpers[n], NULL, scan_subdirs, &scan) == 0)
 		n++;
