@@ -158,8 +158,8 @@ int command_words_change(
 
 /* -- Changes in the session ------------------------------------------------ */
 
-/* Returns the length of the beginning that two changes of one option have in
- * common. */
+/* Returns how many bytes from the beginning identify what a change sets. Two
+ * changes of one option with the same beginning replace each other. */
 static size_t key_length(const char *name, const char *value)
 {
 	size_t len = strlen(name) + 1;
@@ -192,8 +192,8 @@ int command_changes_put(char text[COMMAND_CHANGES_MAX], size_t *bytes,
 	return 0;
 }
 
-/* Apply changes. Options that this program does not know are skipped, because a
- * newer program may have changed them. */
+/* Apply changes. Skip options that this program does not know: a newer program
+ * may have made the change. */
 static int apply_changes(struct command_words *w, char *text, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += strlen(text + at) + 1) {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The command line of a daemon, and changes of its options. The session keeps
- * changes that upgrades have made, so that they also apply to a daemon that is
- * started again with the old command line. Used by one thread.
- */
+/* The command line of a daemon, and changes of its options. Upgrades store
+ * their changes in the session, so that they also apply to a later daemon that
+ * is started with the old command line. Used by one thread. */
 #ifndef COMMAND_WORDS_H
 #define COMMAND_WORDS_H
 
@@ -23,8 +21,8 @@ struct command_words {
 int command_words_add(struct command_words *w, const char *text);
 /* Insert a word before all options. */
 int command_words_insert(struct command_words *w, const char *text);
-/* Does the command line contain this option with this value? "" means any
- * value, or an option without one. */
+/* Does the command line contain this option with this value? The value ""
+ * stands for any value, or for an option that has none. */
 bool command_words_have(
 	const struct command_words *w, const char *name, const char *value);
 void command_words_release(struct command_words *w);
@@ -41,8 +39,9 @@ int command_words_change(
 int command_changes_put(char text[COMMAND_CHANGES_MAX], size_t *bytes,
 	const char *name, const char *value);
 
-/* Copy a command line. If this daemon follows another one, apply the changes
- * that upgrades have made. argv[0] is "mount". Returns 0 or -ENOMEM. */
+/* Copy a command line. If this daemon continues the mount of another one, apply
+ * the changes that upgrades have made. argv[0] is "mount". Returns 0 or
+ * -ENOMEM. */
 int command_words_of(struct command_words *w, int argc, char *const *argv);
 
 #endif

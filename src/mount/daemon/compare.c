@@ -16,13 +16,13 @@ struct compare {
 	uint32_t magic;
 	struct origin *origin;	   /* set once */
 	struct counters *counters; /* set once */
-	pthread_mutex_t lock;	   /* guards all below */
-	pthread_cond_t cond;	   /* the last comparison has ended */
-	struct list running;	   /* of struct comparison */
+	pthread_mutex_t lock;	   /* guards all members below */
+	pthread_cond_t cond; /* signalled when the last comparison has ended */
+	struct list running; /* list of struct comparison */
 	bool stopping;
 };
 
-/* A comparison. The request to the origin owns it until done(). */
+/* A comparison. The request to the origin owns it until the callback done(). */
 struct comparison {
 	struct origin_read r;
 	struct list link;

@@ -90,8 +90,8 @@ static void command_refresh(
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
-		/* The source would not answer for the remaining paths
-		 * either. */
+		/* Once the source has not answered in time, do not ask it for
+		 * the remaining paths: count each of them as failed. */
 		if (sum.unasked == -ETIMEDOUT)
 			sum.failed++;
 		else
@@ -102,8 +102,8 @@ static void command_refresh(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
-	/* All names are known now, so delete entries that belong to no name. A
-	 * mount that was killed may have left some. */
+	/* All names are known now, so delete entries that belong to no name.
+	 * For example, a mount that was killed may have left some. */
 	if (all && sum.failed == 0)
 		scan_sweep(m->scan);
 	scan_save(m->scan);
@@ -152,7 +152,8 @@ static void command_not_analysed(
 		"use refrain analyze");
 }
 
-/* Commands of an analysis, on a mount that is not analysed. */
+/* Commands of an analysis, for a mount that is not under analysis: they fail.
+ */
 static const struct ctl_command not_analysed[] = {
 	{"mask", command_not_analysed, NULL},
 	{"content", command_not_analysed, NULL},

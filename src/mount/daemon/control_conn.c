@@ -111,8 +111,8 @@ pid_t ctl_peer(const struct ctl_conn *conn)
 
 bool ctl_gone(struct ctl_conn *conn)
 {
-	/* POLLHUP is reported without a request for events, but not for a peer
-	 * that has only stopped sending. */
+	/* No events are requested: POLLHUP is reported even so when the peer is
+	 * gone, but not when it has only stopped sending. */
 	struct pollfd fds[2] = {
 		{.fd = conn->fd},
 		{.fd = conn->stop_fd, .events = POLLIN},
@@ -165,7 +165,7 @@ static int conn_take_line(struct ctl_conn *conn, const char *line, size_t len)
 }
 
 /* Wait for bytes. Returns 1 if there are bytes or the peer is gone, 0 after
- * timeout_ms (-1: no limit), or -EPIPE when the server stops. */
+ * timeout_ms (-1: no limit), or -EPIPE when the server is being stopped. */
 static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 {
 	struct pollfd fds[2] = {

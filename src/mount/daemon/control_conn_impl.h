@@ -12,17 +12,17 @@
 #include "mount/daemon/control_server.h"
 
 struct ctl_conn {
-	struct list link;     /* in a list of the server; guarded by its lock */
-	pthread_t thread;     /* set once, before the thread can be joined */
-	int fd;		      /* set once; non-blocking */
-	int stop_fd;	      /* set once; readable when the server stops */
-	unsigned patience_ms; /* set once */
+	struct list link; /* in a list of the server; guarded by its lock */
+	pthread_t thread; /* set once, before the thread can be joined */
+	int fd;		  /* set once; non-blocking */
+	int stop_fd; /* set once; readable when the server is being stopped */
+	unsigned patience_ms;		    /* set once */
 	const struct ctl_command *commands; /* set once */
 	/* Used by the connection's thread */
 	struct lines lines;
-	/* The last line of the running request was sent. Used by the
-	 * connection's thread or, while a command runs, by the thread that
-	 * sends its lines. */
+	/* The last line of the answer was sent. Used by the connection's thread
+	 * or, while a command runs, by the thread that sends the lines of the
+	 * answer. */
 	bool answered;
 	void *owned; /* used by the connection's thread; see ctl_own() */
 	void (*release)(void *owned);

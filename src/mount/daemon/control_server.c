@@ -54,8 +54,9 @@ static void *conn_thread(void *arg)
 
 	free(arg);
 	conn_serve(start.conn);
-	/* Shut down now, because the descriptor stays open until this thread is
-	 * joined. */
+	/* Only shut the socket down here. Its descriptor stays open until this
+	 * thread has been joined, so that its number cannot be used for another
+	 * file before. */
 	(void)shutdown(start.conn->fd, SHUT_RDWR);
 	LOCK_SCOPE(&start.server->lock);
 	list_del(&start.conn->link);
@@ -90,8 +91,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	if (!start)
 		return -ENOMEM;
 	*start = (struct conn_start){s, conn};
-	/* Take the lock before the thread exists: at its end, it moves the
-	 * connection to the other list. */
+	/* Take the lock before the thread is created, because the thread moves
+	 * the connection to the list `ended` when it ends. */
 	LOCK_SCOPE(&s->lock);
 	rc = pthread_create(&conn->thread, NULL, conn_thread, start);
 	if (rc != 0) {
@@ -102,7 +103,7 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	return 0;
 }
 
-/* Serve a new connection, or send the peer the reason why not. Owns the
+/* Serve a new connection, or refuse it and send the peer the reason. Owns the
  * descriptor from now on. */
 static void admit(struct ctl_server *s, int fd)
 {
@@ -128,7 +129,7 @@ static void admit(struct ctl_server *s, int fd)
 }
 
 /* Wait for a connection. Returns 1 if there may be one, 0 to try again, or
- * -EPIPE when the server stops. */
+ * -EPIPE when the server is being stopped. */
 static int wait_for_peer(struct ctl_server *s)
 {
 	struct pollfd fds[2] = {
@@ -240,7 +241,8 @@ void ctl_server_stop(struct ctl_server *s)
 	(void)pthread_join(s->acceptor, NULL);
 	place_close(&s->place);
 	while ((conn = any_serving(s))) {
-		/* The thread has moved the connection to `ended`. Remove it, or
+		/* Before it ended, the thread has moved its connection to
+		 * `ended`. Remove the connection, because otherwise
 		 * server_reap() would join the thread again. */
 		(void)pthread_join(conn->thread, NULL);
 		pthread_mutex_lock(&s->lock);

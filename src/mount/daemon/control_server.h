@@ -33,9 +33,9 @@ struct ctl_command {
 /*
  * Create the socket, and start to serve. The last element of `commands` has no
  * name; the array must outlive the server. `group` may be NULL. `patience_ms`
- * limits the time from the first byte of a line to its end, and the time for
- * which to wait until the peer reads an answer. Returns 0; or -errno, with
- * everything removed that was created.
+ * limits both the time from the first byte of a line to its end, and the time
+ * that the server waits until the peer reads an answer. Returns 0; or -errno,
+ * with everything removed that was created.
  */
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	const char *group, const struct ctl_command *commands,
@@ -62,9 +62,9 @@ int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Attach an object to the connection. When the connection ends, its thread
- * calls release() for the object. If another object, or NULL, replaces the
- * object, release() is called at once. */
+/* Attach an object to the connection. release() is called for the object when
+ * the connection ends, by its thread, or at once if another call of ctl_own()
+ * attaches another object or NULL. */
 void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned));
 void *ctl_owned(struct ctl_conn *conn);
 
@@ -75,7 +75,7 @@ pid_t ctl_peer(const struct ctl_conn *conn);
 /* Is the peer the daemon's user or root, and not only a member of the group? */
 bool ctl_peer_owns(const struct ctl_conn *conn);
 
-/* Has the peer closed the connection, or is the server stopping? Takes one
+/* Has the peer closed the connection, or is the server being stopped? Makes one
  * system call. */
 bool ctl_gone(struct ctl_conn *conn);
 

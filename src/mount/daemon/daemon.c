@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The daemon: builds the parts from the bottom up, serves, and takes the parts
- * down in reverse order. The main thread does this; daemon_process.c has the
- * signal thread.
- */
+/* The daemon: builds the parts from the bottom up, serves, and takes the parts
+ * down in reverse order. All this runs on the main thread; daemon_process.c has
+ * the signal thread. */
 #include "mount/daemon/mount_impl.h"
 
 #include <errno.h>
@@ -30,7 +28,8 @@ static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 	const struct mount *m = OBJECT(mount, arg);
 	struct node_info info;
 
-	/* The origin does not have a retired version, so do not request it. */
+	/* Fail for a version that was replaced, because the origin does not
+	 * have it any more. */
 	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
 		info.retired)
 		return -ESTALE;
@@ -81,11 +80,13 @@ static void version_ceased(void *arg, const struct node_info *old)
 	struct mount *m = OBJECT(mount, arg);
 	struct node_info now;
 
-	/* A node that has a new version stays planned. */
+	/* If the node has a new version, keep its positions in plans, because
+	 * the reader will read the new version. */
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
-	/* Entries of a huge file stay until a sweep when no file is huge. */
+	/* The entries of a huge file are too many to delete here. They stay
+	 * until a sweep at which the dataset has no huge file. */
 	if (!scan_is_huge(m->scan, old))
 		(void)scan_items(m->scan, old, invalidate_item, m);
 }
@@ -106,8 +107,8 @@ static void attr_changed(void *arg, node_id id)
 		fs_forget_attr(m->fs, id);
 }
 
-/* Note whether the main thread waits for the origin. While it does, a signal
- * ends the process without waiting for this thread. */
+/* Note whether the main thread is waiting for the origin. During such a wait, a
+ * signal ends the process at once. */
 static void set_asking(struct mount *m, bool asking)
 {
 	pthread_mutex_lock(&m->life.lock);
@@ -150,7 +151,8 @@ static struct saved_manifest saved_in(struct mount *m)
 	};
 }
 
-/* Recover the manifest of the previous daemon, with its session. */
+/* Recover the manifest that the previous daemon has passed on with its session.
+ */
 static int recover_names(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));
@@ -196,7 +198,8 @@ static int build_manifest(struct mount *m, struct error *err)
 	if (!m->session)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	m->names_fd = manifest_record(m->manifest, session_id(m->session));
-	return 0; /* without a record, the mount ends with this process */
+	/* without a record of changes, the mount ends when this process ends */
+	return 0;
 }
 
 static int build_tree(struct mount *m, struct error *err)
@@ -225,8 +228,8 @@ static int build_tree(struct mount *m, struct error *err)
 	if (config.paused)
 		manifest_untold(m->manifest, tree_on_event, m->tree);
 	set_asking(m, true);
-	/* If this daemon follows another one, readers wait already. They must
-	 * not wait for the source, too. */
+	/* If this daemon continues the mount of another one, programs are
+	 * waiting for it already, so do not make them wait for the source. */
 	if (session_connection(m->session) < 0) {
 		rc = scan_probe(m->stack, m->manifest, err);
 		if (rc == 0)
@@ -280,8 +283,8 @@ static void build_memory(struct mount *m)
 		m->store, o->staging_bytes, totals.files, limit_report, m->log);
 }
 
-/* Create the limit for the kernel's pages. In an analysis no page may stay,
- * because the analysis must see every read. */
+/* Create the part that limits the kernel's pages. In an analysis, this part has
+ * the kernel keep no page, because the analysis must see every read. */
 static int build_pages(struct mount *m, struct error *err)
 {
 	struct pages_config config = {.manifest = m->manifest,
@@ -433,9 +436,9 @@ static int build(struct mount *m, struct error *err)
 
 /* -- Serving ------------------------------------------------------------- */
 
-/* End everything for which handlers wait, and everything that waits for the
- * kernel. Handlers must still be running: an unanswered look-up would hold a
- * lock in the kernel that a notification needs. */
+/* End all operations for which handlers wait, and all that wait for the kernel.
+ * Handlers must still be running: a look-up without an answer would hold a lock
+ * in the kernel, and a notification needs this lock. */
 void mount_quiesce(struct mount *m)
 {
 	uint64_t dropped = m->counters.partial_dropped;
@@ -505,7 +508,8 @@ static void take_down(struct mount *m, const struct error *why)
 		process_leave_at_once(m, why);
 	scan_join(m->scan);
 	peering_quit(m->peering);
-	ctl_server_stop(steal_ptr(&m->ctl)); /* after this no command runs */
+	/* no command runs after this call */
+	ctl_server_stop(steal_ptr(&m->ctl));
 	fs_free(m->fs);
 	notifier_end(m);
 	pages_free(m->pages);
@@ -572,10 +576,12 @@ static int build_and_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
-	notifier_start(m); /* it may fork, so there are no threads yet */
+	/* notifier_start() may fork, so call it before there are threads */
+	notifier_start(m);
 	process_prepare();
 	rc = log_start(m->log, err);
-	/* Nobody reads the standard error of a daemon started again. */
+	/* If a holder has started this daemon again, nobody reads its standard
+	 * error. */
 	if (rc == 0 && m->options.held && !m->options.foreground &&
 		held_again())
 		log_detach(m->log);
@@ -594,8 +600,8 @@ static int build_and_serve(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* Check whether this program could take over. The program that has started this
- * check continues to serve. */
+/* Check whether this program could take over the mount. The program that
+ * requested this check continues to serve. */
 static int check_takeover(struct mount *m, struct error *err)
 {
 	struct hash128 dataset = key_digest(stack_dataset(m->stack));

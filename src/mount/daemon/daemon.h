@@ -21,8 +21,9 @@
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 
-/* The exit status of a program that can take over a mount. It is a number with
- * which no other program is likely to end. */
+/* The exit status of `refrain mount --check-takeover` if the program can take
+ * over the mount. It is a number with which no other program is likely to end.
+ */
 #define MOUNT_CAN_TAKE_OVER 43
 
 struct mount_hooks;
@@ -37,18 +38,20 @@ struct mount_options {
 	bool held; /* refrain-hold has started this process in the background */
 	/* Only check whether this program could take over */
 	bool check;
-	char *const *words; /* the command line, for the next program */
+	/* the command line, for the program of an upgrade */
+	char *const *words;
 	size_t nwords;
 	uint64_t limit_bytes; /* maximum size of a file that is one item */
 	/* Size of the items of larger files; 0: the origin's default. */
 	uint64_t chunk_bytes;
-	/* Limit of staging; 0: as much as fits in memory, at most
+	/* Limit of staging; 0: as much as memory allows, up to
 	 * MOUNT_STAGING_BYTES. */
 	uint64_t staging_bytes;
 	/* Limit for the kernel's pages of items in no tier; 0: no limit. */
 	uint64_t pages_bytes;
-	/* There are no peers if nhosts is 0. The daemon sets counters and
-	 * events. NULL in dataset means the source, as the tiers record it. */
+	/* If nhosts is 0, there are no peers. The daemon sets counters and
+	 * events. A dataset of NULL stands for the source, as the tiers record
+	 * it. */
 	struct peers_config peers;
 	/* 0: names are checked again only by a refresh */
 	unsigned revalidate_s;
@@ -59,7 +62,7 @@ struct mount_options {
 	/* Group that may use the socket and read the tiers, or NULL. */
 	const char *group;
 	enum event_level log_level;
-	const char *log_file; /* NULL: standard error, or syslog */
+	const char *log_file; /* NULL: write to standard error, or to syslog */
 	bool log_json;
 };
 

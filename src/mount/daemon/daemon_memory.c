@@ -11,8 +11,8 @@
 #include "common/base/names_memory.h"
 #include "common/base/size.h"
 
-/* Memory for a daemon without data, and for kernel pages that it always needs.
- * Measured: 14 MiB; see doc/operations.md. */
+/* Memory of a daemon that holds no data, including kernel pages that it always
+ * needs. Measured: 14 MiB; see doc/operations.md. */
 #define BASE_BYTES ((uint64_t)24 << 20)
 /* Memory that an entry of a tier in memory needs for the kernel's inode and
  * name. */
@@ -26,7 +26,7 @@ uint64_t memory_limit(void)
 
 uint64_t memory_gather_bytes(uint64_t staging_bytes)
 {
-	/* Enough for at least one request. */
+	/* At least one request must fit. */
 	return staging_bytes / 4 > CACHE_READ_MAX_BYTES ? staging_bytes / 4
 							: CACHE_READ_MAX_BYTES;
 }
@@ -53,8 +53,8 @@ static uint64_t tiers_in_memory(struct store *store, uint64_t *entries)
 	return bytes;
 }
 
-/* Half of the memory that is left, because gathered reads and requests in
- * flight may need another quarter of staging each. */
+/* The default is half of the memory that is left, because gathered reads and
+ * requests in flight may need another quarter of staging each. */
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes)
 {
 	uint64_t limit = memory_limit(), entries;

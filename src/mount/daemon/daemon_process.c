@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The process of a mount. It goes into the background before it has other
- * threads. By a pipe, the parent process gets either one byte when the mount is
- * ready, or the reason for a failure. systemd gets a datagram. A separate
- * thread waits for signals, so that no signal handler interrupts other code.
+ * threads. The parent process waits at a pipe, which gets either one byte when
+ * the mount is ready, or the reason for a failure. systemd gets a datagram. A
+ * separate thread waits for signals, so that no signal handler interrupts other
+ * code.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -26,7 +27,7 @@
 
 /* -- The background process ----------------------------------------------- */
 
-/* The first byte on the pipe. After FAILED, -errno and a message follow. */
+/* The first byte on the pipe. After SAY_FAILED, -errno and a message follow. */
 #define SAY_READY 'r'
 #define SAY_FAILED 'f'
 
@@ -85,8 +86,8 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 		*parent = true;
 		rc = wait_for_child(fd[0], err);
 		(void)close(fd[0]);
-		/* The child must have cleaned up before the failure is
-		 * reported. */
+		/* Wait until the child has cleaned up, and only then report the
+		 * failure. */
 		if (rc < 0)
 			(void)waitpid(pid, NULL, 0);
 		return rc;
@@ -98,7 +99,7 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 	return 0;
 }
 
-/* Leave the caller's terminal and working directory. */
+/* Stop using the caller's terminal and working directory. */
 static void let_go(void)
 {
 	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -107,7 +108,8 @@ static void let_go(void)
 		for (int fd = 0; fd <= 2; fd++)
 			(void)dup2(null, fd);
 	if (chdir("/") < 0)
-		/* After a failure, the working directory just stays in use */
+		/* this failure only means that the working directory stays in
+		 * use */
 		return;
 }
 
@@ -138,9 +140,10 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 
 /* -- The end of the process ------------------------------------------------ */
 
-/* Exit at once. A hanging origin must not keep the daemon alive. Memory into
- * which it may still write cannot be freed, but is freed with the process.
- * Everything that outlives the process has been completed by now. */
+/* Exit at once, so that a hanging origin does not keep the daemon alive. The
+ * origin may still write to memory, so this memory cannot be freed before; the
+ * kernel frees it with the process. The caller has completed all work whose
+ * results outlive the process. */
 void process_leave_at_once(struct mount *m, const struct error *why)
 {
 	if (m->ctl)
@@ -150,17 +153,20 @@ void process_leave_at_once(struct mount *m, const struct error *why)
 		process_failed(m, -EIO, why);
 	else if (why)
 		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
-	/* A sanitizer would search for leaks in _exit(), and find these. */
+	/* Unlike _exit(), this call does not run a sanitizer's search for
+	 * leaks, which would report the memory that was not freed. */
 	(void)syscall(SYS_exit_group, why != NULL);
 }
 
-/* Delete the tiers that this mount has created, because it could not start. */
+/* Delete the tiers that this mount has created, because its start has failed.
+ */
 void process_leave_no_tier(struct mount *m)
 {
 	uint64_t removed;
 
 	for (size_t i = 0; i < m->options.ntiers; i++) {
-		/* The caller has set an error already. */
+		/* Ignore the message: the caller reports why the start failed.
+		 */
 		if (m->tier_new[i])
 			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
 		if (m->tier_dir_new[i])
@@ -168,8 +174,8 @@ void process_leave_no_tier(struct mount *m)
 	}
 }
 
-/* Give up the start. Called with the lock held, while the main thread waits for
- * the origin or for this lock. */
+/* End the process while the mount is being started. Called with the lock held,
+ * while the main thread waits for the origin or for this lock. */
 static void process_give_up(struct mount *m)
 {
 	struct error why;
@@ -198,10 +204,11 @@ static void wait_until_built(struct mount *m)
 	pthread_mutex_unlock(&m->life.lock);
 }
 
-/* Signal to end the daemon but not the mount, which the holder keeps. */
+/* This signal ends the daemon but not the mount: the holder keeps the mount,
+ * and another daemon can continue it. */
 #define LEAVE_SIGNAL SIGUSR2
 
-/* Get the signals that end the daemon. */
+/* Fill in the set of signals that end the daemon. */
 static void ending_signals(sigset_t *set)
 {
 	(void)sigemptyset(set);
@@ -211,8 +218,8 @@ static void ending_signals(sigset_t *set)
 	(void)sigaddset(set, LEAVE_SIGNAL);
 }
 
-/* Wait for a signal that ends the daemon. SIGHUP does so only if there is no
- * log file. */
+/* Wait for a signal that ends the daemon. SIGHUP ends it only if there is no
+ * log file; otherwise SIGHUP reopens the file. */
 static int wait_for_signal(struct mount *m)
 {
 	sigset_t set;
@@ -230,8 +237,9 @@ static void *signal_main(void *arg)
 	struct mount *m = OBJECT(mount, arg);
 	int sig = wait_for_signal(m);
 
-	/* If the mount is stopping already, process_leave_signals() has sent
-	 * this signal. */
+	/* If the mount is stopping already, the signal came from
+	 * process_leave_signals() and has done its work: it woke this thread.
+	 */
 	pthread_mutex_lock(&m->life.lock);
 	m->life.signal = m->life.stopping ? 0 : sig;
 	pthread_mutex_unlock(&m->life.lock);
@@ -256,8 +264,8 @@ static void block_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* Raise the limit for open files, because files of the origin stay open while
- * they are fetched. */
+/* Raise the limit for open files: each item that is being fetched needs an open
+ * file of the origin. */
 static void raise_fd_limit(void)
 {
 	struct rlimit limit;
@@ -269,8 +277,8 @@ static void raise_fd_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* If the memory limit is lower, freed memory is returned to the system even if
- * that takes time. */
+/* If the memory limit is lower than this, malloc() returns freed memory to the
+ * system, even though that takes time. */
 #define MEMORY_AMPLE_BYTES ((uint64_t)1 << 30)
 
 void process_prepare(void)

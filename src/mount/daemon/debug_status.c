@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Builds the object of `refrain status --debug`: what the mount is doing now.
- * Runs on a control connection. Takes the lock of a part only to count its
- * objects and to copy the oldest.
- */
+/* Builds the object of `refrain status --debug`: what the mount is doing now.
+ * Runs on a control connection. It holds the lock of a part only while it
+ * counts the part's objects and copies the oldest. */
 #include "mount/daemon/mount_impl.h"
 
 #include <stdlib.h>
@@ -54,8 +52,7 @@ static json_t *request_object(const struct request_view *r)
 		r->slow);
 }
 
-/* In this and the following functions, a member is missing if memory is
- * short. */
+/* This function and the following ones leave out members if memory is short. */
 static void add_cache_view(json_t *o, struct cache *cache)
 {
 	CLEANUP_FREE struct cache_view *v = malloc(sizeof(*v));

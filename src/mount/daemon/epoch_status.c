@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts the epochs of a mount: passes its misses, counters and tiers to
- * epochs.c, and adds the results to the status. Called on each miss, with the
- * cache's lock held, and by control connections.
- */
+/* Connects epochs.c with a mount: passes the misses, counters and tiers of the
+ * mount to it, and adds its results to the status. Called on each miss, with
+ * the cache's lock held, and by control connections. */
 #include "mount/daemon/mount_impl.h"
 
 #include <errno.h>

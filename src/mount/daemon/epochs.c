@@ -6,9 +6,9 @@
  * The effect of a larger cache is given as a range. At worst an epoch takes as
  * long as now, because the speed of the trainer is unknown while it waits for
  * input. At best the time in which a READ waits shrinks in proportion to the
- * misses, and all other time stays the same. That time cannot shrink more:
- * fewer requests overlap less, and a source that limits the rate takes as long
- * for each byte as before.
+ * misses, and all other time stays the same. It cannot shrink more: with fewer
+ * requests, fewer overlap, and a source that limits the rate takes as long for
+ * each byte as before.
  */
 #include "mount/daemon/epochs.h"
 
@@ -21,9 +21,9 @@
 
 #define CELLS (2 * EPOCHS_ITEMS)
 
-/* The next epoch counts as begun when this many items have missed a second
- * time, at least AGAIN_LEAST and 1 / AGAIN_DIVISOR of all. A few items are read
- * again in any epoch. */
+/* Some items are read twice in an epoch. So the next epoch counts as begun only
+ * when this many items have missed a second time: at least AGAIN_LEAST, and 1 /
+ * AGAIN_DIVISOR of all. */
 #define AGAIN_LEAST 4
 #define AGAIN_DIVISOR 128
 
@@ -32,8 +32,9 @@
  * read. */
 #define WHOLE 0.95
 #define READ_WHOLE 0.9
-/* Minimum number of items from which to judge whether items are read
- * completely. With fewer, reads in progress matter, because they lack bytes. */
+/* Minimum number of items for a statement whether items are read completely.
+ * With fewer items, the ones that are being read at the moment would count too
+ * much. */
 #define JUDGED_ITEMS 256
 
 /* If no item has missed for QUIET_NS and for 1 / QUIET_DIVISOR of the epoch's
@@ -41,8 +42,8 @@
 #define QUIET_NS NS_PER_S
 #define QUIET_DIVISOR 10
 
-/* Fraction of an epoch after which its time is estimated, and after which the
- * proportion of hits is told. */
+/* Fractions of an epoch that must have passed before its time is estimated, and
+ * before its percentage of hits is reported. */
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
@@ -64,7 +65,9 @@
 
 struct item {
 	uint64_t key, bytes;
-	uint64_t epoch; /* last epoch in which it missed; 0: the cell is free */
+	/* number of the last epoch in which the item missed; 0: the cell is
+	 * free */
+	uint64_t epoch;
 };
 
 /* Measurements of a complete epoch, or of a part of one. */
@@ -75,19 +78,22 @@ struct stretch {
 
 struct epochs {
 	struct epochs_config config; /* set once */
-	pthread_mutex_t lock;	     /* guards all below */
+	pthread_mutex_t lock;	     /* guards all members below */
 	struct item item[CELLS];
 	unsigned nitems;
 	/* Only items whose keys have 0 in these bits are sampled */
 	unsigned skip;
 	uint64_t epoch; /* number of the epoch; 0: no miss yet */
-	/* An epoch had too few misses, so epochs may have been missed */
+	/* An epoch had too few misses, so further epochs may not have been
+	 * noticed */
 	bool uncounted;
-	bool ahead; /* a large part of this epoch was fetched before it began */
+	/* a large part of this epoch was fetched during the previous one */
+	bool ahead;
 	struct epochs_look begun;
 	double absent; /* bytes that should miss in this epoch; 0: not known */
-	/* Bytes of sampled items that missed in this epoch, and in the next
-	 * one, which may have begun; and the number of these items. */
+	/* Bytes of sampled items that missed in this epoch (`seen`), and bytes
+	 * of those that missed a second time, which belong to the next epoch
+	 * (`again`); and the numbers of these items. */
 	double seen, again;
 	unsigned nseen, nagain;
 	/* Bytes delivered before the first miss of the next epoch */
@@ -212,12 +218,10 @@ static void epoch_begins(struct epochs *e, const struct epochs_miss *last)
 	double fetched = extrapolate(e, e->again) - (double)last->bytes;
 
 	e->config.look(e->config.arg, &now);
-	/*
-	 * Bytes of these items that were fetched count for the new epoch. But
-	 * they are at most the bytes that the origin has delivered since the
-	 * first of these misses: some items may have been in memory, and a few
-	 * may have missed again long ago.
-	 */
+	/* The fetched bytes of these items count for the new epoch. They are at
+	 * most what the origin has delivered since the first of these misses.
+	 * The sum may be larger: some items may have been in memory, and a few
+	 * may have missed a second time long before. */
 	if (fetched > (double)(now.origin_bytes - e->again_origin_bytes))
 		fetched = (double)(now.origin_bytes - e->again_origin_bytes);
 	e->last = stretch_between(&e->begun, &now);
@@ -268,7 +272,8 @@ void epochs_missed(struct epochs *e, const struct epochs_miss *miss)
 	if (e->epoch == 0) {
 		e->config.look(e->config.arg, &e->begun);
 		if (!e->begun.ready)
-			/* Cached items miss, too, until the store is ready */
+			/* until the store is ready, cached items may also miss
+			 */
 			return;
 		/* Bytes that were fetched before the first reader came belong
 		 * to this epoch. */
@@ -338,13 +343,14 @@ static bool epoch_is_known(
 		return true;
 	if (!e->whole || !e->read || e->absent <= 0)
 		return false;
-	/* The first epoch always counts as complete, so the second one is known
-	 * only if the kernel's pages are limited. */
+	/* The first epoch always counts as complete, because nothing is known
+	 * before it. So the second one is known only if the kernel's pages are
+	 * limited. */
 	return e->epoch > 2 || (pages > 0 && pages <= (1 - WHOLE) * e->absent);
 }
 
 /* Returns the percentage of hits that the mount has seen, or EPOCHS_UNKNOWN if
- * the kernel has answered some. */
+ * the kernel has answered some reads of cached items. */
 static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 	double expected, double done)
 {
@@ -417,8 +423,8 @@ bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	if (done > 1)
 		done = 1;
 	if (done >= WHOLE && e->nagain > 0)
-		/* Items are fetched ahead in this epoch, or already for the
-		 * next one */
+		/* Items of the next epoch are read already, or are fetched
+		 * ahead for it */
 		return false;
 	expected = (double)e->begun.resident_bytes /
 		((double)e->begun.resident_bytes + absent);
@@ -436,10 +442,11 @@ bool epochs_delivered(
 	if (!items_miss(e, now) || e->ahead ||
 		(double)now->planned_bytes > AHEAD * absent_now(e, now))
 		return false;
-	/* Items have missed again, but too few to distinguish epochs. */
+	/* A few items have missed a second time. Either a new epoch begins or
+	 * items are read twice, so the epoch is not known. */
 	if (e->epoch == 1 && e->nagain > 0)
 		return false;
-	/* The next epoch may have begun since the caller looked. */
+	/* The next epoch may have begun since the caller read its counters. */
 	*bytes = now->origin_bytes > e->begun.origin_bytes
 		? now->origin_bytes - e->begun.origin_bytes
 		: 0;

@@ -7,13 +7,13 @@
  * An epoch reads each item once, and the cache evicts nothing, so each epoch
  * misses the same items: those that were not cached when it began. The next
  * epoch begins when items miss a second time. Hits are not used, because the
- * kernel answers many of them, and loaders that open entries themselves answer
- * others.
+ * mount does not see all of them: the kernel answers many, and loaders that
+ * open entries themselves answer others.
  *
- * The kernel may answer misses, too. Then an epoch has fewer misses than
- * uncached items, which is only known at its end. So nothing is reported during
- * the second epoch unless the kernel's pages are limited (--pages), nor after
- * an epoch with too few misses.
+ * The kernel may also answer reads that would miss. Then an epoch has fewer
+ * misses than uncached items, which is only known at its end. So nothing is
+ * reported during the second epoch unless the kernel's pages are limited
+ * (--pages), and nothing after an epoch with too few misses.
  *
  * Data is kept for a sample of at most EPOCHS_ITEMS items. Any thread may call.
  * The caller passes the time, so that tests need no clock.
@@ -31,16 +31,17 @@ struct epochs;
 /* The state of a mount at one time. Counters start with the mount. */
 struct epochs_look {
 	uint64_t time_ns;
-	/* Set only by callers that ask for news. 0: the source has not been
-	 * listed yet. */
+	/* Set only by callers of epochs_tell() and epochs_delivered(). 0: the
+	 * source has not been listed yet. */
 	uint64_t dataset_bytes;
 	/* Size of items that are planned, fetched or not */
 	uint64_t planned_bytes;
-	/* Content in the tiers. It is 0 until the tiers have been listed; then
-	 * `ready` is set. */
+	/* Content in the tiers. It is 0 until the tiers have been listed, which
+	 * `ready` shows. */
 	uint64_t resident_bytes;
 	bool ready;
-	/* Bytes that tiers have answered, also to loaders that open entries. */
+	/* Bytes that were read from tiers, also by loaders that open entries.
+	 */
 	uint64_t hit_bytes;
 	uint64_t miss_bytes;
 	uint64_t origin_bytes;
@@ -48,7 +49,7 @@ struct epochs_look {
 };
 
 struct epochs_config {
-	/* Fills in the present state. Called by epochs_missed() with the lock
+	/* Fill in the present state. epochs_missed() calls this with its lock
 	 * held. */
 	void (*look)(void *arg, struct epochs_look *now);
 	void *arg;
@@ -81,7 +82,8 @@ struct epochs_gain {
 
 /* All percentages are percentages of bytes, except waited_pct. */
 struct epochs_news {
-	uint64_t epoch; /* number of the epoch, from 1; 0: not known */
+	/* number of the epoch, beginning with 1; 0: not known */
+	uint64_t epoch;
 	int done_pct;
 	/* Expected hits: bytes that were cached when the epoch began */
 	int expected_pct;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The descriptors that outlive the daemon. The process that started it, systemd
- * or refrain-hold, keeps them when asked by sd_notify(3), and passes them to
- * the next daemon by the protocol of sd_listen_fds(3). A program with which the
- * daemon replaces itself inherits them.
+ * The descriptors that outlive the daemon. The process that started the daemon,
+ * which is systemd or refrain-hold, holds copies of them: the daemon passes the
+ * copies by sd_notify(3), and the next daemon gets them by the protocol of
+ * sd_listen_fds(3). When the daemon replaces its program, the new program
+ * inherits the descriptors.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -102,8 +103,8 @@ static void take_listened(struct session_fds *fds)
 	}
 }
 
-/* The descriptors were inherited from the program that this process ran
- * before. */
+/* Take descriptors from the environment. They were inherited from the program
+ * that this process ran before an upgrade. */
 static void take_inherited(struct session_fds *fds)
 {
 	const char *text = getenv("REFRAIN_TAKEOVER");
@@ -116,15 +117,16 @@ static void take_inherited(struct session_fds *fds)
 		pid != getpid())
 		return;
 	*fds = got;
-	/* A descriptor that is not open is refused later. */
+	/* No check here: a descriptor that is not open is refused when it is
+	 * used. */
 	(void)fcntl(fds->fuse, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fds->session, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fds->names, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fds->requests, F_SETFD, FD_CLOEXEC);
 }
 
-/* Does the process that started this one keep descriptors? systemd before 254
- * does not set FDSTORE, but our unit does. */
+/* Does the process that started this one hold copies of descriptors? systemd
+ * before 254 does not set FDSTORE itself, but the unit of refrain does. */
 bool held_by_somebody(void)
 {
 	return getenv("NOTIFY_SOCKET") &&
@@ -157,11 +159,12 @@ void held_take(struct mount *m)
 	take_listened(fds);
 	take_inherited(fds);
 	(void)unsetenv("REFRAIN_TAKEOVER");
-	(void)unsetenv("LISTEN_PID"); /* programs started from here must not */
+	/* programs that the daemon starts must not */
+	(void)unsetenv("LISTEN_PID");
 	(void)unsetenv("LISTEN_FDS"); /* take the descriptors for their own */
 	(void)unsetenv("LISTEN_FDNAMES");
-	/* Children that live longer must not keep it open: its end shows that
-	 * the daemon has ended. */
+	/* Children that outlive the daemon must not inherit the link, because
+	 * the holder takes its closing for the end of the daemon. */
 	(void)fcntl(held_link(), F_SETFD, FD_CLOEXEC);
 	if (m->options.check)
 		return;
@@ -192,8 +195,9 @@ void held_drop(const struct mount *m)
 	}
 }
 
-/* Unmount what was passed on. By force, because a process that notifies the
- * kernel may hang, and have the connection. */
+/* Unmount the mount that was passed on. Use force, because a process that
+ * notifies the kernel may hang with the connection open, and an ordinary
+ * unmount would wait for it. */
 static void unmount_given(const struct mount *m, unsigned device)
 {
 	struct mountinfo_device d;
@@ -212,7 +216,7 @@ void held_refuse(struct mount *m, const char *why)
 {
 	unsigned device = proc_fuse_device(getpid(), m->given.fuse);
 
-	/* Without memory the reason is not reported */
+	/* if memory is short, only the reason is not reported */
 	m->refused = strdup(why);
 	atomic_store(&m->has_holder, false);
 	held_drop(m);
@@ -277,7 +281,8 @@ const char *held_state(const struct mount *m)
 		return "incomplete";
 	if (ours && holder != m->holder)
 		return "lost";
-	/* The link to a holder that this daemon has joined; -1: no link. */
+	/* If this daemon has joined a holder, the link closes when the holder
+	 * ends. poll() ignores a link of -1. */
 	if (poll(&link, 1, 0) == 1)
 		return "lost";
 	return ours && proc_state(holder) == 'T' ? "stopped" : "yes";

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that notifies the kernel of changed names, so that a killed
- * daemon can end; see common/base/notifier.h. refrain-hold forks it, so that
- * it is not in the daemon's control group or PID namespace, whose end would
- * wait for it. systemd cannot, so a daemon of a unit forks it before it has
- * threads, and cannot replace it. A mount that ends with its daemon has none.
+ * Starts the process that notifies the kernel of changed names, so that a
+ * killed daemon can end; see common/base/notifier.h. refrain-hold forks the
+ * process, so that it is not in the daemon's control group or PID namespace,
+ * because the end of these would wait for it. systemd cannot fork it, so a
+ * daemon of a unit does so itself, before it has threads; such a daemon cannot
+ * replace the process. A mount that ends with its daemon needs no such process.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -16,14 +17,16 @@
 #include "common/base/magic.h"
 #include "common/base/notifier.h"
 
-/* The other end of the pair is the new process's. */
+/* Ask refrain-hold for a new notifier. Returns this daemon's end of a pair of
+ * sockets; the notifier gets the other end. */
 static int notifier_ask(void)
 {
 	int end[2];
 
 	if (notifier_pair(end) < 0)
 		return -1;
-	/* A holder that does not know this closes the descriptor. */
+	/* An older refrain-hold does not know this request, and closes the
+	 * descriptor. */
 	notify_holder("X_REFRAIN_NOTIFIER=1", end[1]);
 	(void)close(end[1]);
 	return end[0];
@@ -38,7 +41,8 @@ static void notifier_fork(struct mount *m)
 		return;
 	m->notifier = fork();
 	if (m->notifier == 0) {
-		/* It ends with the daemon even if it is stopped. */
+		/* Have the kernel kill this process when the daemon ends.
+		 * SIGKILL works even while the process is stopped. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
@@ -57,7 +61,8 @@ void notifier_start(struct mount *m)
 {
 	if (!held_by_somebody())
 		return;
-	/* Reap that of the program before, whose process this is. */
+	/* After an upgrade, this process still has the notifier of the previous
+	 * program as its child. Reap it. */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	if (held_by_hold())
@@ -83,7 +88,7 @@ void notifier_end(struct mount *m)
 	m->notifier_fd = -1;
 	if (m->notifier == 0)
 		return;
-	/* One that still waits in the kernel is left. */
+	/* The process may hang in the kernel, so do not wait for its end. */
 	(void)kill(m->notifier, SIGKILL);
 	(void)waitpid(m->notifier, NULL, WNOHANG);
 	m->notifier = 0;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Converts names, which are bytes, to JSON strings, which are UTF-8, and
- * numbers to members of an object. Text for people may lose bytes, but a path
- * in a request must not. The functions have no state, and any thread may call
- * them.
- */
+/* Converts names, which are bytes, to JSON strings, which are UTF-8, and
+ * numbers to members of an object. Text for people may lose bytes that are not
+ * UTF-8; a path in a request must not. The functions have no state, and any
+ * thread may call them. */
 #ifndef DAEMON_JSON_TEXT_H
 #define DAEMON_JSON_TEXT_H
 

@@ -19,7 +19,7 @@ static json_t *latency_object(const struct latency_sum *sum)
 		(json_int_t)(sum->ns / NS_PER_US), "buckets", buckets);
 }
 
-/* Members are missing if memory is short. */
+/* If memory is short, members are missing. */
 void status_add_latency(json_t *o, const struct latency *latency)
 {
 	json_t *all = json_object(), *bounds = json_array();

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Commands for loaders that open entries in the tiers themselves. Such a loader
- * asks for the names of entries, and reports what it has read, because the
- * mount cannot see that. Also finds names for other commands that take many
- * names. Runs on the thread of the connection.
- */
+/* Commands for loaders that open entries in the tiers themselves. Such a loader
+ * asks for the names of entries. It also reports what it has read, because the
+ * mount does not see these reads. This file also finds the names in other
+ * commands that contain many names. Runs on the thread of the connection. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -25,8 +23,8 @@
 
 /* -- Names ----------------------------------------------------------------- */
 
-/* List the whole source, once in a request, because a new mount may not know
- * all names yet. */
+/* List the whole source, because a new mount may not know all names yet. This
+ * is done at most once in a request. */
 static bool list_all(struct request_names *n)
 {
 	struct tree_walk_result result;
@@ -121,8 +119,9 @@ bool loader_refused(const struct loaders *of, struct ctl_conn *conn)
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	/* `listed`: do not wait until the source has been listed, because a
-	 * loader reads unknown files through the mount. */
+	/* `listed` is set, so that a name that is not known does not cause a
+	 * listing of the source, for which the loader would wait. It reads
+	 * files without a key through the mount. */
 	struct request_names names = {.of = arg, .listed = true};
 
 	if (loader_refused(names.of, conn))

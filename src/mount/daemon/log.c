@@ -34,7 +34,7 @@
 
 struct log {
 	uint32_t magic;
-	/* Set once. */
+	/* The members up to `started` are set once. */
 	struct event_sink sink;
 	enum event_level level;
 	bool json, journal;
@@ -43,14 +43,15 @@ struct log {
 	pthread_t thread;
 	bool started;
 
-	/* The log file, or -1. Used only by the thread once that has started */
+	/* The log file, or -1. Once the thread has started, only the thread
+	 * uses it */
 	int fd;
 	/* A duplicate of the standard error with which the process was started;
 	 * or -1. The process replaces its own standard error while it mounts
 	 * and unmounts; see log_detach(). */
 	int err_fd;
 
-	/* Taken after all other locks; guards all below */
+	/* Taken after all other locks; guards all members below */
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* the thread waits here */
 	/* Signalled when the thread has nothing left to write */
@@ -99,7 +100,8 @@ static void log_take(
 	}
 	if (log->n == QUEUE_MAX && l->suppressed++ == 0)
 		l->since_ns = r->wall_ns;
-	/* Wake the thread, so that it waits for the time of the summary. */
+	/* Wake the thread, so that it computes again when the next summary is
+	 * due. */
 	if (l->suppressed == 1)
 		pthread_cond_signal(&log->work);
 }
@@ -232,8 +234,8 @@ const struct event_sink *log_sink(struct log *log)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* Write a line. A line that cannot be written is lost, because there is nowhere
- * to report that. */
+/* Write a line. If the write fails, the line is lost, and the failure cannot be
+ * reported. */
 static void write_line(int fd, const char *line, size_t n)
 {
 	while (write(fd, line, n) < 0 && errno == EINTR)
@@ -397,7 +399,7 @@ void log_detach(struct log *log)
 	CLEANUP_FD int fd = -1;
 	LOCK_SCOPE(&log->lock);
 
-	if (wait_idle(log)) /* then the thread does not use err_fd */
+	if (wait_idle(log)) /* the thread is idle, so it does not use err_fd */
 		fd = steal_fd(&log->err_fd);
 	openlog("refrain", LOG_PID, LOG_DAEMON);
 	log->detached = true;
@@ -422,8 +424,8 @@ void log_flush(struct log *log)
 	(void)wait_idle(log);
 }
 
-/* Stop the thread. Returns false if the thread hangs in a write: then the log
- * must not be freed. */
+/* Stop the thread. Returns false if the thread hangs in a write: the log must
+ * not be freed in this case. */
 static bool stop_thread(struct log *log)
 {
 	bool idle;

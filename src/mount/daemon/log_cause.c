@@ -21,8 +21,8 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 	return text ? hash64(text, strlen(text), hash) : hash;
 }
 
-/* Compute the hash of a cause. Paths are left out, because there can be
- * millions. */
+/* Compute the hash of a cause. It does not depend on paths, because there can
+ * be millions of them. */
 static uint64_t hash_of_cause(const struct event *e)
 {
 	const uint64_t numbers[] = {e->kind, (uint64_t)e->status};
@@ -31,7 +31,7 @@ static uint64_t hash_of_cause(const struct event *e)
 	return mix_text(mix_text(hash, e->dir), e->cause) | 1;
 }
 
-/* Is the cause below all its limits, with no suppressed event? */
+/* Is the cause below all its limits, without a suppressed event? */
 static bool is_idle(const struct log_cause *c, uint64_t now_ns)
 {
 	for (size_t i = 0; i < LIMITS; i++)

@@ -11,8 +11,8 @@
 #include "mount/daemon/log_limit_impl.h"
 #include "mount/daemon/log_line_impl.h"
 
-/* Maximum number of causes at a time. All other causes of one kind share a
- * limit. */
+/* Maximum number of causes with limits of their own. Events of further causes
+ * share one limit for each kind of event. */
 #define LOG_CAUSES_MAX 128u
 
 enum {
@@ -21,7 +21,7 @@ enum {
 	LIMITS,
 };
 
-/* All members of an unused element are 0. */
+/* An element of zeros is unused. */
 struct log_cause {
 	uint64_t hash; /* hash that identifies the cause; 0: unused */
 	struct log_limit limit[LIMITS];

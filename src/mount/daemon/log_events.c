@@ -24,8 +24,8 @@ int events_open(struct mount *m, struct error *err)
 	return rc;
 }
 
-/* Report that the mount is ready. In the foreground, a silent source has been
- * reported on standard error before. */
+/* Report that the mount is ready. In the foreground, a source that did not
+ * answer was reported on standard error before. */
 void events_mounted(struct mount *m)
 {
 	struct event e = {.kind = EVENT_MOUNTED,
@@ -63,7 +63,7 @@ void events_stopped(struct mount *m, uint64_t before)
 }
 
 /* Report the end of the mount. The caller prints a failure on standard error,
- * so report it only to a log file. */
+ * so a failure is reported here only if there is a log file. */
 void events_ended(struct mount *m, const struct error *why)
 {
 	struct event e = {.kind = EVENT_ENDED, .dir = m->mountpoint};

@@ -18,7 +18,7 @@
 #define LOG_REFILL_NS (40 * 60 * NS_PER_S)
 #define LOG_TURN_REFILL_NS (60 * NS_PER_S)
 
-/* All members are 0 if no event has occurred yet. */
+/* A struct of zeros stands for a cause without events. */
 struct log_limit {
 	/* Time at which LOG_BURST lines may be written again */
 	uint64_t free_ns;
@@ -27,8 +27,8 @@ struct log_limit {
 	uint64_t since_ns; /* wall-clock time of the first of these events */
 };
 
-/* May an event at `now_ns` be written? If not, it is counted as suppressed.
- * Then the next line will be a summary of all suppressed events. */
+/* May an event at `now_ns` be written? If not, the event is counted as
+ * suppressed, and a summary of all suppressed events follows later. */
 static inline bool log_limit_take(struct log_limit *l, uint64_t refill_ns,
 	uint64_t now_ns, uint64_t wall_ns)
 {

@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/escape.h"
 
-/* Copy a name. Of a long name the end is copied, because it tells more than the
+/* Copy a name. If it is too long, copy its end, which says more than its
  * beginning. */
 static void copy_name(char to[LOG_NAME_MAX], const char *name)
 {

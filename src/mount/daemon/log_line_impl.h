@@ -14,7 +14,7 @@
 #define LOG_MESSAGE_MAX 400
 #define LOG_NAME_MAX 256
 
-/* An event, or a summary of suppressed events. */
+/* An event, or a summary of events that were suppressed. */
 struct log_record {
 	enum event_kind kind;
 	uint64_t wall_ns;	       /* wall clock, since 1970 */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Hooks of a mount under analysis. The mount calls the analysis only by these
- * functions, because the analysis is on a floor above the mount.
- */
+/* Hooks of a mount under analysis. The mount calls the analysis only through
+ * these functions, because the analysis is on a floor above the mount, and
+ * lower floors include nothing of higher ones. */
 #ifndef DAEMON_MOUNT_HOOKS_H
 #define DAEMON_MOUNT_HOOKS_H
 
@@ -31,8 +30,8 @@ struct mount_hooks {
 	/* Called once, before any other hook. */
 	int (*begin)(
 		void *arg, const struct mount_parts *parts, struct error *err);
-	/* Called when a loader wanted to bypass the mount, by reading entries
-	 * itself or by a plan, and got an error. */
+	/* Called when a loader wanted to read without the mount, from entries,
+	 * or wanted to send a plan, and was refused. */
 	void (*refused)(void *arg);
 	/* Commands of the control socket. The last element has no name. */
 	const struct ctl_command *commands;

@@ -42,15 +42,16 @@ struct mount_life {
 	/* Only daemon_process.c uses these two members */
 	pthread_t signal_thread;
 	bool signal_started;
-	/* mount_quiesce() was called. Set by the signal thread or, when that
-	 * has ended, by the main thread. */
+	/* mount_quiesce() was called. Set by the signal thread or, after its
+	 * end, by the main thread. */
 	bool quiesced;
-	/* No request is in flight at the origin any more. Set by the same
-	 * threads. */
+	/* No request is in flight at the origin any more. Set by the signal
+	 * thread or, after its end, by the main thread. */
 	bool quiet;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	/* The main thread starts the mount and waits for the origin */
+	/* The mount is being started, and the main thread waits for the origin
+	 */
 	bool asking;
 	bool serving; /* all parts exist */
 	bool stopping;
@@ -100,8 +101,8 @@ struct mount_epochs {
 
 #define COMMANDS_MAX 20
 
-/* The parts of one mount. Other files get only the parts that they use. All
- * members but `life` are set once, while the mount is built. */
+/* The parts of one mount. Functions of other files get only the parts that they
+ * use. All members except `life` are set once, while the mount is built. */
 struct mount {
 	uint32_t magic;
 	struct mount_options options; /* the caller owns the strings */
@@ -109,24 +110,27 @@ struct mount {
 	/* Descriptors that the previous daemon has passed on; -1: none */
 	struct session_fds given;
 	struct session *session;
-	int names_fd; /* the manifest's record; -1: there is none */
+	/* the record of changes of the manifest; -1: there is none */
+	int names_fd;
 	pid_t holder; /* the process that started this one */
-	/* The process that notifies the kernel: its socket, or -1, and its
-	 * number if it is a child of this process, or 0. The main thread, then
-	 * the tree's. */
+	/* The process that notifies the kernel. notifier_fd is its socket, or
+	 * -1. `notifier` is its process number if it is a child of this
+	 * process, otherwise 0. Used by the main thread until the tree starts,
+	 * then by the tree's thread. */
 	int notifier_fd;
 	pid_t notifier;
-	/* Why this does not continue the previous daemon's mount, or NULL */
+	/* Why this mount does not continue the one of the previous daemon, or
+	 * NULL */
 	char *refused;
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
 	/* The same directories, as given by the user */
 	const char *typed[STORE_TIERS_MAX];
 	char *cwd; /* working directory at the start */
-	/* The handshake with the kernel is done, and another process can
-	 * continue */
+	/* The handshake with the kernel is done, so another program can take
+	 * over */
 	atomic_bool can_upgrade;
-	atomic_bool upgrading; /* a control connection's thread does it */
-	/* The process that started this one keeps all descriptors */
+	atomic_bool upgrading; /* a control connection's thread is upgrading */
+	/* The process that started this one holds copies of all descriptors */
 	atomic_bool has_holder;
 	/* Tiers and directories that this mount has created, and must delete if
 	 * it fails. */
@@ -155,7 +159,8 @@ struct mount {
 	struct pages *pages;	  /* NULL: the kernel's pages are not limited */
 	struct mount_parts parts; /* given to the hooks of an analysis */
 	struct mount_epochs epochs;
-	/* Pipe by which the parent learns the result; -1: none */
+	/* Pipe on which the parent waits for the result of the start; -1: none
+	 */
 	int ready_fd;
 	struct mount_life life;
 };
@@ -163,56 +168,58 @@ struct mount {
 /* mount_paths.c: resolve the paths in the options. */
 int mount_resolve(struct mount *m, struct error *err);
 
-/* daemon.c: mount_set_stopping() refuses new work from now on. mount_quiesce()
- * ends everything for which a handler or the kernel waits. */
+/* daemon.c: after mount_set_stopping(), new work is refused. mount_quiesce()
+ * ends all operations for which a handler or the kernel waits. */
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
 
-/* notify.c: send a state to the process that started this one, with a
- * descriptor or -1. */
+/* notify.c: send a state to the process that started this one, together with a
+ * descriptor (-1: none). */
 void notify_holder(const char *state, int fd);
 
 /*
  * held_notifier.c: the process that notifies the kernel, for a mount that
  * outlives its daemon (common/base/notifier.h). notifier_start() starts it;
- * call it while there is one thread. notifier_again() returns the socket of
- * another one if it has ended, or -1, and notifier_end() ends it.
+ * call this while there is only one thread. If the process has ended,
+ * notifier_again() starts another one and returns its socket, or -1.
+ * notifier_end() ends the process.
  */
 void notifier_start(struct mount *m);
 int notifier_again(void *mount);
 void notifier_end(struct mount *m);
 
-/*
- * held.c: held_take() takes the descriptors that were passed to this process,
- * held_store() has the holder keep those of a new mount, held_drop() has it
- * keep none any more, and held_refuse() ends the mount that was passed on, so
- * that a new one replaces it.
- */
+/* held.c: held_take() takes the descriptors that were passed to this process.
+ * held_store() gives the holder copies of those of a new mount, and held_drop()
+ * has the holder close all copies. held_refuse() ends the mount that was passed
+ * on, so that a new one replaces it. */
 void held_take(struct mount *m);
 void held_store(struct mount *m);
 void held_drop(const struct mount *m);
 void held_refuse(struct mount *m, const char *why);
-/* Does another process keep descriptors of this one? Is it refrain-hold? */
+/* held_by_somebody(): does another process hold copies of this one's
+ * descriptors? held_by_hold(): is it refrain-hold? */
 bool held_by_somebody(void);
 bool held_by_hold(void);
-/* Was this process started after another one of the same mount had ended? */
+/* Did another daemon of the same mount end before this one was started? */
 bool held_again(void);
-/* The descriptor of the session that was passed on; -1: there is none. */
+/* Returns the descriptor of the session that was passed on, or -1. */
 int held_session(void);
-/* The socket of a holder that this daemon has joined by itself; when it closes,
- * the holder sees the end of the daemon. -1: it has joined none. */
+/* Returns the socket of the holder that this daemon has joined (--join), or -1.
+ * When the socket closes, the holder takes this for the end of the daemon. */
 int held_link(void);
-/* Are the descriptors kept? "yes", "no", "incomplete", "lost" or "stopped". */
+/* Does a holder have all descriptors? Returns "yes", "no", "incomplete", "lost"
+ * or "stopped". */
 const char *held_state(const struct mount *m);
-/* May this daemon exit at once? It may if all descriptors are kept by a holder
- * that starts the next daemon; then the session notes that. */
+/* May this daemon exit at once? It may if a holder has all descriptors and
+ * starts the next daemon. In this case, note in the session that the daemon has
+ * left. */
 bool held_leave(struct mount *m);
 
 /* log_events.c: open the log, and report events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
 void events_mounted(struct mount *m);
-/* Report that the cache has stopped, if it has dropped bytes of parts since
- * `before`, the counter partial_dropped at that time. */
+/* Report that the cache has stopped, if it had to drop bytes of parts. `before`
+ * is the counter partial_dropped at the time before the stop. */
 void events_stopped(struct mount *m, uint64_t before);
 /* `why` may be NULL */
 void events_ended(struct mount *m, const struct error *why);
@@ -239,8 +246,8 @@ uint64_t memory_limit(void);
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
 uint64_t memory_gather_bytes(uint64_t staging_bytes);
 uint64_t memory_inflight_bytes(uint64_t staging_bytes);
-/* If a mount of this many files may need more memory than it may have, call
- * fn() and return true. */
+/* If a mount of this many files may need more memory than its limit, call fn()
+ * and return true. */
 bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t files, limit_fn *fn, void *arg);
 
@@ -256,8 +263,8 @@ void process_prepare(void);
  * process stops the mount. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
-/* Exit, although some parts cannot be freed. `why` is the reason if the mount
- * has failed, otherwise NULL. */
+/* Exit at once, although some parts cannot be freed. `why` is the reason if the
+ * mount has failed, otherwise NULL. */
 void process_leave_at_once(struct mount *m, const struct error *why);
 /* Delete the tiers that this mount has created. */
 void process_leave_no_tier(struct mount *m);
@@ -287,8 +294,8 @@ struct scan_config {
 	uint64_t staging_bytes;
 	bool memory_short; /* a lack of memory has been reported already */
 };
-/* Call stack_probe() with functions that read the manifest, which must outlive
- * the origins of the stack. Call this before the scan. */
+/* Have the stack probe the source, with functions that read the manifest. The
+ * manifest must outlive the origins of the stack. Call this before the scan. */
 int scan_probe(
 	struct stack *stack, struct manifest *manifest, struct error *err);
 int scan_new(struct scan **out, const struct scan_config *config);
@@ -297,19 +304,17 @@ int scan_start(struct scan *s, struct error *err);
 /* Make the scan, sweeps and walks over items stop soon, because the mount
  * ends. */
 void scan_quit(struct scan *s);
-/* Wait for the threads of the scan. Call this after the tree was stopped,
- * because a running walk then ends. */
+/* Wait for the threads of the scan. Call this when the tree has been stopped,
+ * because a walk of the scan ends then. */
 void scan_join(struct scan *s);
 enum scan_state scan_state(const struct scan *s);
 /* Get the directories that the last scan could not list. */
 void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
-/*
- * Delete entries that belong to no item of the manifest, and count them as
- * invalidated. They are entries of old versions. If the dataset contains a huge
- * file, entries of the size of its chunks stay. Call this only when the
- * manifest is known to be right.
- */
+/* Delete entries that belong to no item of the manifest, which are entries of
+ * old versions, and count them as invalidated. If the dataset contains a huge
+ * file, all entries of the size of its chunks stay. Call this only when the
+ * manifest is known to be right. */
 void scan_sweep(struct scan *s);
 
 /* Save the manifest if it has changed. A failure is counted. */
@@ -321,8 +326,8 @@ typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
 
-/* Has the file so many items that only warming may visit all of them? A sparse
- * file can be that large although it has few bytes on disk. */
+/* Does the file have so many items that only warming may visit each of them?
+ * For example, a sparse file can have a huge size with few bytes on disk. */
 bool scan_is_huge(const struct scan *s, const struct node_info *info);
 
 /* compare.c: compares units that came from peers with the bytes of the
@@ -363,8 +368,8 @@ struct provider *peering_provider(const struct peering *p);
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
-/* epoch_status.c: count epochs by the misses of a cache with this
- * configuration. pages_bytes is the limit for the kernel's pages of items that
+/* epoch_status.c: have a cache with this configuration report its misses, to
+ * count epochs. pages_bytes is the limit for the kernel's pages of items that
  * missed (0: no limit). Returns 0 or -ENOMEM. */
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
@@ -375,8 +380,7 @@ void status_add_epoch(json_t *o, struct mount_epochs *e, struct cache *cache,
 	uint64_t dataset_bytes);
 
 /* troubles.c: add the last error of each cause to an object, with its time and
- * whether it persists. Also add the time for which the source has not
- * answered. */
+ * whether it persists. Also add for how long the source has not answered. */
 void status_add_errors(json_t *o, struct stack *stack, struct log *log);
 
 /* mount_status.c: returns the object of `refrain status --json`; NULL: memory
@@ -409,8 +413,8 @@ mount_command_fn command_upgrade;		/* struct mount */
 int report_take(
 	struct counters *counters, const json_t *request, struct error *err);
 
-/* If the mount is being analysed, send the peer an error and return true: a
- * loader must not bypass the analysis. */
+/* If the mount is being analysed, send the peer an error and return true,
+ * because the analysis must see all reads of the loader. */
 bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 
 /* Get the array "paths" of a request, or NULL if the request has none. If
@@ -418,20 +422,20 @@ bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 bool command_paths(
 	struct ctl_conn *conn, const json_t *request, const json_t **paths);
 
-/* Add the directories that a walk could not list to an object: their number
- * under the name `number`, and a sentence under the name "unlisted_why". The
- * object may be NULL. */
+/* Add the directories that a walk could not list to an object: their number as
+ * the member named `number`, and a sentence as "unlisted_why". The object may
+ * be NULL. */
 void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result);
 
-/* loader_commands.c: look-ups of the names in one request. */
+/* loader_commands.c: state of finding the names of one request. */
 struct request_names {
 	const struct loaders *of;
 	bool listed; /* the whole source was listed to find a name */
 };
 
-/* Find the node of a name. The source is listed at most once in each request,
- * if a name is not known. Returns 0, -EINVAL if the name is not a path, or
+/* Find the node of a name. If the name is not known, the source is listed, at
+ * most once in a request. Returns 0, -EINVAL if the name is not a path, or
  * -ENOENT if the source has no such name. */
 int names_find(
 	struct request_names *n, const json_t *name, struct node_info *info);

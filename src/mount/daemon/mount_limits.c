@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Describes the limits of a mount in sentences, for the status and the log. Any
- * thread.
- */
+/* Describes in sentences what limits a mount, for the status and the log. Any
+ * thread. */
 #include "mount/daemon/mount_impl.h"
 
 #include <limits.h>

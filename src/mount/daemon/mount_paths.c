@@ -19,8 +19,8 @@
 #include "common/base/path.h"
 #include "common/base/unmount.h"
 
-/* Does the last tier have a saved manifest? Then the source need not be
- * reachable at the start. */
+/* Does the last tier have a saved manifest? If so, the mount can start without
+ * the source. */
 static bool has_manifest(const struct mount *m)
 {
 	size_t n = m->options.ntiers;
@@ -87,9 +87,9 @@ static int check_empty(const char *path, struct error *err)
 	return 0;
 }
 
-/* Resolve the mountpoint of a mount that was passed on. It must not be looked
- * at: no daemon serves it now, so that would hang. The mount may even have been
- * detached from its path, if files were open. */
+/* Find the mountpoint of a mount that was passed on, without a system call for
+ * its path: no daemon serves the mount now, so the call would hang. The mount
+ * may even have been detached from its path, if files were open. */
 static int find_held(struct mount *m, struct error *err)
 {
 	const char *typed = m->options.mountpoint;
@@ -202,7 +202,8 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 /* -- A connection that another program has opened ------------------------- */
 
-/* Refuse options that the program which has opened the connection must set. */
+/* Refuse options that only the program that has opened the connection can set.
+ */
 static int check_given_options(const struct mount_options *o, struct error *err)
 {
 	const char *what = NULL;

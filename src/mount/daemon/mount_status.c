@@ -35,11 +35,12 @@ static uint64_t open_fds(void)
 
 	while (dir && readdir(dir))
 		n++;
-	return n > 3 ? n - 3 : 0; /* without ".", ".." and this descriptor */
+	/* do not count ".", ".." and the descriptor of this directory */
+	return n > 3 ? n - 3 : 0;
 }
 
-/* Returns the object of a tier. "dir" is text for people. If it lacks bytes of
- * the path, "dir_bytes" has all of them. */
+/* Returns the object of a tier. Its member "dir" is text for people; if this
+ * text lacks bytes of the path, the member "dir_bytes" has all of them. */
 static json_t *tier_object(const struct tier_status *s)
 {
 	json_t *o = json_object();
@@ -154,8 +155,8 @@ static void append_limit(void *arg, const char *sentence)
 	(void)json_array_append_new(arg, ctl_text_new(sentence));
 }
 
-/* Report a holder that does not work. Otherwise this would be noticed only when
- * the daemon dies. */
+/* Report a holder that would not start a new daemon. Without a report, the user
+ * would notice this only when the daemon dies. */
 static void limits_of_holder(const char *held, limit_fn *fn, void *arg)
 {
 	if (strcmp(held, "lost") == 0)

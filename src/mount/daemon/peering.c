@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The partitioned cache of a mount. Starts the client of the peers, decides
- * whether tiers keep copies of the peers' items, and tells the peers which list
- * of files this host has. Both depend on the manifest. A separate thread checks
- * them every second, because computing the digest of the list takes a walk over
- * all files.
+ * whether tiers keep copies of the peers' items, and sends the peers a digest
+ * of this host's list of files. The decision and the digest depend on the
+ * manifest. A separate thread checks them every second, because computing the
+ * digest takes a walk over all files.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -35,8 +35,8 @@ struct peering {
 	struct scan *scan; /* set by peering_start() */
 	pthread_t thread;
 	bool started;
-	/* Only the thread uses these: whether a digest was passed to the peers,
-	 * and the generation of the names in that digest */
+	/* Only the thread uses these. `said`: the peers have got a digest. The
+	 * number is the generation of the names in that digest */
 	bool said;
 	uint64_t said_generation;
 	pthread_mutex_t lock; /* guards `stopping` */
@@ -76,8 +76,8 @@ static void peering_tell(struct peering *p)
 	p->said_generation = generation;
 }
 
-/* Decide whether tiers keep copies of the peers' items. They keep none until
- * all files are known. */
+/* Decide whether tiers keep copies of the peers' items. Until all files are
+ * known, they keep none. */
 static void peering_set_copies(struct peering *p, bool listed)
 {
 	struct manifest_totals totals;
@@ -150,7 +150,7 @@ int peering_new(struct peering **out, const struct peering_config *config,
 	cond_init(&p->cond);
 	peering_set_copies(p, false);
 	(void)peers_settle(
-		/* Peers that are late are used later */
+		/* peers that answer later are used from then on */
 		p->peers, SETTLE_PEERS_NS);
 	*out = p;
 	return 0;

@@ -12,7 +12,8 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_impl.h"
 
-/* Maximum number of names listed in an answer, of those that were left out. */
+/* Maximum number of names that an answer lists, of the names that were not
+ * added. */
 #define EXAMPLES_MAX 8u
 #define EXAMPLE_BYTES_MAX 400
 
@@ -21,12 +22,12 @@
 /* The largest number in a request. */
 #define NUMBER_MAX ((json_int_t)1 << 53)
 
-/* A connection's plan. */
+/* The plan of a connection. */
 struct course {
 	uint32_t magic;
 	const struct loaders *of;
 	struct plan *plan;
-	uint64_t epoch; /* the epoch of the last names */
+	uint64_t epoch; /* epoch of the names that were added last */
 };
 
 static void course_free(void *arg)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The background scan. It lists the whole dataset once. After that statfs() is
+ * The background scan. It lists the whole dataset once. After that, statfs() is
  * right, look-ups need no request to the origin, and entries of versions that
  * disappeared while nothing was mounted can be found. If the origin cannot be
- * reached, the scan is tried again later: no entry is swept before everything
- * has been listed.
+ * reached, the scan is repeated later; no entry is swept until everything has
+ * been listed.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -21,8 +21,8 @@
 #include "common/base/magic.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
-/* Delay after a listing with too many names. It is long, because the next
- * listing takes as long as the last one. */
+/* Delay before the next listing if the last one had too many names. It is long,
+ * because the next listing takes as long as the last one. */
 #define SCAN_FULL_AGAIN_NS (3600 * NS_PER_S)
 /* A file with at least this many items is huge. */
 #define LOOK_UP_ITEMS 65536u
@@ -33,9 +33,10 @@ struct scan {
 	pthread_t thread;
 	bool started;
 	atomic_int state; /* enum scan_state; relaxed */
-	/* One sweep at a time; taken before all other locks */
+	/* Held during a sweep, so that only one runs; taken before all other
+	 * locks */
 	pthread_mutex_t sweep_lock;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
 	bool stopping;
 	/* The directories that the last scan could not list. */
@@ -134,11 +135,11 @@ void scan_sweep(struct scan *s)
 		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
 			!mark_file(s, &info))
-			/* The mount ends: some items have not been marked, so
+			/* The mount ends before all items have been marked, so
 			 * do not sweep */
 			return;
 	}
-	/* The entries are counted as invalidated */
+	/* store_sweep() itself counts the entries as invalidated */
 	(void)store_sweep(c->saved.store);
 }
 
@@ -154,8 +155,9 @@ static void wait_for_next(struct scan *s, uint64_t time_ns)
 
 /* -- The manifest that is saved in a tier --------------------------------- */
 
-/* Returns the directory in which the manifest is saved. It was opened and
- * checked at the start; its path may lead elsewhere now. */
+/* Returns the directory in which the manifest is saved. The store opened and
+ * checked it at the start. Do not use its path, which may lead to another
+ * directory now. */
 static int saved_fd(const struct saved_manifest *k)
 {
 	return store_tier_fd(k->store, k->tier);
@@ -226,8 +228,8 @@ void scan_save(struct scan *s)
 	tree_note_told(s->config.tree);
 	rc = manifest_save(s->config.manifest, saved_fd(&s->config.saved));
 	if (rc < 0) {
-		/* The older file stays. Another save follows, at the latest at
-		 * the end of the mount. */
+		/* The file of an earlier save stays. Another save follows, at
+		 * the latest at the end of the mount. */
 		saved_failed(&s->config.saved, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
@@ -239,9 +241,9 @@ void scan_save(struct scan *s)
 
 /* -- The scan ------------------------------------------------------------ */
 
-/* Called when all names are known. Sweeps the tiers and saves the manifest,
- * unless all names came from the saved manifest: then the origin was not asked,
- * and the manifest is used until a refresh. */
+/* Called when all names are known. Sweeps the tiers and saves the manifest. If
+ * all names came from the saved manifest, does neither: the origin was not
+ * asked, and the saved manifest stays valid until a refresh. */
 static void scanned(struct scan *s)
 {
 	const struct scan_config *c = &s->config;
@@ -335,7 +337,8 @@ void scan_free(struct scan *s)
 	free(s);
 }
 
-/* Called by the manifest when its record is long, with its lock held. */
+/* The manifest calls this, with its lock held, when its record of changes has
+ * become long. */
 static void names_full(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);
@@ -345,8 +348,9 @@ static void names_full(void *arg)
 	pthread_cond_broadcast(&s->cond);
 }
 
-/* Main function of the saver. It saves the manifest soon, because a save
- * shortens the record, which takes memory. */
+/* Main function of the saver. When the record of changes has become long, the
+ * saver saves the manifest, because that empties the record and frees its
+ * memory. */
 static void *saver_main(void *arg)
 {
 	struct scan *s = OBJECT(scan, arg);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lists errors for `refrain status`: the last event of each cause in the log,
- * whether the error persists, and for how long the source has been silent.
- * Called by control connections.
- */
+/* Lists errors for `refrain status`: the last event of each cause in the log,
+ * whether the error persists, and for how long the source has not answered.
+ * Called by control connections. */
 #include "mount/daemon/mount_impl.h"
 
 #include <string.h>
@@ -12,15 +10,16 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 
-/* For this time, errors whose end no event reports count as present. */
+/* Some errors have no event that reports their end. They are listed for this
+ * time. */
 #define RECENT_NS (120 * NS_PER_S)
 
 /* The last times at which parts have reported a recovery. */
 struct recovered {
-	uint64_t answered_ns;		/* the source has answered */
-	uint64_t renewed_ns;		/* its credentials were renewed */
-	uint64_t tier[STORE_TIERS_MAX]; /* hash of the directory of a tier */
-	/* Its last recovery; 0: unused element */
+	uint64_t answered_ns; /* time of the last answer of the source */
+	uint64_t renewed_ns;  /* time of the last renewal of its credentials */
+	uint64_t tier[STORE_TIERS_MAX]; /* hash of the directory of each tier */
+	/* Time of the last recovery of that tier; 0: unused element */
 	uint64_t tier_ns[STORE_TIERS_MAX];
 };
 
@@ -83,8 +82,8 @@ static bool is_present(const struct error_look *l, const struct log_last *last)
 	}
 }
 
-/* Does the status list this event as an error? Other lines of the status show
- * the rest. */
+/* Does the list contain this event as an error? Other lines of the status show
+ * the remaining kinds of events. */
 static bool is_error(enum event_kind kind)
 {
 	switch (kind) {

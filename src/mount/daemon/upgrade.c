@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces the program of the daemon while programs read: the new one checks
- * that it can go on, then this process executes it. The kernel ends the other
- * threads, and the process keeps its number, its holder and the descriptors of
- * the session. Requests that were being answered are answered by the new
- * program, as after a crash. Runs on a control connection's thread.
+ * Replaces the program of the daemon while programs read: a child process runs
+ * the new program to check that it can continue, then this process executes the
+ * new program. The kernel ends the other threads; the process keeps its number,
+ * its holder and the descriptors of the session. The new program answers the
+ * requests that were being answered, as after a crash. Runs on a control
+ * connection's thread.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -26,17 +27,19 @@
 #include "common/base/size.h"
 #include "mount/daemon/command_words.h"
 
-/* The command line of the next program, and what it changes. */
+/* The command line of the next program, and the options that it changes. */
 struct upgrade {
 	struct mount *m;
 	struct command_words words;
-	char changes[COMMAND_CHANGES_MAX]; /* for later daemons */
+	/* text of changes, for later daemons */
+	char changes[COMMAND_CHANGES_MAX];
 	size_t changes_bytes;
-	uint64_t size[STORE_TIERS_MAX];	  /* new ones; 0: as before */
-	uint64_t before[STORE_TIERS_MAX]; /* of those that were changed; 0 */
+	uint64_t size[STORE_TIERS_MAX]; /* new sizes of tiers; 0: unchanged */
+	/* old sizes of tiers that were shrunk; 0 */
+	uint64_t before[STORE_TIERS_MAX];
 };
 
-/* How long the new program may check whether it can go on. */
+/* How long the new program may take to check whether it can continue. */
 #define CHECK_NS (15 * NS_PER_S * TIME_LIMIT_FACTOR)
 #define CHECK_LOOK_MS 10
 
@@ -53,8 +56,8 @@ static int new_size(struct mount *m, size_t tier, const char *text,
 	return size_parse(text, whole, bytes, err);
 }
 
-/* Set the message for a size that is too small: entries are never evicted for
- * it. */
+/* Set the error for a size that is smaller than the tier's content: the tier
+ * cannot shrink, because no entry is ever evicted. */
 static int size_too_small(
 	struct mount *m, size_t tier, uint64_t bytes, struct error *err)
 {
@@ -68,7 +71,8 @@ static int size_too_small(
 		(unsigned long long)bytes);
 }
 
-/* Find the tier whose directory, as typed, the option names. */
+/* Find the tier of this directory, written as in the command line or as an
+ * absolute path. */
 static int find_tier(struct mount *m, const char *dir, size_t len)
 {
 	for (size_t i = 0; i < m->options.ntiers; i++) {
@@ -92,7 +96,7 @@ static int keep_change(struct upgrade *u, const char *name, const char *value,
 	return rc < 0 ? error_set(err, rc, "cannot change '%s': %m", name) : 0;
 }
 
-/* Replace the DIR:SIZE of the same directory. */
+/* Note the new size of a tier, and replace its DIR:SIZE in the command line. */
 static int set_cache(struct upgrade *u, const char *value, struct error *err)
 {
 	const char *colon = strrchr(value, ':');
@@ -127,8 +131,8 @@ static int set_option(struct upgrade *u, const char *name, const char *value,
 		return set_cache(u, value, err);
 	if (strcmp(name, "log-level") == 0 || strcmp(name, "timeout") == 0)
 		return keep_change(u, name, value, err);
-	/* Accept options that are not changed, because a remount names all of
-	 * them. */
+	/* Accept an option that has this value already, because a remount names
+	 * all options, not only changed ones. */
 	if (command_words_have(&u->words, name, value))
 		return 0;
 	return error_set(err, -EINVAL,
@@ -174,7 +178,8 @@ static void inherit(int fd)
 		(void)fcntl(fd, F_SETFD, 0);
 }
 
-/* Something can be read, or the end has come. False: it is `until_ns`. */
+/* Wait until the descriptor has bytes or has reached its end. Returns false at
+ * `until_ns`. */
 static bool check_says(int fd, uint64_t until_ns)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -201,7 +206,8 @@ static void first_answer(int fd, uint64_t until_ns, char *line, size_t size)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-/* False: it did not end, or the kernel says why. */
+/* Wait for the end of the child. Returns false if it has not ended at
+ * `until_ns`, or if waitpid() fails. */
 static bool check_ends(pid_t pid, uint64_t until_ns, int *status)
 {
 	struct timespec look = {.tv_nsec = CHECK_LOOK_MS * NS_PER_MS};
@@ -213,7 +219,8 @@ static bool check_ends(pid_t pid, uint64_t until_ns, int *status)
 	return got == pid;
 }
 
-/* The child passes its copies of the state to the new program. */
+/* Run in the child: execute the new program, which inherits the descriptors of
+ * the mount's state. */
 static void exec_check(struct upgrade *u, int said)
 {
 	const struct mount *m = u->m;
@@ -241,14 +248,16 @@ static int not_checked(pid_t pid, struct error *err)
 	int status;
 
 	(void)kill(pid, SIGKILL);
-	/* One that hangs in the kernel is left. */
+	/* A child that hangs in the kernel does not end now, so wait for a
+	 * limited time. */
 	(void)check_ends(pid, clock_now_ns() + NS_PER_S, &status);
 	return error_set(err, -ETIMEDOUT,
 		"the program did not say within %llu s whether it can go on",
 		(unsigned long long)(CHECK_NS / NS_PER_S));
 }
 
-/* Run the new program up to the point where it would take over. */
+/* Run the new program until it has checked everything that it needs for taking
+ * over. */
 static int check_program(struct upgrade *u, struct error *err)
 {
 	uint64_t until_ns = clock_now_ns() + CHECK_NS;
@@ -277,8 +286,8 @@ static int check_program(struct upgrade *u, struct error *err)
 
 /* -- The change ------------------------------------------------------------ */
 
-/* Keep the changed options for later daemons. Returns false if they do not
- * fit. */
+/* Store the changed options in the session for later daemons, and exchange
+ * u->changes for the earlier ones. Returns false if they do not fit. */
 static bool keep_changes(struct upgrade *u)
 {
 	char before[COMMAND_CHANGES_MAX];
@@ -288,7 +297,7 @@ static bool keep_changes(struct upgrade *u)
 		session_fd(u->m->session), before, sizeof(before));
 	if (!session_keep_changes(u->m->session, u->changes, u->changes_bytes))
 		return false;
-	memcpy(u->changes, before, bytes); /* to restore them */
+	memcpy(u->changes, before, bytes); /* a second call restores them */
 	u->changes_bytes = bytes;
 	return true;
 }
@@ -315,14 +324,16 @@ static void upgrade_exec(struct upgrade *u)
 		session_note_end(m->session, SESSION_UPGRADED);
 		if (chdir(m->cwd) == 0)
 			(void)execv(u->words.v[0], u->words.v);
-		/* Only if the program has gone since the check. */
+		/* execv() fails only if somebody has removed or changed the
+		 * program since the check. */
 		session_note_end(m->session, SESSION_KILLED);
 		(void)keep_changes(u);
 	}
 	(void)unsetenv("REFRAIN_TAKEOVER");
 }
 
-/* Larger sizes, which never fail. */
+/* Restore the sizes of the tiers that were shrunk. A larger size never fails.
+ */
 static void restore_sizes(struct upgrade *u)
 {
 	for (size_t i = 0; i < u->m->options.ntiers; i++)
@@ -330,10 +341,10 @@ static void restore_sizes(struct upgrade *u)
 			(void)store_resize(u->m->store, i, u->before[i]);
 }
 
-/*
- * Limit tiers to smaller sizes from now on, although readers go on. Larger
- * sizes are for the new program: they could not be taken back.
- */
+/* Shrink tiers before the upgrade, because that may fail, and readers may fill
+ * the tiers further until the upgrade. The new program makes tiers larger:
+ * entries that used the additional space could not be taken back after a failed
+ * upgrade. */
 static int shrink_tiers(struct upgrade *u, struct error *err)
 {
 	for (size_t i = 0; i < u->m->options.ntiers; i++) {
@@ -351,7 +362,7 @@ static int shrink_tiers(struct upgrade *u, struct error *err)
 	return 0;
 }
 
-/* Check and prepare what upgrade_exec() does. */
+/* Check and prepare everything that upgrade_exec() needs. */
 static int upgrade_prepare(struct upgrade *u, const char *program,
 	const json_t *options, struct error *err)
 {

@@ -27,20 +27,21 @@ struct warm_count {
 struct warm {
 	const struct warming *of;
 	struct ctl_conn *conn;
-	/* The command's thread uses these. */
+	/* Only the thread of the command uses these. */
 	struct warm_count total, already, not_fitting;
 	struct warm_count earlier; /* cached in earlier rounds */
 	struct tree_walk_result unlisted;
 	uint64_t files;
 	uint64_t told_ns;
 	bool gone;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
 	unsigned out; /* number of items being fetched */
 	uint64_t out_bytes;
-	/* late: another item has taken the space in the tier */
+	/* `late`: the tier had space at first, but another item took it */
 	struct warm_count cached, failed, late;
-	/* How many of `failed` failed because the source had another version */
+	/* How many of `failed` were items of which the source had another
+	 * version */
 	uint64_t changed;
 	node_id failed_file; /* the file of the first failed item */
 	int failed_status;   /* the reason, as -errno */
@@ -234,8 +235,8 @@ static int warm_find(
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot warm '%s': %m", path ? path : "/");
-	/* Files that are known are fetched even if some directories could not
-	 * be listed. */
+	/* Some directories could not be listed. Fetch the files that are known.
+	 */
 	tree_walk_add_failed(&k->unlisted, &result);
 	return 0;
 }
@@ -291,8 +292,8 @@ static int run_round(struct warm *k, const json_t *paths, struct error *err)
 	return rc;
 }
 
-/* Refresh the paths from the source. Files that cannot be reached will fail in
- * the next round. */
+/* Refresh the paths from the source. A failure is ignored here: files that
+ * cannot be reached will fail in the next round. */
 static void refresh_paths(struct warm *k, const json_t *paths)
 {
 	size_t n = json_array_size(paths);
@@ -308,8 +309,8 @@ static void refresh_paths(struct warm *k, const json_t *paths)
 	}
 }
 
-/* Begin another round if files have changed at the source. Returns false if
- * none has. */
+/* Begin another round for files that have changed at the source. Returns false
+ * if there are none. */
 static bool begin_again(struct warm *k)
 {
 	LOCK_SCOPE(&k->lock);

@@ -32,7 +32,8 @@ struct index_job {
 	struct counters counters;
 	struct manifest *manifest;
 	struct tree *tree;
-	/* Set by the thread of the walk; used by the caller after its end */
+	/* Set by the thread of the walk. After its end, the caller may use it
+	 */
 	struct tree_walk_result result;
 	int status; /* set by the thread of the walk, like `result` */
 };
@@ -255,7 +256,8 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 
 static void index_job_free(struct index_job *l)
 {
-	/* If the origin hangs, parts that wait for it cannot be freed. */
+	/* If the origin hangs, free nothing: parts that wait for it still use
+	 * the memory. */
 	if (l->tree && !tree_stop(l->tree))
 		return;
 	tree_free(l->tree);
