@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The life of the FUSE session: mount, a fixed number of threads that read and
- * answer requests, unmount. A loop of our own replaces that of libfuse, because
- * it stops at once: threads that are blocked in read(2) get signals until the
- * last one has ended.
- */
+/* The life of the FUSE session: mounts, runs a fixed number of threads that
+ * read and answer requests, and unmounts. It has a loop of its own in place of
+ * that of libfuse, because it must stop at once: it sends signals to threads
+ * that are blocked in read(2) until the last thread has ended. */
 #include "mount/fs/fs_gather_impl.h"
 
 #include <errno.h>
@@ -39,7 +37,7 @@ static void wait_10ms(struct fs *fs)
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
-/* Wait until all workers exist, before this one begins to serve. */
+/* Wait until all workers exist, before this thread begins to serve. */
 static void wait_for_all(struct fs *fs)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -61,13 +59,14 @@ static void *worker_main(void *arg)
 		if (!buf.mem)
 			buf.mem = receive_buffer_new();
 		if (!buf.mem) {
-			/* Only this worker waits; the others continue. */
+			/* The other workers continue while this one waits for
+			 * the lock. */
 			LOCK_SCOPE(&fs->lock);
 			wait_10ms(fs);
 			continue;
 		}
-		/* The result does not matter: the worker waits for a request
-		 * next. */
+		/* The result does not matter: without a request, the worker
+		 * waits in read(2). */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
 		n = receive_request(fs, buf.mem);
 		if (n == -EINTR)
@@ -93,7 +92,9 @@ static void *worker_main(void *arg)
 
 static void fs_wake(int sig)
 {
-	(void)sig; /* the signal only has to interrupt a system call */
+	/* the signal only has to interrupt a system call, so there is nothing
+	 * to do */
+	(void)sig;
 }
 
 static void install_wake(void)
@@ -105,8 +106,8 @@ static void install_wake(void)
 	(void)sigaction(WAKE_SIGNAL, &sa, NULL);
 }
 
-/* Stop all workers. A signal may arrive just before the read(2) that it has to
- * interrupt, so it is sent again and again. */
+/* Stop all workers. Send the signal again and again, because it may arrive just
+ * before the read(2) that it has to interrupt. */
 static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -133,8 +134,8 @@ static void greet_once(struct fs *fs, void *buffer)
 	buf.size = (size_t)n;
 	session_keep_init(fs->config.session, buffer, buf.size);
 	fuse_session_process_buf(fs->se, &buf);
-	/* The first request was not FUSE_INIT, so the connection is not a new
-	 * one. */
+	/* The first request was not FUSE_INIT, so another program has used the
+	 * connection. */
 	if (!fs->greeted)
 		atomic_store(&fs->exiting, true);
 }
@@ -154,14 +155,15 @@ static void greet(struct fs *fs)
 		atomic_store(&fs->exiting, true);
 }
 
-/* Continue a connection, before any thread answers a request. */
+/* Continue a connection of another process, before any thread answers a
+ * request. */
 static void take_over(struct fs *fs)
 {
 	takeover_greet(fs);
 	if (fs->journal)
 		journal_replay(fs);
 	else
-		/* Fails if the mount was unmounted */
+		/* this fails only if the mount was unmounted */
 		(void)takeover_resend(fs);
 }
 
@@ -294,7 +296,8 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 	return 0;
 }
 
-/* Drop libfuse's messages while the mount is served: nobody can use them. */
+/* Drop libfuse's messages while the mount is served, because no user would see
+ * them. */
 static void say_nothing(
 	enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -366,13 +369,14 @@ void fs_free(struct fs *fs)
 
 	if (!fs)
 		return;
-	/* NULL: this thread was not a worker */
+	/* If this thread was a worker, free its data now, because the key's
+	 * destructor runs only at the end of a thread. */
 	w = pthread_getspecific(fs->worker_key);
 	if (w) {
 		(void)pthread_setspecific(fs->worker_key, NULL);
 		fs_worker_free(w);
 	}
-	/* All threads of the key have ended */
+	/* cannot fail: all other threads that used the key have ended */
 	(void)pthread_key_delete(fs->worker_key);
 	journal_free(fs->journal);
 	(void)pthread_cond_destroy(&fs->cond);
@@ -416,7 +420,8 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 void fs_unmount(struct fs *fs)
 {
 	struct capture capture;
-	/* Error of a mount that is unmounted already; not used */
+	/* libfuse's message for a mount that was unmounted already; it is
+	 * dropped */
 	char text[512];
 
 	if (!fs)

@@ -33,7 +33,7 @@ struct fs_read_hook {
 
 struct fs_config {
 	/* The manifest, the tree, the cache, the prefetch, the plans and the
-	 * session outlive the fs. */
+	 * session must outlive the fs. */
 	struct manifest *manifest;
 	struct tree *tree;
 	struct cache *cache;
@@ -47,16 +47,20 @@ struct fs_config {
 	int journal;
 	/*
 	 * The socket of the process that notifies the kernel of changed names
-	 * (common/base/notifier.h); -1: the fs does it itself. If the process
-	 * has ended, notifier_again() closes the socket and returns that of
-	 * another one, or -1; NULL: there never is one. Both are the caller's.
+	 * (common/base/notifier.h); -1: the fs notifies the kernel itself. If
+	 * the process has ended, the fs calls notifier_again(), which closes
+	 * the socket and returns that of a new process, or -1. notifier_again
+	 * is NULL if the mount never has such a process. The caller owns the
+	 * socket and closes it.
 	 */
 	int notifier;
 	int (*notifier_again)(void *arg);
 	void *notifier_arg;
-	const char *source;	/* shown by mount(8) */
-	const char *mountpoint; /* a directory, or a given connection */
-	const char *control;	/* path of the socket, shown as an xattr */
+	const char *source; /* shown by mount(8) */
+	/* a directory, or /dev/fd/N for a connection that another program has
+	 * opened */
+	const char *mountpoint;
+	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
 	/* Limit of memory for reads over several items */
 	uint64_t gather_bytes;
@@ -81,25 +85,24 @@ int fs_run(
 /* Make fs_run() return. Any thread may call this. */
 void fs_exit(struct fs *fs);
 
-/* fs_unmount() unmounts, lazily if files are open. After it, when no thread
- * calls fs_limits() any more, fs_free() frees the fs. NULL is allowed in
- * both. */
+/* fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
+ * when no thread calls fs_limits() any more; fs_free() frees the fs. NULL is
+ * allowed in both. */
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
 
-/*
- * fs_can_be_held(): can another process continue with the connection? It can if
- * the kernel sends requests that were not answered again, or if they are in
- * shared memory. fs_journal() returns the descriptor of that memory; -1: there
- * is none.
- */
+/* fs_can_be_held(): can another process continue with the connection? It can in
+ * two cases: the kernel can send the unanswered requests again, or the requests
+ * are in shared memory (the journal). fs_journal() returns the descriptor of
+ * that memory; -1: there is none. */
 bool fs_can_be_held(const struct fs *fs);
 int fs_journal(const struct fs *fs);
 
-/* Is this descriptor an undamaged result of another process's fs_journal()? The
- * requests in it are not checked. */
+/* Is this descriptor an undamaged journal of another process, which
+ * fs_journal() returned there? The requests in it are not checked. */
 bool fs_journal_valid(int fd);
-/* Can this program read it? Unlike fs_journal_valid(), it may be in use. */
+/* Can this program read the journal? Unlike for fs_journal_valid(), the journal
+ * may be in use. */
 bool fs_journal_known(int fd);
 
 /* Returns the descriptor of the connection, which is valid until fs_free(). */
@@ -121,9 +124,9 @@ unsigned fs_read_ahead_kib(struct fs *fs);
  * until fs_free(). */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
 
-/* Returns the descriptor N if the path is "/dev/fd/N"; -1: it is another path.
- * Another program has opened and mounted such a connection, and will unmount
- * it; the fs does neither. */
+/* If the path is "/dev/fd/N", returns the descriptor N of a connection that
+ * another program has opened and mounted, and will unmount; then the fs neither
+ * mounts nor unmounts. Returns -1 for any other path. */
 int fs_given_connection(const char *mountpoint);
 
 /* Check that this descriptor is a connection to the kernel. Returns 0; or with

@@ -17,8 +17,8 @@ struct follow {
 	asked_fn *read;
 };
 
-/* Does the node have another version now? If so, sets the item's digest and
- * version. */
+/* Has the node got another version? If so, sets the item's digest and version.
+ */
 static bool has_followed(struct asked *ask)
 {
 	struct manifest *m = ask->fs->config.manifest;

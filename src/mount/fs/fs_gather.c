@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Queues reads that wait for memory in which to gather their bytes. A thread
- * that returns memory begins the next reads. Only one thread at a time does
- * that, in a loop: a read may be answered at once and return its memory, which
- * would begin the next read recursively.
- */
+/* Queues reads that wait for memory in which to gather their bytes. A thread
+ * that returns memory begins the next reads. Only one thread at a time begins
+ * reads, in a loop: a read may be answered at once and return its memory, and
+ * without the loop this would begin the next read recursively. */
 #include "mount/fs/fs_gather_impl.h"
 
 #include <errno.h>
@@ -35,8 +33,8 @@ void gathers_release(struct gathers *g)
 	(void)pthread_mutex_destroy(&g->lock);
 }
 
-/* Take memory. A single read always gets it, because otherwise it could wait
- * for ever. */
+/* Take memory. If no other read has memory, the read gets it in any case;
+ * otherwise a read larger than the limit would wait for ever. */
 static bool gathers_charge(struct gathers *g, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&g->used, bytes);

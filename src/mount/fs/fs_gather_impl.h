@@ -11,21 +11,22 @@
 #include "common/base/list.h"
 #include "mount/fs/fs_impl.h"
 
-/* read() will be called for each read that has waited; see asked_fn in
- * fs_impl.h. */
+/* gathers_wait() will call read() when the read has got its memory; see
+ * asked_fn in fs_impl.h. */
 void gathers_init(struct gathers *g, uint64_t max_bytes, asked_fn *read);
-void gathers_release(struct gathers *g); /* when no read waits any more */
+/* call this when no read waits any more */
+void gathers_release(struct gathers *g);
 
-/* Take memory for one read. Returns false if memory is short or other reads
- * wait for it. */
+/* Take memory for one read. Returns false if memory is short, or if other reads
+ * already wait for memory. */
 bool gathers_take(struct gathers *g, uint64_t bytes);
 
 /* Let the read wait for memory. If it cannot be queued, it is answered with
  * -ENOMEM. */
 void gathers_wait(const struct asked *ask, fuse_req_t req);
 
-/* Return the memory of a read, and begin waiting reads for which it is
- * enough. */
+/* Return the memory of a read, and begin as many waiting reads as there is
+ * memory for. */
 void gathers_give(struct gathers *g, uint64_t bytes);
 
 #endif

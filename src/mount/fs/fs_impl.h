@@ -20,9 +20,9 @@
 
 #define FS_WORKERS 10u
 
-/* The maximum length of a READ or WRITE, from which the kernel computes the
- * maximum number of pages in a request; and the maximum length of any request
- * with its header. */
+/* FS_TRANSFER_MAX is the maximum length of a READ or WRITE; the kernel computes
+ * the maximum number of pages in a request from it. FS_REQUEST_MAX is the
+ * maximum length of any request with its header. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
 struct asked;
@@ -32,45 +32,53 @@ struct gathers {
 	uint64_t max; /* set once */
 	/* Set once */
 	void (*read)(const struct asked *ask, fuse_req_t req);
-	/* Both are sequentially consistent: either the thread that returns
-	 * memory sees that a read waits, or that read sees the memory. */
+	/* `used` and `waits` are sequentially consistent: either the thread
+	 * that returns memory sees that a read waits, or that read sees the
+	 * memory. */
 	_Atomic uint64_t used;
-	atomic_uint waits;    /* number of reads on `waiting` */
-	pthread_mutex_t lock; /* guards all below */
-	struct list waiting;  /* of struct gather_wait */
-	bool beginning;	      /* a thread begins the reads that wait */
+	atomic_uint waits;    /* number of reads in `waiting` */
+	pthread_mutex_t lock; /* guards all members below */
+	struct list waiting;  /* list of struct gather_wait */
+	bool beginning;	      /* a thread is beginning waiting reads */
 };
 
 /* The process that notifies the kernel; see fs_notify.c. */
 struct fs_notifier {
-	int fd;	    /* -1: there is none; the daemon's */
-	pid_t pid;  /* -1: it has not begun; 0: it cannot be seen from here */
-	bool begun; /* it has the connection */
-	uint64_t again_ns; /* when to ask for another one; 0: never */
+	int fd; /* its socket, which the daemon owns; -1: there is no process */
+	/* -1: the process has not begun; 0: its number is not visible here */
+	pid_t pid;
+	bool begun; /* the process has got the connection */
+	/* when to ask the daemon for another process; 0: never */
+	uint64_t again_ns;
 };
 
 struct fs {
 	uint32_t magic;
-	struct fs_config config; /* set once; strings owned */
+	struct fs_config config; /* set once; the fs owns the strings */
 	struct fuse_session *se; /* set once */
 	struct gathers gathers;
-	pthread_key_t worker_key; /* of struct fs_worker */
-	atomic_bool stateless;	  /* opens need no request; set by init */
+	/* the value of a thread is its struct fs_worker */
+	pthread_key_t worker_key;
+	/* the kernel opens files without a request; set by the handler of init
+	 */
+	atomic_bool stateless;
 	void (*ready)(void *arg); /* set before the workers start */
 	void *ready_arg;
 	atomic_uint read_ahead_kib;
 	atomic_bool exiting;
 	bool greeted; /* main thread only: the first request was answered */
-	atomic_uint looking; /* of struct fs_poll */
-	/* The tree's thread only, from the handshake on, which sets the next */
+	/* number of threads that poll; see struct fs_poll */
+	atomic_uint looking;
+	/* From the handshake on, only the tree's thread uses this */
 	struct fs_notifier notifier;
-	atomic_bool notifies; /* the kernel can be notified */
-	/* NULL: the kernel can send requests again. Set while the workers
-	 * wait. */
+	/* the kernel can be notified; set after `notifier` */
+	atomic_bool notifies;
+	/* NULL: not needed, because the kernel can send requests again. Set
+	 * while the workers wait. */
 	struct journal *journal;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
-	unsigned running; /* workers */
+	unsigned running; /* number of workers */
 	bool complete;	  /* all workers have been started */
 };
 
@@ -90,15 +98,15 @@ struct fs_worker {
 	/* Indexed by the number of the reading thread, modulo FS_READERS */
 	struct fs_reader reader[FS_READERS];
 	struct store_scratch *scratch;
-	/* For the next read, so that a hit allocates nothing */
+	/* Memory for the next read, so that a hit allocates nothing */
 	struct fs_read *spare;
-	/* The same for a read over several items */
+	/* Memory for the next read over several items */
 	struct gather *gather;
 };
 
 /* A request that may wait for the origin; see fs_interrupt.c. Only the thread
  * that claims the request answers it. The memory of the struct must stay valid
- * until then. */
+ * until a thread has claimed it. */
 struct parked {
 	uint32_t magic;
 	fuse_req_t req;
@@ -112,14 +120,13 @@ void parked_init(struct parked *p, fuse_req_t req);
  * another thread has answered it. */
 bool parked_claim(struct parked *p);
 
-/* fs_worker.c: answer with an error (-errno) that a program gets, and count it.
- */
+/* fs_worker.c: answer a request with an error (-errno), and count the error. */
 void fs_reply_error(fuse_req_t req, int status);
 
 /* fs_notify.c: from now on the kernel can be notified. */
 void notifier_begin(struct fs *fs);
 
-/* fs_takeover.c: continue with the session's connection: use it, repeat the
+/* fs_takeover.c: continue with the session's connection: open it, repeat the
  * kernel's first request, have the kernel send again the requests that were
  * read but not answered, and unmount. */
 int takeover_open(struct fs *fs, struct fuse_session *se);
@@ -128,23 +135,22 @@ bool takeover_can_resend(const struct session *s);
 int takeover_resend(struct fs *fs);
 void takeover_unmount(struct fs *fs);
 
-/*
- * fs_receive.c: receive_buffer_new() allocates a buffer that is large enough
- * for any request, or returns NULL. receive_request() reads a request into it.
- * Returns the size of the request; 0 after an unmount; -EINTR: try again; or
- * another -errno.
- */
+/* fs_receive.c: receive_buffer_new() allocates a buffer for a request of any
+ * length, or returns NULL. receive_request() reads a request into the buffer.
+ * It returns the size of the request; 0 after an unmount; -EINTR if it has to
+ * be called again; or another -errno. */
 void *receive_buffer_new(void);
 void receive_buffer_free(void *buffer); /* NULL is allowed */
 ssize_t receive_request(struct fs *fs, void *buffer);
 
 /*
  * fs_journal.c: the journal of requests that were read but not answered.
- * journal_new() creates a journal. journal_open() continues one, and owns its
- * descriptor from then on. Both return NULL on failure. journal_attach() makes
- * libfuse report answers to the journal; call it before there are requests.
- * journal_receive() reads a request, or returns -errno. journal_replay()
- * answers the requests that the previous process has read.
+ * journal_new() creates a journal. journal_open() opens the journal of the
+ * previous process, and owns its descriptor from then on. Both return NULL on
+ * failure. journal_attach() has libfuse report answers to the journal; call it
+ * before there are requests. journal_receive() reads a request, or returns
+ * -errno. journal_replay() answers the requests that the previous process has
+ * read.
  */
 struct journal;
 struct journal *journal_new(void);
@@ -158,17 +164,15 @@ void journal_replay(struct fs *fs);
 void journal_answered(struct journal *j, uint64_t unique);
 
 /* fs_strike.c: strikes_begin() installs signal handlers that note which request
- * has caused a crash. fs_process() handles a request, or refuses it if it has
- * caused two crashes. */
+ * caused a crash. fs_process() handles a request. If the request has caused two
+ * crashes, fs_process() answers it with an error. */
 void strikes_begin(struct fs *fs);
 void fs_process(struct fs *fs, const struct fuse_buf *buf);
 
-/*
- * fs_ino() returns the number of a node for the kernel. Its upper half is the
- * mount's instance, so a number of another instance never means a file of this
- * one. The root has a fixed number. fs_node() returns the node of a number, or
- * 0 for a number of another instance.
- */
+/* fs_ino() returns the number that a node has for the kernel. Its upper half is
+ * the instance of the mount, so that a number of an earlier instance never
+ * stands for a file of this one. The root has a fixed number. fs_node() returns
+ * the node of a number, or 0 for a number of another instance. */
 static inline fuse_ino_t fs_ino(const struct fs_config *c, node_id id)
 {
 	uint64_t instance = session_instance(c->session);
@@ -200,9 +204,9 @@ struct asked {
 	uint64_t off; /* offset in the file */
 	size_t len;
 	enum plans_turn turn;	/* relation to the plans */
-	struct plans_read more; /* more about that relation */
+	struct plans_read more; /* more about its relation to the plans */
 	bool again;		/* the request was repeated for a new version */
-	bool has_room;		/* it has memory of fs.gathers */
+	bool has_room;		/* it has got memory of fs.gathers */
 };
 
 static inline node_id asked_node(const struct asked *ask)
@@ -212,13 +216,13 @@ static inline node_id asked_node(const struct asked *ask)
 
 typedef void asked_fn(const struct asked *ask, fuse_req_t req);
 
-/* fs_read.c: handle a READ on a thread that is not a worker. */
+/* fs_read.c: handle a READ, on a thread that is not a worker. */
 asked_fn fs_read_elsewhere;
 
-/* fs_follow.c: take over a request for a version that the source does not have
- * any more. If the file has a new version of the same size, read() is called
- * with it; otherwise the request fails with ESTALE. Returns false if the
- * request was not taken over. */
+/* fs_follow.c: handle a request for a version that the source does not have any
+ * more. If the file has a new version of the same size, read() is called for
+ * it; otherwise the request fails with ESTALE. Returns false if it cannot do
+ * so; then the caller must answer the request. */
 bool fs_follow(const struct asked *ask, fuse_req_t req, asked_fn *read);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -229,7 +233,7 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 struct fs_poll {
 	/* Number of threads that poll; shared by all threads */
 	atomic_uint *looking;
-	/* Number of ioctls since the last other request */
+	/* Number of ioctls in a row */
 	unsigned ioctls;
 	bool off;
 };
@@ -243,10 +247,10 @@ bool fs_poll(const struct fs_poll *p, int fd);
 /* Call this for each request that was read. */
 void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
 
-/* fs_worker.c: returns the process of a thread; 0: unknown. */
+/* fs_worker.c: returns the process to which a thread belongs; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 
-/* Handlers in fs_readdir.c. */
+/* fs_readdir.c: handlers. */
 void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

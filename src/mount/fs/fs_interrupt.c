@@ -2,14 +2,15 @@
 /*
  * Handles processes that are killed while their requests wait for an origin.
  * The kernel waits for the answer to a request even if the process was killed.
- * Therefore a killed process gets EINTR at once, and the later answer of the
- * origin is dropped. Other signals are ignored, because programs do not expect
- * the read of a file to be interrupted.
+ * Therefore the request of a killed process is answered with EINTR at once, and
+ * the later answer of the origin is dropped. Other signals are ignored, because
+ * programs do not expect the read of a file to be interrupted.
  *
- * One atomic exchange decides which thread answers. libfuse usually keeps the
- * request alive while it calls on_interrupt(), which may then answer. But while
- * fuse_req_interrupt_func() sets the function, libfuse may call it without
- * keeping the request alive; then it must not answer.
+ * One atomic exchange decides which thread answers a request. libfuse usually
+ * keeps the request alive while it calls on_interrupt(), which may then answer.
+ * But while fuse_req_interrupt_func() sets the function, libfuse may call
+ * on_interrupt() without keeping the request alive; then on_interrupt() must
+ * not answer.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -18,9 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is SIGKILL pending? The kernel also sets it for other fatal signals. Unknown
- * counts as no: for processes outside our PID namespace, whose number is 0, and
- * for those that /proc hides. */
+/* Is SIGKILL pending? The kernel also sets it for other fatal signals. Returns
+ * false if this is not known: the process may be outside our PID namespace, so
+ * that its number is 0, or /proc may hide it. */
 static bool is_dying(pid_t pid)
 {
 	unsigned long long pending, kill_bit = 1ULL << (SIGKILL - 1);

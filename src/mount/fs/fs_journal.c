@@ -9,15 +9,15 @@
  * ignores the second answer.
  *
  * A slot is shorter than the buffer that read(2) must offer, so the worker's
- * own buffer follows it. Only lists of FORGETs are longer than a slot, and no
- * process waits for these.
+ * own buffer receives the rest. Only lists of FORGETs are longer than a slot,
+ * and no process waits for an answer to these.
  *
  * The last word of a slot is a checksum of the request, so that a damaged
  * request is never answered with other bytes than its reader asked for:
  *
- *   SUM_EMPTY --slot_take()--> SUM_READING --slot_note()--> checksum
- *       ^                           |                          |
- *       '-------------------- slot_empty() --------------------'
+ * SUM_EMPTY --slot_take()--> SUM_READING --slot_note()--> checksum
+ *     ^                           |                          |
+ *     '-------------------- slot_empty() --------------------'
  *
  * A request that was read just before the process died has no checksum yet.
  */
@@ -40,30 +40,35 @@
 #define JOURNAL_BYTES ((SLOTS + 1) * SLOT_BYTES)
 #define JOURNAL_MAGIC "refrjrnl"
 #define JOURNAL_VERSION 2
-#define JOURNAL_WITHOUT_SUMS 1 /* the version before */
+/* the previous version, whose slots have no checksums */
+#define JOURNAL_WITHOUT_SUMS 1
 #define JOURNAL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* A slot without its checksum, and values of the latter that are none. */
+/* Size of a slot without its checksum; and two values that stand in the place
+ * of the checksum while there is none. */
 #define REQUEST_BYTES (SLOT_BYTES - sizeof(uint64_t))
 #define SUM_READING UINT64_C(0)
 #define SUM_EMPTY UINT64_C(1)
 
-/* Uniques are counted up, so requests that are close in time have different
- * places. */
+/* Size of the table that finds the slot of an answer by its unique. The kernel
+ * counts uniques up, so requests that are close in time are at different
+ * indices. */
 #define PLACES 65536u
 #define PLACES_PROBED 64u
 
-/* This follows the slots. */
+/* The bytes after the slots. */
 struct journal_tail {
 	char magic[8];
 	uint32_t version;
 };
 
 struct journal {
-	unsigned char *map; /* SLOTS of SLOT_BYTES, each a request; the tail */
+	/* SLOTS slots of SLOT_BYTES, each for a request; then the tail */
+	unsigned char *map;
 	int fd;
 	atomic_uint rotor;
-	atomic_bool taken[SLOTS]; /* taken by a worker, or in use */
+	/* the slot is being filled by a worker, or is in use */
+	atomic_bool taken[SLOTS];
 	/* Uniques of the requests in slots; 0: none */
 	_Atomic uint64_t unique[PLACES];
 	/* Written by the thread that has set the unique */
@@ -150,8 +155,9 @@ static void slot_empty(struct journal *j, unsigned slot)
 	atomic_store(&j->taken[slot], false);
 }
 
-/* Enter the request of a slot, and its checksum. Returns false if there is no
- * place for its unique, or if it is too long. */
+/* Enter the unique of a slot's request into the table, and write its checksum.
+ * Returns false if the table has no space near the index of the unique, or if
+ * the request is too long. */
 static bool slot_note(struct journal *j, unsigned slot)
 {
 	uint64_t unique = slot_head(j, slot)->unique;
@@ -183,7 +189,8 @@ void journal_answered(struct journal *j, uint64_t unique)
 		if (atomic_load(&j->unique[at]) != unique)
 			continue;
 		slot_empty(j, j->slot[at]);
-		atomic_store(&j->unique[at], 0); /* the place is free now */
+		/* the element can be used again */
+		atomic_store(&j->unique[at], 0);
 		return;
 	}
 }
@@ -256,7 +263,8 @@ void journal_replay(struct fs *fs)
 	struct journal *j = fs->journal;
 	struct fuse_buf buf = {.mem = malloc(REQUEST_BYTES)};
 
-	/* Look at all slots before an answer frees one. */
+	/* First look at all slots, because the first answer frees its slot for
+	 * other requests. */
 	for (unsigned i = 0; i < SLOTS; i++) {
 		const struct fuse_in_header *in = slot_head(j, i);
 
@@ -278,8 +286,8 @@ void journal_replay(struct fs *fs)
 
 /* -- Life ----------------------------------------------------------------- */
 
-/* Map the journal, with all pages in memory: the kernel cannot get pages for a
- * process that is being killed. */
+/* Map the journal, with all pages in memory, because the kernel does not
+ * allocate pages for a process that is being killed. */
 static int journal_map(struct journal *j)
 {
 	void *map = mmap(NULL, JOURNAL_BYTES, PROT_READ | PROT_WRITE,
@@ -287,7 +295,7 @@ static int journal_map(struct journal *j)
 
 	if (map == MAP_FAILED)
 		return -errno;
-	/* If it fails, pages stay unless memory is short */
+	/* if this fails, pages stay in memory unless memory is short */
 	(void)mlock(map, JOURNAL_BYTES);
 	j->map = map;
 	return 0;
@@ -383,8 +391,8 @@ struct journal *journal_open(int fd)
 		return NULL;
 	}
 	j = journal_of(fd);
-	/* The process before may have died while it read, or wrote no
-	 * checksums. */
+	/* The checksums are missing if the previous process died while it read,
+	 * or had an older version. Mark each request as unchecked. */
 	for (unsigned i = 0; j && i < SLOTS; i++)
 		slot_set_sum(j, i,
 			slot_head(j, i)->unique == 0 ? SUM_EMPTY : SUM_READING);

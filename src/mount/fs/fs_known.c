@@ -9,22 +9,22 @@
 #include "common/base/clock.h"
 #include "mount/names/tree.h"
 
-/* A time-out that means never. DBL_MAX would overflow in the kernel. */
+/* A time-out that means "for ever". DBL_MAX would overflow in the kernel. */
 #define FOREVER_S 1e9
 
 #define BLKSIZE_LEAST 4096
 #define BLKSIZE_MOST (128 << 10)
 #define READ_AHEAD 4u
 
-/* A missing name has just been looked up, so it is valid for the whole
- * period. */
+/* The kernel may cache a missing name for the whole period, because the origin
+ * was asked just now. */
 double fs_missing_timeout(const struct fs_config *c)
 {
 	return c->revalidate_s > 0 ? c->revalidate_s : FOREVER_S;
 }
 
-/* Returns the time until the origin must be asked again. A name that the kernel
- * gets late in a period must not be cached for a whole one. */
+/* Returns the time until the origin must be asked again. The period began when
+ * the origin was last asked, which may be a while ago. */
 static double due_timeout(
 	const struct fs_config *c, const struct node_info *info)
 {
@@ -37,17 +37,19 @@ static double due_timeout(
 			       : 0;
 }
 
-/* The attributes of a version never change, but those of a directory may. */
+/* The kernel may cache attributes of a file for ever, because a new version
+ * gets a new node. Those of a directory may change. */
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
 {
 	return info->attr.kind == KIND_DIR ? due_timeout(c, info) : FOREVER_S;
 }
 
 /*
- * Returns the buffer size that stat() suggests to programs. In an analysis,
- * pages of items that miss do not stay, but readers should be as fast as
- * without a mount. So the whole file should arrive in one READ. The kernel's
- * first READ is up to READ_AHEAD times as long as the read of the program.
+ * Returns the buffer size that stat() suggests to programs. In an analysis, the
+ * kernel keeps no pages of items that miss, so it may request the end of a file
+ * twice. But readers should be as fast as without a mount, so the whole file
+ * should arrive in one READ. The kernel's first READ is up to READ_AHEAD times
+ * as long as the read of the program.
  */
 static blksize_t buffer_size(const struct node_info *info)
 {

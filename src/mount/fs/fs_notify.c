@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Has the kernel drop what it remembers. That can wait for the lock of a
- * directory, so a process of its own does it if there is one (base/notifier.h);
- * what it had not answered when it ended is repeated. Where there is none, the
- * thread does it by itself. Entered by the tree's thread only.
+ * Has the kernel drop cached names and attributes. Such a notification can wait
+ * for the lock of a directory, so another process sends it, if the mount has
+ * one for this (base/notifier.h). If this process ends, the notifications that
+ * it has not answered are repeated. Without such a process, the thread notifies
+ * the kernel itself. Entered by the tree's thread only.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -18,14 +19,15 @@
 #include "common/base/proc.h"
 #include "common/base/send_fds.h"
 
-/* How often a process that does not answer is looked at: it may be stopped. */
+/* While the process does not answer, its state is checked after this time,
+ * again and again, because it may have been stopped. */
 #define LOOK_MS 1000
-/* After so many looks a process that should begin is given up. */
+/* A process that has not begun is given up after this many checks. */
 #define BEGIN_LOOKS 5
-/* When another one is asked for, after none could be had. */
+/* If no process could be started, the next attempt follows after this time. */
 #define AGAIN_NS (60 * NS_PER_S)
 
-/* Has the kernel forget a name or an inode, as the kernel reads it. */
+/* A notification in the format of the kernel: forget a name or an inode. */
 struct notice {
 	struct fuse_out_header head;
 	char body[sizeof(struct fuse_notify_inval_entry_out) + NAME_MAX + 1];
@@ -41,7 +43,8 @@ static struct notice notice_name(fuse_ino_t dir, const char *name)
 	struct notice n = {.head.error = FUSE_NOTIFY_INVAL_ENTRY};
 
 	memcpy(n.body, &out, sizeof(out));
-	memcpy(n.body + sizeof(out), name, len); /* a zero follows */
+	/* the NUL is there: all of `n` is zeroed */
+	memcpy(n.body + sizeof(out), name, len);
 	n.head.len = (uint32_t)(sizeof(n.head) + sizeof(out) + len + 1);
 	return n;
 }
@@ -62,14 +65,13 @@ static bool is_stopped(pid_t pid)
 {
 	char state = proc_state(pid);
 
-	return state == 'T' || state == 't'; /* by a signal, or traced */
+	/* stopped by a signal, or traced by a debugger */
+	return state == 'T' || state == 't';
 }
 
-/*
- * Wait for an answer. Returns false if the process has ended, is stopped, or
- * does not begin, or if the mount has ended: nobody knows how long a frozen
- * process stays so.
- */
+/* Wait for an answer of the process. Returns false if the process has ended, is
+ * stopped, or does not begin, or if the mount has ended. A stopped process is
+ * not waited for, because it may stay stopped for any time. */
 static bool notifier_answers(const struct fs *fs, struct fs_notifier *n)
 {
 	struct pollfd p = {.fd = n->fd, .events = POLLIN};
@@ -81,7 +83,8 @@ static bool notifier_answers(const struct fs *fs, struct fs_notifier *n)
 			(n->pid < 0 ? looks == BEGIN_LOOKS
 				    : is_stopped(n->pid)))
 			return false;
-	/* What the kernel says does not matter: it may know no such name. */
+	/* Ignore the kernel's result: it fails if the kernel does not know the
+	 * name. */
 	if (fds_receive(n->fd, &answer, sizeof(answer), &got, 0) !=
 		sizeof(answer))
 		return false;
@@ -89,7 +92,8 @@ static bool notifier_answers(const struct fs *fs, struct fs_notifier *n)
 	return true;
 }
 
-/* It says when it begins, and gets the connection then. */
+/* Wait until the process says that it has begun, then send it the connection.
+ */
 static bool notifier_begins(const struct fs *fs, struct fs_notifier *n)
 {
 	int connection = fuse_session_fd(fs->se);
@@ -119,7 +123,8 @@ static bool notifier_does(
 	return true;
 }
 
-/* The process is of no use any more, or there has been none. */
+/* Get another process from the daemon, because this one has failed or there is
+ * none. */
 static void notifier_replace(struct fs *fs)
 {
 	struct fs_notifier *n = &fs->notifier;
@@ -134,7 +139,8 @@ static void notifier_replace(struct fs *fs)
 	event_report(fs->config.events, &e);
 }
 
-/* Returns false if no process has done it. */
+/* Have the process send the notifications. Returns false if there is no process
+ * that can. */
 static bool notify_elsewhere(
 	struct fs *fs, const struct notice *notice, unsigned count)
 {
@@ -163,10 +169,8 @@ void notifier_begin(struct fs *fs)
 
 /* -- Kernel caches --------------------------------------------------------- */
 
-/*
- * Tell the kernel to forget a name. Directories that are gone are skipped,
- * because their number may stand for a file by now, and libfuse would complain.
- */
+/* Have the kernel forget a name. Skip a directory that was removed: its number
+ * may stand for a file now, and libfuse would print an error. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {
 	fuse_ino_t ino = fs_ino(&fs->config, dir);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The handlers except READ and READDIR. Each one parses the request, asks the
- * tree and replies. None waits for an origin. Errors of replies are ignored,
- * because they mean that the kernel has given up the request.
- */
+/* The handlers except READ and READDIR. Each one parses the request, asks the
+ * tree and replies. No handler waits for an origin. Errors of replies are
+ * ignored, because they mean that the kernel has given up the request. */
 #include "mount/fs/fs_impl.h"
 
 #include <errno.h>
@@ -48,7 +46,8 @@ static void reply_name(
 	if (status != -ENAMETOOLONG && status != -ENOTDIR &&
 		status != -ESTALE && status != -ENOMEM && status != -EACCES)
 		status = -EIO;
-	/* No error: the kernel looks the name up again */
+	/* not counted as an error, because the kernel looks the name up again
+	 */
 	if (status == -ESTALE)
 		(void)fuse_reply_err(req, ESTALE);
 	else
@@ -174,8 +173,8 @@ static void reply_xattr(
 		(void)fuse_reply_buf(req, value, len);
 }
 
-/* The attributes of the origin are not shown. One attribute of the root names
- * the control socket. */
+/* The extended attributes of the origin are not shown. The root has one
+ * attribute, which names the control socket. */
 static void op_getxattr(
 	fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
@@ -279,13 +278,13 @@ static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 {
 	bool plus = feature_enabled("readdirplus");
 
-	/* Splicing did not make reads faster. Automatic checks of the data are
-	 * not needed, because versions never change. */
+	/* Splicing did not make reads faster. The kernel need not check for
+	 * changed data, because the data of a version never changes. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
-	/* Without a request for each open, this flag would make the kernel
-	 * assume that an open has truncated the file. */
+	/* In a mount without open requests, the kernel would take this flag as
+	 * a sign that each open has truncated the file. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, false);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
@@ -318,7 +317,8 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	session_keep_agreed(fs->config.session, &agreed);
 	if (takeover_can_resend(fs->config.session))
 		return;
-	/* Without a journal the mount works, but ends with this process. */
+	/* If this fails, the mount works, but it ends when this process ends.
+	 */
 	fs->journal = journal_new();
 	if (fs->journal && journal_attach(fs) < 0) {
 		journal_free(fs->journal);
@@ -326,8 +326,8 @@ static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 	}
 }
 
-/* Use what was agreed on in the handshake, whatever this program would choose:
- * the kernel does not change it. */
+/* Use the result of the earlier handshake, even where this program would choose
+ * otherwise, because the kernel continues with that result. */
 static void init_repeat(struct fs *fs, struct fuse_conn_info *conn)
 {
 	const struct session_agreed *a = session_agreed(fs->config.session);

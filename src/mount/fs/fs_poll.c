@@ -2,16 +2,18 @@
 /*
  * Decides how a thread that answers requests waits for the next one.
  *
- * Python's open() asks by an ioctl whether a file is a terminal. If readers
- * find everything else in the page cache, this ioctl is the only request for a
- * file. The reader sleeps until it is answered: first a thread of the daemon
- * must be woken, then the reader, often on another processor. On a virtual
- * machine these wake-ups take longer than the answer (doc/benchmarks.md).
+ * Python's open() sends an ioctl that asks whether a file is a terminal. If
+ * readers find everything else in the page cache, this ioctl is the only
+ * request for a file. The reader sleeps until it is answered: first a thread of
+ * the daemon must be woken, then the reader, often on another processor. On a
+ * virtual machine these wake-ups take longer than the answer
+ * (doc/benchmarks.md).
  *
  * Therefore a thread that has recently answered only ioctls polls for the next
  * request a few times before it sleeps, and yields its processor before each
- * poll. A busy processor runs readers in between, and this thread when they
- * sleep, without a wake-up. On an idle processor a few microseconds are wasted.
+ * poll. On a busy processor, readers run after the yield; when they sleep, this
+ * thread continues without a wake-up. On an idle processor a few microseconds
+ * are wasted.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -28,8 +30,9 @@
  * request would have to wait for the end of a time slice. */
 #define LOOKING_MAX (FS_WORKERS - 1)
 
-/* A thread polls only after this many ioctls in a row. Other requests come from
- * readers that need data or names; then a thread sleeps at once. */
+/* A thread polls only after this many ioctls in a row. After another request it
+ * sleeps at once, because such requests come from readers that need data or
+ * names. */
 #define IOCTLS 8u
 
 void fs_poll_init(struct fs_poll *p, atomic_uint *looking)

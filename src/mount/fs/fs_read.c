@@ -17,8 +17,8 @@
 struct gather {
 	struct parked p;
 	struct asked ask;
-	/* Number of unanswered pieces, and 1 until the handler has requested
-	 * all */
+	/* Number of pieces without an answer, plus 1 until the handler has
+	 * requested all */
 	atomic_uint left;
 	atomic_int status; /* error of the first piece that failed */
 	size_t cap;	   /* size of buf */
@@ -31,10 +31,14 @@ struct gather {
 /* A read of the cache: a whole request, or a piece of one. */
 struct fs_read {
 	struct cache_read r;
-	struct parked p;       /* used for a request of one piece */
-	struct asked ask;      /* used for a request of one piece */
-	struct gather *gather; /* the request of several pieces, or NULL */
-	size_t at;	       /* offset of the piece in gather.buf */
+	/* the request itself; not used for a piece of a larger request */
+	struct parked p;
+	/* like `p`, not used for a piece of a larger request */
+	struct asked ask;
+	/* the larger request to which the piece belongs; NULL: `p` is the
+	 * request */
+	struct gather *gather;
+	size_t at; /* offset of the piece in gather->buf */
 };
 
 static void reply(fuse_req_t req, int status, const void *data, size_t len)
@@ -52,7 +56,8 @@ static void fs_read_answer(
 {
 	size_t len = ask->len;
 	fuse_req_t req = p->req;
-	/* `p` and `ask` may be freed once the request is claimed */
+	/* a copy, because `p` and `ask` may be freed once the request is
+	 * claimed */
 	struct asked mine;
 
 	if (status >= 0 &&
@@ -77,8 +82,8 @@ static int reader_errno(int status)
 	return -EIO;
 }
 
-/* Note that a piece has ended. The last one answers the request; then this
- * returns true. */
+/* Note that a piece has ended. If it was the last one, answer the request and
+ * return true. */
 static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
@@ -137,7 +142,8 @@ static void read_give(struct fs_worker *w, struct fs_read *r)
 		w->spare = r;
 }
 
-/* Read a piece. Answers the request or the gather, at once or later. */
+/* Read a piece. Answers the request, or ends the piece of `gather`, at once or
+ * later. */
 static void read_piece(struct fs *fs, struct fs_worker *w,
 	const struct cache_item *item, struct fs_read *r)
 {
@@ -246,8 +252,8 @@ static void read_gather(
 		gather_give(w, g);
 }
 
-/* Note the read in plans. This must come before the answer, because after the
- * answer the next read of the plan may arrive. */
+/* Note the read in the plans. Do this before the answer, because the reader may
+ * send the next read of the plan right after it. */
 static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct plans *plans = ask->fs->config.plans;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Handles READDIR and READDIRPLUS. A directory whose names are not known is
- * listed before the request is answered. Offsets in a directory: 0 and 1 mean
- * "." and "..", and s + 2 means slot s.
- */
+/* Handles READDIR and READDIRPLUS. A directory whose names are not known is
+ * listed before the request is answered. Offsets in a directory: 0 stands for
+ * ".", 1 for "..", and s + 2 for slot s. */
 #include "mount/fs/fs_impl.h"
 
 #include <errno.h>
@@ -34,7 +32,8 @@ static bool add(struct dir_read *d, const char *name,
 	if (d->plus) {
 		fs_entry(&d->fs->config, info, &e);
 		if (!known)
-			e.ino = 0; /* no reference for "." and ".." */
+			/* the kernel takes no reference to "." and ".." */
+			e.ino = 0;
 		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used, left,
 			name, &e, (off_t)next);
 	} else {

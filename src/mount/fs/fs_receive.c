@@ -2,8 +2,9 @@
 /*
  * Reads the kernel's requests. If the daemon is killed while the kernel copies
  * a request to it, and a page of the buffer is not in memory, the copy fails
- * and the reader gets an I/O error. Therefore the pages that are long enough
- * for requests of readers are allocated at the beginning, and stay in memory.
+ * and the reader gets an I/O error. Therefore the first pages of each buffer,
+ * which are enough for the requests of readers, are allocated at the start and
+ * stay in memory.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -15,7 +16,8 @@
 /* The kernel refuses a buffer that is too small for a WRITE of max_write
  * bytes. */
 #define BUFFER_BYTES ((size_t)FS_REQUEST_MAX)
-/* Only FORGETs may be longer, and no process waits for them. */
+/* Only lists of FORGETs can be longer, and no process waits for an answer to
+ * these. */
 #define PRESENT_BYTES ((size_t)8192)
 
 void *receive_buffer_new(void)
@@ -27,8 +29,9 @@ void *receive_buffer_new(void)
 		return NULL;
 	for (size_t at = 0; at < PRESENT_BYTES; at += 4096)
 		((volatile char *)buffer)[at] = 0;
-	/* After a fork the pages would be copied at the next write, so memory
-	 * for them could be short at that time. */
+	/* A child process does not get these pages. Otherwise the next write
+	 * would copy each page, and memory for the copy could be short just
+	 * when the daemon is killed. */
 	(void)madvise(buffer, BUFFER_BYTES, MADV_DONTFORK);
 	/* If this fails, the pages stay in memory unless memory is short. */
 	(void)mlock(buffer, PRESENT_BYTES);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The session of a mount: one page of shared memory. It is written at the
- * handshake with the kernel. After that only its last fields change. Called by
- * the workers and the main thread.
- */
+/* The session of a mount: one page of shared memory. It is written at the
+ * handshake with the kernel. After that, only its last fields change. Called by
+ * the workers and the main thread. */
 #include "mount/fs/fs_session_impl.h"
 
 #include <errno.h>
@@ -40,8 +38,8 @@ struct session_crash {
 	_Atomic uint32_t opcode, count;
 };
 
-/* In the byte order of the machine, because a session never leaves the
- * machine. */
+/* The numbers have the byte order of the machine, because a session never
+ * leaves the machine. */
 struct session_page {
 	char magic[8];
 	uint32_t version, bytes;
@@ -63,11 +61,12 @@ struct session_page {
 _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
 
 struct session {
-	struct session_page *page; /* shared memory, for later processes, too */
-	int fd, connection;	   /* set once */
+	/* shared memory, which the next process gets, too */
+	struct session_page *page;
+	int fd, connection; /* set once */
 	/* Set once: a request has caused SESSION_STRIKES crashes */
 	bool crashed;
-	/* The handshake is done; set before there are other threads */
+	/* The handshake is done. Set before other threads exist */
 	bool complete;
 	char last_end[64]; /* set once */
 	bool on_purpose;   /* set once */
@@ -191,7 +190,8 @@ static int page_check(
 	return 0;
 }
 
-/* A READ is identified by its node, because readers repeat READs. */
+/* Do both stand for one request? READs of the same node do, because a reader
+ * repeats a READ that has failed. */
 static bool same_request(const struct session_crash *c, uint64_t unique,
 	uint64_t node, uint32_t opcode)
 {
@@ -200,7 +200,8 @@ static bool same_request(const struct session_crash *c, uint64_t unique,
 	return opcode == FUSE_READ ? c->node == node : c->unique == unique;
 }
 
-/* Count the last crash. If all entries are in use, it replaces the last one. */
+/* Add the last crash to the earlier ones. If all entries are in use, it
+ * replaces the last entry. */
 static void count_crash(struct session_page *p)
 {
 	struct session_crash *c = p->before;

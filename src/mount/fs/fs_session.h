@@ -2,10 +2,11 @@
 /*
  * Lets a mount outlive its process. Another process also holds the descriptors
  * of the mount: the connection to the kernel and two shared memories. One
- * shared memory is the session, which is this part: it has what kernel and
- * daemon agreed on in the handshake, and how earlier processes ended. The other
- * one has the manifest's record of names. The next process gets all of them,
- * and checks them before it uses any. doc/formats.md has the format.
+ * shared memory is the session, which this part handles: the result of the
+ * handshake between kernel and daemon, and how earlier processes ended. The
+ * other one is the manifest's record of names. The next process gets all these
+ * descriptors, and checks all of them before it uses any. doc/formats.md has
+ * the format.
  */
 #ifndef FS_SESSION_H
 #define FS_SESSION_H
@@ -22,7 +23,7 @@ struct session;
 /* The descriptors of a mount; -1: there is none. */
 struct session_fds {
 	int fuse, session, names;
-	/* journal; only if the kernel cannot send requests again */
+	/* the journal; only if the kernel cannot send requests again */
 	int requests;
 };
 
@@ -43,8 +44,8 @@ int session_check(const struct session_fds *fds, struct hash128 dataset,
  * descriptors. NULL is allowed. */
 void session_free(struct session *s);
 
-/* Returns the random name of the session; and the instance of the mount, which
- * is a part of it and not 0. */
+/* session_id() returns the random name of the session. The instance of the
+ * mount is a part of this name, and never 0. */
 struct hash128 session_id(const struct session *s);
 uint32_t session_instance(const struct session *s);
 
@@ -66,12 +67,13 @@ bool session_was_replaced(const struct session *s);
  * have changed. Returns false if it is too long. */
 #define SESSION_CHANGES_MAX 2048u
 bool session_keep_changes(struct session *s, const char *text, size_t bytes);
-/* Get this text from a session that is not open. Returns its length; 0 if there
- * is none or it is damaged. */
+/* Get this text from a session by its descriptor. Returns its length; 0 if
+ * there is none or it is damaged. */
 size_t session_changes(int fd, char *text, size_t size);
 
-/* How a process is about to end. A process that is killed cannot set this. The
- * values are in shared memory; values in between mean a crash. */
+/* The reason why a process ends, which it notes before. A process that is
+ * killed cannot note it. The values are in shared memory; values in between
+ * mean a crash. */
 enum session_end {
 	SESSION_KILLED = 0,
 	SESSION_UPGRADED = 1, /* another program has replaced it */

@@ -17,18 +17,19 @@ struct session_agreed {
 	uint32_t congestion, stateless;
 };
 
-/* Keep the first request of the kernel before it is answered, and get it. */
+/* session_keep_init() stores the first request of the kernel, before it is
+ * answered. session_init() returns this request. */
 void session_keep_init(struct session *s, const void *request, size_t bytes);
 const void *session_init(const struct session *s, size_t *bytes);
 
-/* session_keep_agreed() keeps what was agreed on, which completes the session.
- * session_agreed() returns what the previous process had agreed on. */
+/* session_keep_agreed() stores the result of the handshake, which completes the
+ * session. session_agreed() returns the result of the previous process. */
 void session_keep_agreed(
 	struct session *s, const struct session_agreed *agreed);
 const struct session_agreed *session_agreed(const struct session *s);
 
-/* Note the request that was being handled at a crash; unique 0: none. Called in
- * a handler of a fatal signal. */
+/* Note the request whose handling has caused a crash; unique 0: none was
+ * handled. Called in a handler of a fatal signal. */
 void session_note_crash(struct session *s, int sig, uint64_t unique,
 	uint64_t node, uint32_t opcode);
 

@@ -24,9 +24,9 @@
 static struct session *striking;
 static _Thread_local const struct fuse_in_header *at_work;
 
-/* Only stores values, because after a crash no function is safe to call. Then
- * raises the signal again, which ends the process as if there were no
- * handler. */
+/* Only store values, because after a crash no function is safe to call. Then
+ * raise the signal again, which ends the process as if there were no handler.
+ */
 static void on_crash(int sig)
 {
 	const struct fuse_in_header *in = at_work;
@@ -48,7 +48,7 @@ void strikes_begin(struct fs *fs)
 
 	(void)sigemptyset(&sa.sa_mask);
 	striking = fs->config.session;
-	/* Keep the handlers of a sanitizer, which report more. */
+	/* Keep a sanitizer's handlers, because their reports say more. */
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (sigaction(signals[i], NULL, &was) == 0 &&
 			was.sa_handler == SIG_DFL)

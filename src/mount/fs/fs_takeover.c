@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Continues with the connection of a daemon that has died or was replaced.
- * libfuse gets the kernel's first request again, from the session, so that it
- * agrees on the same as before. The kernel drops the second answer. If asked,
- * the kernel sends requests again that the previous daemon had read. The
- * previous daemon must have been reaped before that, because until then one of
- * its threads could still take a request.
+ * libfuse gets the kernel's first request again, from the session, so that the
+ * handshake has the same result as before. The kernel drops the second answer.
+ * Where it can, the kernel then sends again the requests that the previous
+ * daemon had read. The previous daemon must have been reaped before that,
+ * because until then one of its threads could still take a request.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -19,7 +19,7 @@
 #include "common/base/feature.h"
 #include "common/base/unmount.h"
 
-/* The headers of older kernels do not have these. */
+/* Headers of older kernels lack these constants. */
 #define INIT_EXT (1u << 30)
 #define INIT2_HAS_RESEND (1u << 7)
 #define NOTIFY_RESEND 7
@@ -80,8 +80,8 @@ void takeover_unmount(struct fs *fs)
 
 	if (fs_given_connection(fs->config.mountpoint) >= 0)
 		return;
-	/* Another program has unmounted, so the path may belong to another
-	 * mount now. */
+	/* The mount was unmounted already, so another file system may be
+	 * mounted at the path now. */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
 		return;
 	(void)unmount(fs->config.mountpoint, true, &ignored);

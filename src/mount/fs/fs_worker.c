@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The data of a thread that answers requests, which is created and freed with
- * the thread. Also caches which process a reading thread belongs to.
- */
+/* The data of a thread that answers requests. It is created and freed with the
+ * thread. Also finds the process to which a reading thread belongs, and caches
+ * it. */
 #include "mount/fs/fs_impl.h"
 
 #include <stdlib.h>
@@ -45,11 +44,12 @@ void fs_worker_free(void *worker)
 }
 
 /*
- * Find the process of a reading thread. A request has the number of the thread,
- * but plans need that of the process, which is read from /proc. A few threads
- * do most reads, so each worker caches the answer for a second. Later, the
- * thread may have ended and its number may belong to another one. A thread of a
- * process that is not visible here has number 0.
+ * Find the process of a reading thread. A request contains the number of the
+ * thread, but plans need the number of the process, which /proc shows. A few
+ * threads do most reads, so each worker caches the process for a second. Not
+ * longer, because the thread may have ended and its number may belong to
+ * another thread. If a process is not visible here, the number of its threads
+ * is 0.
  */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 {

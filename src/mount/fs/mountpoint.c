@@ -23,7 +23,7 @@
 /* A good read-ahead for files of some hundred KiB or more. */
 #define GOOD_READ_AHEAD_KIB 1024u
 
-/* The device number of /dev/fuse, which is the same everywhere. */
+/* The device number of /dev/fuse. It is the same on all machines. */
 #define FUSE_DEVICE makedev(10, 229)
 
 int fs_probe(const char *mountpoint)
@@ -33,7 +33,8 @@ int fs_probe(const char *mountpoint)
 
 	if (mountinfo_find(mountpoint, &m) < 0)
 		return 0;
-	/* Not stat(): the kernel answers it even if the daemon is dead. */
+	/* Use statfs(), because the kernel answers stat() even if the daemon is
+	 * dead. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return m.refrain ? 1 : -EBUSY;

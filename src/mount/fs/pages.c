@@ -4,9 +4,9 @@
  * pages are useless before the next epoch, and take memory from other pages.
  * Items that were served to their end are queued here. When the queue exceeds
  * the limit, the pages of the oldest items are dropped. Dropping may block, so
- * a separate thread does it, and never a handler. The thread waits a moment
- * before it drops an item: a reader that was just answered may not have run
- * yet, and would have to request its pages again.
+ * a separate thread drops pages, never a handler. The thread waits a moment
+ * before it drops the pages of an item: a reader that was just answered may not
+ * have run yet, and would have to request its pages again.
  *
  * Pages are dropped through the mount, as any program could do it, because the
  * kernel then skips pages that are mapped or locked by a reader. A notification
@@ -15,8 +15,8 @@
  * and the daemon for the reader. For the same reason the thread has its own
  * table of descriptors, without that of the session.
  *
- * The thread also calls the keeper, which finds out which of the remaining
- * pages were read.
+ * The thread also calls the keeper, which finds out which of the pages that
+ * stay were read.
  */
 #include "mount/fs/pages.h"
 
@@ -41,32 +41,33 @@
 #define KEEP_BYTES ((uint64_t)64 << 20)
 
 /* Pages of large files stay longer: the kernel reads up to 2 MiB ahead in such
- * files, and even a slow reader must get to these pages first. */
+ * files, and even a slow reader must have the time to read so far. */
 #define KEEP_PART_NS NS_PER_S
 
-/* The thread may drop an item this much too late, because dropping several
- * items at a time costs less than waking up for each. */
+/* The thread may drop an item later than necessary by this time, because waking
+ * up once for several items costs less than waking up for each. */
 #define PAUSE_NS (50 * NS_PER_MS)
 
 /* In an analysis, pages that are read in one epoch must be gone when they are
- * read in the next epoch, which may begin at once for some items. If pages of
- * 1/n of the dataset stay, the analysis does not see 1/2n^2 of its items. */
+ * read in the next epoch, which may begin at once for some items. If the pages
+ * of 1/n of the dataset stay, the analysis fails to see the reads of 1/2n^2 of
+ * the items. */
 #define KEEP_SHARE 25
-/* Pages that are being read cannot be dropped, so it is tried again up to this
- * many times. Otherwise the end of an item would never be requested, and the
- * analysis would not see the item. */
+/* The kernel does not drop pages that are being read, so the thread tries up to
+ * this many times. If they stayed, the next reader would not request the end of
+ * the item, and the analysis would not see this item. */
 #define TRIES_MAX 50
 
 #ifndef SYS_cachestat
-/* The same number for all architectures, since Linux 6.5 */
+/* the number is the same for all architectures */
 #define SYS_cachestat 451
 #endif
 #define KEEP_LEAST ((uint64_t)1 << 20)
 
 #define FOREVER_NS (UINT64_MAX / 2)
 
-/* How often the keeper checks whether the pages that stay were read. The kernel
- * keeps that information for much longer. */
+/* The time between two checks of the keeper whether the pages that stay were
+ * read. The kernel remembers reads for much longer. */
 #define LOOK_NS (20 * NS_PER_MS)
 
 struct passed {
@@ -74,7 +75,7 @@ struct passed {
 	struct cache_item item;
 	uint64_t since_ns, keep_ns;
 	/* If the queue exceeds the limit by this, keep_ns does not count. 0:
-	 * pages.keep_bytes is used instead. */
+	 * use pages.keep_bytes instead. */
 	uint64_t crowd_bytes;
 	unsigned tries;
 };
@@ -83,18 +84,19 @@ struct pages {
 	uint32_t magic;
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
-	/* Thread only: if the queue exceeds the limit by more, KEEP_NS does not
-	 * count */
+	/* Only the thread uses this. If the queue exceeds the limit by more,
+	 * KEEP_NS does not count */
 	uint64_t keep_bytes;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
-	struct list queue; /* of struct passed, oldest first */
+	struct list queue; /* list of struct passed, oldest first */
 	uint64_t bytes;	   /* size of the queued items */
 	/* The thread is woken when the queue has this size */
 	uint64_t wanted_at;
-	/* Number of looks that callers asked for, and that are done */
+	/* Numbers of looks of the keeper that callers have requested, and that
+	 * are done */
 	uint64_t wanted, done;
-	/* The next look must call check() of the keeper */
+	/* Before the next look, call check() of the keeper */
 	bool changed;
 	uint64_t kept_bytes; /* bytes() of the keeper after the last look */
 	bool stopping;
@@ -139,16 +141,16 @@ static void set_keep_bytes(struct pages *p)
 		p->keep_bytes = share > KEEP_LEAST ? share : KEEP_LEAST;
 }
 
-/* Wait for a change. Returns false at until_ns, or if a caller waits for the
- * thread. */
+/* Wait for a change. Returns false at until_ns, or if a caller waits for a
+ * look. */
 static bool pages_wait(struct pages *p, uint64_t until_ns)
 {
 	return !p->stopping && p->wanted == p->done &&
 		cond_wait_until(&p->cond, &p->lock, until_ns);
 }
 
-/* Wait until pages may be dropped, or may have been read, or the thread must
- * end. */
+/* Wait until it is time to drop pages or to look whether pages were read, or
+ * until the thread must end. */
 static void wait_for_pages(struct pages *p)
 {
 	uint64_t now_ns = clock_now_ns(), until_ns;
@@ -165,7 +167,7 @@ static void wait_for_pages(struct pages *p)
 	while (!may_drop(p) &&
 		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
 		;
-	/* With a lower value the thread is not woken again soon */
+	/* Lower the value, so that the thread does not wake up again soon */
 	p->keep_bytes -= p->keep_bytes / 4;
 }
 
@@ -173,14 +175,14 @@ static void wait_for_pages(struct pages *p)
 static bool has_pages(int fd, const struct passed *i)
 {
 	uint64_t range[2] = {i->item.base, i->item.size};
-	/* Pages in the cache, then pages in other states */
+	/* number of pages in the cache, then of pages in other states */
 	uint64_t pages[5] = {0};
 
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
 
-/* Drop the pages of an item. A file that is gone or cannot be opened has none.
- * Returns false if some pages are left. */
+/* Drop the pages of an item. If its file is gone or cannot be opened, there are
+ * none. Returns false if some pages are left. */
 static bool pages_forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];
@@ -237,8 +239,8 @@ static void drop_oldest(struct pages *p)
 		append_passed(p, i);
 }
 
-/* Have the pages of this item dropped at once. If memory is short, they
- * stay. */
+/* Queue an item whose pages are to be dropped at once. If memory is short, its
+ * pages stay. */
 static void drop_next(void *arg, const struct cache_item *item)
 {
 	struct passed *i = calloc(1, sizeof(*i));
@@ -252,7 +254,8 @@ static void drop_next(void *arg, const struct cache_item *item)
 	p->bytes += item->size;
 }
 
-/* Let the keeper look, and drop items. Releases the lock in the meantime. */
+/* Let the keeper look for reads, and drop the items that it names. Releases the
+ * lock in the meantime. */
 static void pages_look(struct pages *p)
 {
 	const struct pages_keeper *k = p->config.keeper;
@@ -279,12 +282,10 @@ static void *pages_main(void *arg)
 	struct pages *p = OBJECT(pages, arg);
 	const struct pages_keeper *k = p->config.keeper;
 
-	/*
-	 * Give the thread an empty table of descriptors of its own. Otherwise
-	 * it could keep a pipe or socket open, while another process waits for
-	 * its end. If the system does not allow this, the thread shares the
-	 * table.
-	 */
+	/* Give the thread a table of descriptors of its own, and empty it.
+	 * Otherwise the thread could keep a pipe or socket open while another
+	 * process waits for its end. If the system does not allow this, the
+	 * thread shares the table. */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (k)
 		k->open(k->kept);
@@ -328,7 +329,8 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 {
 	const struct pages_keeper *k = p->config.keeper;
 
-	/* The keeper drops the pages that it has kept. */
+	/* Do not queue an item that the keeper has: the keeper decides when to
+	 * drop it. */
 	if (!goes_by_parts(p, item) && !(k && k->has(k->kept, item)))
 		add_passed(p, item, KEEP_NS, 0);
 }

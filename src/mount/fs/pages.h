@@ -16,11 +16,11 @@
 
 struct pages;
 
-struct kept; /* owned by the keeper */
+struct kept; /* state of a keeper, which owns it */
 typedef void pages_drop_fn(void *arg, const struct cache_item *item);
 
-/* Decides which pages stay, and notes when these are read. Only the pages' own
- * thread calls the functions, except that any thread calls has(). */
+/* Decides which pages stay, and notes when these are read. Any thread may call
+ * has(). Only the thread of the pages calls the other functions. */
 struct pages_keeper {
 	/* open() is called first, close() last. */
 	void (*open)(struct kept *k);
@@ -44,9 +44,10 @@ struct pages_config {
 	const char *mountpoint; /* owned by the caller */
 	struct counters *counters;
 	uint64_t max_bytes;
-	bool each_epoch; /* the next epoch must read all items again */
-	/* For files larger than this, pages_part() drops pages in parts. 0: no
-	 * files. */
+	/* the next epoch must read all items from the mount again */
+	bool each_epoch;
+	/* For files larger than this, pages_part() drops pages in parts. 0: for
+	 * no files. */
 	uint64_t whole_max_bytes;
 	const struct pages_keeper *keeper; /* NULL: no pages have to stay */
 };
@@ -62,7 +63,8 @@ void pages_free(struct pages *p);
 /* Note that an item was served to its end. */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
-/* Note that a part of a file was read, or that its READ has just arrived. */
+/* Note that a part of a file was read, or that a READ for it has just arrived.
+ */
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	uint64_t len);
 
@@ -70,8 +72,8 @@ void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
  * items whose pages stay. */
 uint64_t pages_settle(struct pages *p);
 
-/* Call this when the keeper has changed its mind: waits until the pages that
- * may no longer stay have been dropped. */
+/* Call this when the keeper has decided that pages may no longer stay. Waits
+ * until these pages have been dropped. */
 void pages_changed(struct pages *p);
 
 #endif

@@ -30,7 +30,8 @@ void inode_stat(const struct node_info *info, struct stat *st)
 	memset(st, 0, sizeof(*st));
 	st->st_ino = info->ino;
 	st->st_mode = file_type(info->attr.kind) | info->attr.mode;
-	/* 1 for a directory, too, means that links are not counted */
+	/* a number of 1 for a directory tells programs that links are not
+	 * counted */
 	st->st_nlink = 1;
 	st->st_uid = info->attr.uid;
 	st->st_gid = info->attr.gid;

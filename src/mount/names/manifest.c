@@ -25,7 +25,8 @@ static int make_root(struct manifest *m)
 	n = manifest_node_at(m, id);
 	n->kind = KIND_DIR;
 	n->parent = NODE_ROOT;
-	n->refs = 1; /* never 0: the kernel does not count references to it */
+	/* never 0, because the kernel does not count references to the root */
+	n->refs = 1;
 	if (manifest_name_new(m, "", &n->name) < 0)
 		return -ENOMEM;
 	return manifest_set_attr(m, n, &attr);
@@ -49,8 +50,8 @@ int manifest_new(struct manifest **out, const char *dataset)
 		manifest_free(m);
 		return -ENOMEM;
 	}
-	/* Segment 0 exists from the start, and number 0 is not used, so this
-	 * node is number 1. */
+	/* Segment 0 exists from the start, and number 0 is not used, so the
+	 * root gets number 1. */
 	pthread_rwlock_wrlock(&m->lock);
 	rc = make_root(m);
 	pthread_rwlock_unlock(&m->lock);

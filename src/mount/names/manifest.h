@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The manifest: every known name of a dataset with its attributes. A mount
- * answers from it. The manifest does no I/O except to save and load itself:
- * callers enter the origin's answers, and get the resulting changes.
+ * answers requests from it. The manifest does no I/O except to save and load
+ * itself: callers enter the answers of the origin, and get the resulting
+ * changes.
  *
  * A node is one version of one file, or a directory, or a link. When a file
  * changes at the origin, its name gets a new node. The old node is *retired*:
@@ -12,7 +13,8 @@
  *
  * Any thread may call; a reader-writer lock in the manifest guards the names.
  * The identity of a referenced node (version, inode number, path digest) does
- * not change after the first read of the file, so no lock is needed to read it.
+ * not change after the first read of the file, so no lock is needed to read the
+ * identity.
  */
 #ifndef NAMES_MANIFEST_H
 #define NAMES_MANIFEST_H
@@ -37,14 +39,15 @@ typedef uint32_t node_id; /* 0: no node */
 /* A copy of the attributes of one node. */
 struct node_info {
 	node_id id;
-	/* The same after a remount; new for each version */
+	/* Inode number; the same after a remount, new for each version */
 	uint64_t ino;
 	struct hash128 digest; /* file: digest of the path, to compute keys */
 	struct file_attr attr;
 	bool listed;  /* directory: all its names are known */
 	bool retired; /* the node has no name any more */
 	uint64_t
-		/* Time of the origin's last confirmation, monotonic */
+		/* Time at which the origin last confirmed the node, by the
+		 * monotonic clock */
 		checked_s;
 };
 
@@ -63,14 +66,14 @@ struct manifest_event {
 	node_id dir; /* the directory of the name */
 	const char *name;
 	node_id id; /* the node that has the name now; 0: none */
-	bool seen;  /* the kernel may know that the name was missing */
+	bool seen;  /* the kernel may know that this name did not exist */
 	/* The node before the change; not set for ADDED */
 	struct node_info old;
 };
 
-/* Called with the manifest's lock held for writing, so copy the event and act
- * on it later. When a directory is removed, this is called for the directory
- * and for every node below it, deepest first. */
+/* Called with the manifest's lock held for writing, so it only copies the event
+ * for later. When a directory is removed, this is called for the directory and
+ * for every node below it, deepest first. */
 typedef void manifest_event_fn(void *arg, const struct manifest_event *ev);
 
 /* Create a manifest that contains only the root. Returns 0 or -ENOMEM. */
@@ -104,7 +107,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 	struct node_info *info);
 
-/* Find a path that is relative to the root, whose path is "". Otherwise like
+/* Find a path relative to the root; "" is the root. Otherwise like
  * manifest_lookup() without `ref`. */
 int manifest_resolve(
 	struct manifest *m, const char *path, struct node_info *info);
@@ -117,8 +120,8 @@ int manifest_path(struct manifest *m, node_id id, char *path, size_t size);
  * link, -ESTALE if there is no such node, or -ENAMETOOLONG. */
 int manifest_target(struct manifest *m, node_id id, char *target, size_t size);
 
-/* Returns the directory that contains a node, or contained it. The parent of
- * the root is the root. */
+/* Returns the directory that contains a node or, for a retired node, contained
+ * it. The parent of the root is the root. */
 node_id manifest_parent(struct manifest *m, node_id id);
 
 /*
@@ -132,8 +135,8 @@ typedef bool manifest_name_fn(void *arg, const char *name,
 int manifest_readdir(struct manifest *m, node_id dir, uint64_t pos, bool ref,
 	manifest_name_fn *fn, void *arg);
 
-/* All node numbers are less than this. To visit all nodes, call manifest_get()
- * for each number. */
+/* Returns a number that is larger than all node numbers. To visit all nodes,
+ * call manifest_get() for each smaller number. */
 node_id manifest_end(struct manifest *m);
 
 /* Is `id` the directory `top` or below it, and not retired? */
@@ -160,17 +163,17 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 /*
  * Enter the origin's answer about one name: create, keep or replace its node.
  * now_s is the time of the answer. With `ref` the node gets a reference. info
- * and fn may be NULL. Returns 0; -ENOMEM; -E2BIG if the names take more than
- * names_memory_bytes(); -ESTALE if there is no such directory; -ENAMETOOLONG
- * for a path over MANIFEST_PATH_MAX; or -EINVAL for a name that no directory
- * can contain ("", ".", "..", with '/', over 255 bytes).
+ * and fn may be NULL. Returns 0; -ENOMEM; -E2BIG if the names take more memory
+ * than names_memory_bytes(); -ESTALE if there is no such directory;
+ * -ENAMETOOLONG for a path longer than MANIFEST_PATH_MAX; or -EINVAL for a name
+ * that no directory can contain ("", ".", "..", with '/', over 255 bytes).
  */
 int manifest_put(struct manifest *m, node_id dir,
 	const struct file_entry *entry, uint64_t now_s, bool ref,
 	struct node_info *info, manifest_event_fn *fn, void *arg);
 
-/* Like manifest_put(), but returns -EISDIR if a directory has the name of the
- * file. */
+/* Like manifest_put(), but returns -EISDIR if a directory has the same name as
+ * the file. */
 int manifest_put_beside(struct manifest *m, node_id dir,
 	const struct file_entry *file, uint64_t now_s, manifest_event_fn *fn,
 	void *arg);
@@ -180,7 +183,7 @@ int manifest_put_beside(struct manifest *m, node_id dir,
 int manifest_follow(struct manifest *m, node_id dir, const char *name,
 	const struct file_attr *attr, manifest_event_fn *fn, void *arg);
 
-/* Note that the kernel was told that a name is missing in this directory. */
+/* Note that the kernel knows that a name is missing in this directory. */
 void manifest_negative(struct manifest *m, node_id dir);
 
 /* Note that the origin has confirmed a node at now_s. */
@@ -193,8 +196,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr);
 int manifest_remove(struct manifest *m, node_id dir, const char *name,
 	manifest_event_fn *fn, void *arg);
 
-/* To enter a listing, begin it, put every name, and end it. The end removes
- * names that were not put since the beginning, and sets `listed` of the
+/* To enter a listing, begin it, put every name, and end it. manifest_list_end()
+ * removes names that were not put since the beginning, and sets `listed` of the
  * directory. */
 uint32_t manifest_list_begin(struct manifest *m);
 int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
@@ -244,19 +247,19 @@ int manifest_recover(
  * with err set. */
 int manifest_check(int fd, struct error *err);
 
-/* Has every change so far been recorded or saved? */
+/* Is every change so far recorded or saved? */
 bool manifest_is_recorded(struct manifest *m);
 
 /* Call full() with the lock held when the record has become so long that the
  * manifest should be saved. */
 void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg);
 
-/* Returns the trail offset of the latest change. Called in a
- * manifest_event_fn. */
+/* Returns the trail offset of the latest change. A manifest_event_fn may call
+ * this. */
 uint64_t manifest_trail(const struct manifest *m);
 
-/* Note that all changes before this offset of the record have been acted on,
- * for example by telling the kernel. After manifest_recover(),
+/* manifest_told() notes that all changes before this offset of the record have
+ * been acted on, for example by notifying the kernel. After manifest_recover(),
  * manifest_untold() reports all other changes to fn again. */
 void manifest_told(struct manifest *m, uint64_t at);
 void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg);

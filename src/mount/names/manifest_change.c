@@ -228,7 +228,8 @@ static int put_existing(struct manifest *m, node_id *id,
 			return 0;
 		change_report(
 			m, MANIFEST_ATTR, dir, e->name, old, old, fn, arg);
-		/* Changes only for a directory or a link */
+		/* Only a directory or a link changes its version here; a new
+		 * version of a file gets a new node. */
 		n->version = e->attr.version;
 		rc = manifest_set_attr(m, n, &e->attr);
 		trail_note(m, TRAIL_ATTR, old);
@@ -391,8 +392,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 
 	pthread_rwlock_wrlock(&m->lock);
 	n = manifest_node_at(m, NODE_ROOT);
-	/* If memory is short, the root keeps its old mode, as other nodes
-	 * do. */
+	/* If memory is short, the root keeps its old mode. Other nodes do the
+	 * same. */
 	(void)manifest_set_attr(m, n, attr);
 	n->version = attr->version;
 	trail_note(m, TRAIL_ATTR, NODE_ROOT);
@@ -436,8 +437,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 		for (uint32_t i = 0; i < d->dir.n; i++) {
 			node_id id = directory_names(&d->dir)[i];
 
-			/* The sign of the difference is right even after
-			 * `stamp` has wrapped around. */
+			/* The comparison uses the sign of a difference, so it
+			 * is right even after `stamp` has wrapped around. */
 			if (id != 0 &&
 				(int32_t)(manifest_node_at(m, id)->stamp -
 					stamp) < 0)

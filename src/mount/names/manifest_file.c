@@ -2,9 +2,9 @@
 /*
  * Saves the manifest as a file and loads it, so that a mount has all names at
  * its start without asking the origin. doc/formats.md has the format. A file is
- * written under another name and then renamed. It is read as a whole, and its
- * checksum and the bounds of each record are checked. It is not mapped, because
- * a page that a bad disk cannot read would kill the daemon.
+ * written under another name and then renamed. To load it, the whole file is
+ * read, and its checksum and the bounds of each record are checked. The file is
+ * not mapped, because a page that a bad disk cannot read would kill the daemon.
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -24,13 +24,13 @@
 #include "common/base/write.h"
 
 #define FILE_MAGIC "refrmani"
-/* Version 2 added tags. Version 3 added the numbers of the nodes; files are
- * written in this version. */
+/* Version 2 added tags. Version 3 added the numbers of the nodes. This program
+ * writes version 3. */
 #define VERSION_PLAIN 1u
 #define VERSION_TAGS 2u
 #define VERSION_NODES 3u
 #define FILE_TMP MANIFEST_FILE ".new"
-/* Flags of a record. Before version 3, only the first one is used. */
+/* Flags of a record. Before version 3, only FLAG_LISTED is used. */
 #define FLAG_LISTED 1u
 #define FLAG_TAG 2u	/* the tag follows */
 #define FLAG_SLOT 4u	/* the slot in the directory follows */
@@ -46,10 +46,9 @@ struct file_header {
 	uint64_t records;
 	uint64_t body_bytes; /* size of all records */
 	uint64_t body_hash;  /* XXH3-64 of the records, seed: version */
-	/* This and the fields below only in version 3 */
+	/* The fields from here on exist only in version 3 */
 	uint64_t session_hi, session_lo;
-	/* Trail offset in that session at which the file was saved; see
-	 * names_trail.c. */
+	/* Trail offset at which the file was saved; see names_trail.c. */
 	uint64_t trail;
 	uint64_t zero;
 	/* XXH3-64 of the fields above, seed: version */
@@ -58,9 +57,9 @@ struct file_header {
 
 #define OLD_HEADER_BYTES 64u
 
-/* A record. These follow it: the tag (8 bytes, always in version 2), the slot
- * (4 bytes), the inode number (8 bytes), the name and the target. The first
- * record is the root. */
+/* A record. After it follow the tag (8 bytes, always in version 2), the slot (4
+ * bytes), the inode number (8 bytes), the name and the target. The first record
+ * is the root. */
 struct file_record {
 	uint64_t size_bytes;
 	uint64_t mtime_ns;
@@ -83,7 +82,7 @@ _Static_assert(sizeof(struct file_record) == 40, "no holes");
 struct body {
 	struct array data;
 	uint64_t records;
-	/* Slot of the next name, unless empty slots are before it */
+	/* Slot that the next name has if no empty slots precede it */
 	uint32_t next_slot;
 	uint64_t trail; /* changes before this trail offset are included */
 };
@@ -305,13 +304,13 @@ int manifest_save(struct manifest *m, int dirfd)
 struct file_reader {
 	struct manifest *m;
 	const unsigned char *at, *end;
-	node_id *ids; /* node of each record so far */
+	node_id *ids; /* the node of each record read so far */
 	uint64_t n, records;
 	uint32_t version; /* version of the file */
-	/* The file belongs to this session: keep node numbers and slots */
+	/* This session has written the file: keep node numbers and slots */
 	bool same;
-	/* If `same`: slot of the next name of `parent`, unless empty slots are
-	 * before it */
+	/* If `same`: slot of the next name of `parent` if no empty slots
+	 * precede it */
 	uint32_t parent, next_slot;
 };
 
@@ -349,8 +348,8 @@ static int take_root(
 	return manifest_set_attr(r->m, n, &e->attr);
 }
 
-/* Put a name into its old slot. Names of one directory follow each other, and
- * each name occurs once. */
+/* Put a name into its old slot. The names of a directory follow one another,
+ * and each name occurs once. */
 static int take_restored(struct file_reader *r, const struct taken *t)
 {
 	struct node_slot at = {t->node, 0, true};
@@ -394,7 +393,8 @@ static int take_retired(struct file_reader *r, const struct taken *t)
 			r->m, t->parent, &t->entry, t->node);
 	if (r->same && rc == 0 && t->entry.attr.kind == KIND_LINK)
 		manifest_node_at(r->m, t->node)->link->ino = t->ino;
-	r->ids[r->n++] = 0; /* no record has this node as its parent */
+	/* 0, because no record has this node as its parent */
+	r->ids[r->n++] = 0;
 	return rc;
 }
 
@@ -407,8 +407,8 @@ static bool take_bytes(struct file_reader *r, void *to, size_t n)
 	return true;
 }
 
-/* Read the fixed fields of a record, and those that its flags announce. Returns
- * false at the end of the file. */
+/* Read the fixed fields of a record, and the fields whose flags are set.
+ * Returns false at the end of the file. */
 static bool take_fields(struct file_reader *r, struct file_record *rec,
 	struct taken *t, uint64_t *tag)
 {
@@ -513,8 +513,8 @@ static bool same_session(const struct manifest *m, const struct file_header *h)
 		le64toh(h->session_lo) == m->session.lo;
 }
 
-/* Add all nodes of take_restored() to the table. The first record is the root,
- * which has no name. */
+/* Add all nodes that take_restored() has created to the table. The first record
+ * is the root, which has no name. */
 static int add_to_table(struct file_reader *r)
 {
 	uint32_t names = 0;

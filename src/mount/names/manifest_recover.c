@@ -32,9 +32,9 @@ static bool record_valid(
 		r->hash == trail_hash(t, trail_at(t, at));
 }
 
-/* Get the record at *at or, if there is none, at the next beginning of the
- * ring, because no record crosses the end of the ring. Sets *at to the offset
- * after the record. Returns NULL if there is no further record. */
+/* Get the record at *at. If there is none, the record is at the next beginning
+ * of the ring, because no record crosses the end of the ring. Sets *at to the
+ * offset after the record. Returns NULL if there is no further record. */
 static const struct trail_record *trail_next(
 	const struct trail *t, uint64_t *at)
 {
@@ -154,9 +154,9 @@ static int trail_replay(struct manifest *m, struct trail *t)
 	return rc;
 }
 
-/* Set what only the previous process knew about readers to the safe value: how
- * many references the kernel has to each node, which files were read, and which
- * missing names the kernel knows. */
+/* Some facts about readers were known only to the previous process: how many
+ * references the kernel has to each node, which files were read, and which
+ * missing names the kernel knows. Assume the safe value for each. */
 static void trail_assume(struct manifest *m)
 {
 	for (node_id id = NODE_ROOT; id < m->end; id++) {
@@ -219,7 +219,7 @@ static int load_base(struct manifest *m, int dirfd, const struct trail *t)
 
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	/* The file must have been saved in this session, or be the one with
+	/* The file must have been saved in this session, or be the file with
 	 * which the session began. */
 	if (!m->base_same && m->base_hash != t->head->base_hash)
 		return -EBADMSG;
@@ -305,7 +305,8 @@ static void untold(struct manifest *m, const struct trail_record *r,
 	struct manifest_event ev = {.change = change_of(r->kind), .seen = true};
 	const struct node *n = manifest_node(m, r->node);
 
-	/* If a node was freed since the save, the kernel had forgotten it. */
+	/* The node is gone: it was freed since the save, so the kernel had
+	 * forgotten it. */
 	if (ev.change == MANIFEST_SAME || !n || n->parent != r->parent)
 		return;
 	ev.dir = n->parent;
@@ -330,7 +331,7 @@ void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg)
 	pthread_rwlock_wrlock(&m->lock);
 	at = t->told;
 	end = t->next;
-	/* If the offset is before the first record, report all records. */
+	/* If the first record is later than the offset, report all records. */
 	if (at < t->start)
 		at = t->start;
 	while (at < end && (r = trail_next(t, &at)))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles a file that changed at the source before any of its bytes was read.
- * Its node can get the new version, because no reader can have seen a mixture.
- * The size must be the same, because readers may know it from the kernel.
+ * Its node can get the new version, because no reader can have seen a mixture
+ * of two versions. The size must be the same, because the kernel may have told
+ * readers the size.
  *
- *   UNREAD --- bytes go to a reader ---> READ (the version stays)
- *     |  ^
- *     |  '-- done --.
- *     '--> CHANGING-'
+ * UNREAD --- bytes go to a reader ---> READ (the version stays)
+ *   |  ^
+ *   |  '-- done --.
+ *   '--> CHANGING-'
  */
 #include "mount/names/names_trail_impl.h"
 
@@ -16,8 +17,8 @@
 #include "common/format/key.h"
 #include "common/base/lock.h"
 
-/* Read the version without a lock: the members that can change are read one by
- * one. */
+/* Read the version of a node without a lock: each member that can change is
+ * read atomically. */
 static struct file_version version_of(const struct node *n)
 {
 	return (struct file_version){
@@ -77,8 +78,8 @@ static bool can_follow(const struct node *n, const struct file_attr *attr)
 static int follow_locked(struct manifest *m, node_id dir, const char *name,
 	const struct file_attr *attr, manifest_event_fn *fn, void *arg)
 {
-	/* Find the node by its name, because its number may have been
-	 * reused. */
+	/* Find the node by its name again, because its number may belong to
+	 * another node now. */
 	node_id id = manifest_table_find(m, dir, name);
 	struct manifest_event ev = {.change = MANIFEST_FOLLOWED, .id = id};
 	struct node *n = manifest_node(m, id);

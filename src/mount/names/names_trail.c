@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The trail: all changes of the manifest since it was last saved, in shared
- * memory. With it, a process that takes over a mount has each node that the
- * kernel may know, with its number. The trail is a ring of records behind a
- * head; doc/formats.md has the format. Offsets only grow; a record is stored at
- * its offset modulo the size of the ring.
+ * memory. From the trail and the saved file, a process that takes over a mount
+ * gets each node that the kernel may know, with its number. The trail is a ring
+ * of records behind a head; doc/formats.md has the format. Offsets only grow; a
+ * record is stored at its offset modulo the size of the ring.
  *
  * The records of one change are valid only together: the last of them is
  * marked. They are complete before the manifest's lock is released, and so
@@ -51,8 +51,8 @@ uint64_t trail_hash(const struct trail *t, const void *record)
 		r.bytes - sizeof(r.hash), t->seed);
 }
 
-/* Complete the record that was begun last. `commit`: it is the last one of a
- * change. */
+/* Complete the record that was begun last. `commit`: the record is the last one
+ * of a change. */
 static void trail_finish(struct trail *t, bool commit)
 {
 	struct trail_record *r = t->open;
@@ -146,7 +146,7 @@ void trail_commit(struct manifest *m)
 	trail_finish(t, true);
 	atomic_store_explicit(&t->head->end, t->next, memory_order_release);
 	if (t->next - t->start > t->save_bytes && t->full) {
-		/* Do not call full() again before the save */
+		/* UINT64_MAX: do not call full() again before the next save */
 		t->save_bytes = UINT64_MAX;
 		t->full(t->full_arg);
 	}
@@ -181,8 +181,8 @@ void trail_saved(struct manifest *m, uint64_t at, uint64_t file_bytes)
 
 	pthread_rwlock_wrlock(&m->lock);
 	old = t->start;
-	/* Records on which nobody has acted yet are needed even after the
-	 * save. */
+	/* Keep records on which nobody has acted yet, even if a save contains
+	 * their changes. */
 	if (at > t->told)
 		at = t->told;
 	if (at > t->start)
@@ -216,8 +216,8 @@ void manifest_told(struct manifest *m, uint64_t at)
 	pthread_rwlock_wrlock(&m->lock);
 	if (at > t->told) {
 		t->told = at;
-		/* A process that sees only one of these two writes ignores both
-		 * values. */
+		/* If this process is killed between these two writes, the next
+		 * process ignores both values, because they do not match. */
 		atomic_store(&t->head->told, at);
 		atomic_store(&t->head->told_hash, trail_told_hash(t, at));
 	}
@@ -292,8 +292,8 @@ struct trail *trail_alloc(struct hash128 session, int fd)
 	return t;
 }
 
-/* Create the shared memory. Its size is sealed, so that a process that maps the
- * memory can rely on it. */
+/* Create the shared memory. Its size is sealed: a process that maps it relies
+ * on the size. */
 static int trail_make_file(void)
 {
 	int fd = memfd_create("refrain-names", MFD_CLOEXEC | MFD_ALLOW_SEALING);

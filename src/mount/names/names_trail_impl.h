@@ -14,7 +14,7 @@
 #define TRAIL_MAGIC "refrtrai"
 #define TRAIL_VERSION 1u
 #define TRAIL_HEAD_BYTES 4096u
-/* Pages that were not written take no memory. */
+/* Pages of the ring that were never written take no memory. */
 #define TRAIL_RING_BYTES ((uint64_t)1 << 30)
 #define TRAIL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -31,10 +31,10 @@ struct trail_head {
 	/* All changes before this offset are complete */
 	_Atomic uint64_t end;
 	_Atomic uint64_t told,
-		/* `told`: all changes before this offset were acted on; and a
-		 * hash of `told` */
+		/* `told`: all changes before this offset were acted on. The
+		 * other value is a hash of `told` */
 		told_hash;
-	/* Not 0: a change was not recorded, and no save contains it yet */
+	/* Not 0: some change is neither in the record nor in a saved file */
 	_Atomic uint64_t lost;
 };
 
@@ -75,9 +75,9 @@ struct trail {
 	uint64_t seed;
 	uint64_t start, next; /* offsets of the records in use: [start, next) */
 	uint64_t told;
-	/* The last record, not complete yet; or NULL */
+	/* The record that is being written; NULL: none */
 	struct trail_record *open;
-	/* Call full() when more than this is in use */
+	/* When more bytes than this are in use, call full() */
 	uint64_t save_bytes;
 	void (*full)(void *arg);
 	void *full_arg;
@@ -96,18 +96,16 @@ uint64_t trail_hash(const struct trail *t, const void *record);
 uint64_t trail_head_hash(const struct trail_head *h);
 uint64_t trail_told_hash(const struct trail *t, uint64_t told);
 
-/*
- * Record a change of a node that has been made or, for TRAIL_RETIRE and
- * TRAIL_FREE, is about to be made. Does nothing if changes are not recorded.
- * The lock is held for writing, and the caller must call trail_commit() before
- * it releases the lock.
- */
+/* Record a change of a node. Call this after the change or, for TRAIL_RETIRE
+ * and TRAIL_FREE, before it. Does nothing if changes are not recorded. The lock
+ * is held for writing, and the caller must call trail_commit() before it
+ * releases the lock. */
 void trail_note(struct manifest *m, enum trail_kind kind, node_id id);
 void trail_commit(struct manifest *m);
 
 /* If changes were lost because the ring was full, start to record again. The
- * lock is held for writing. The caller saves the manifest afterwards; the saved
- * file contains the lost changes. */
+ * lock is held for writing. The caller saves the manifest afterwards, so that
+ * the saved file contains the lost changes. */
 void trail_restart(struct manifest *m);
 
 /* Note that the manifest with all changes before offset `at` was saved, in a

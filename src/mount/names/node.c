@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The storage of the manifest: numbered nodes in segments, names in blocks, and
- * one hash table from (directory, name) to node. All functions need the
- * manifest's lock, for writing if they change something.
- */
+/* The storage of the manifest: numbered nodes in segments, names in blocks, and
+ * one hash table that finds a node by its directory and name. All functions
+ * need the manifest's lock, for writing if they change something. */
 #include "mount/names/node_impl.h"
 
 #include <errno.h>
@@ -84,9 +82,9 @@ void manifest_node_free(struct manifest *m, node_id id)
 	m->free_list = id;
 }
 
-/* Store a name. Names are not freed before the manifest. A new version of a
- * file uses the string of the old one, so only names that vanish waste
- * memory. */
+/* Store a name. The memory of names is not freed before the manifest. A new
+ * version of a file uses the string of the old version, so only names that
+ * vanish waste memory. */
 int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 {
 	uint32_t len = (uint32_t)strlen(name) + 1;
@@ -183,9 +181,10 @@ void manifest_table_del(struct manifest *m, node_id id)
 	table_remove(&m->table, id, node_hash, m);
 }
 
-/* Compute the inode number of a directory, which does not depend on its
- * version. It comes from the path, because struct directory has no space for
- * the digest. The path fits, because it fitted when the directory was added. */
+/* Compute the inode number of a directory from its path, so that it does not
+ * depend on the version. The path is built again, because struct directory has
+ * no space for its digest. It fits, because it fitted when the directory was
+ * added. */
 static uint64_t inode_of_dir(const struct manifest *m, node_id id)
 {
 	struct file_version none = {0};

@@ -24,12 +24,12 @@
 struct children {
 	uint32_t cap;
 	uint32_t holes; /* number of empty slots */
-	uint32_t hole;	/* all slots before this one are in use */
+	uint32_t hole;	/* all slots with smaller numbers are in use */
 	node_id at[];	/* node in each slot; 0: empty. Slots never move */
 };
 
-/* A directory takes 16 bytes. With a single name it needs no other memory,
- * because datasets with one file in each directory are common. */
+/* A directory takes 16 bytes. Datasets with one file in each directory are
+ * common, so a directory with a single name needs no other memory. */
 struct directory {
 	union {
 		node_id only; /* the node of a single name; 0: no name */
@@ -41,14 +41,15 @@ struct directory {
 	 * ones. */
 	uint32_t kids : 30;
 	uint32_t listed : 1;
-	/* The kernel was told that some name is missing */
+	/* The kernel knows that some name is missing */
 	uint32_t negative : 1;
 };
 
 #define DIRECTORY_MOST ((UINT32_C(1) << 30) - 1)
 
 struct link {
-	uint64_t ino; /* computed from the first version of the link */
+	/* inode number, computed from the first version of the link */
+	uint64_t ino;
 	char target[];
 };
 
@@ -58,12 +59,10 @@ enum node_reading {
 	NODE_READ,     /* the file was read: the node keeps its version */
 };
 
-/*
- * A node has only 72 bytes, because there are millions of nodes. `digest`,
- * `version` and `kind` are set before other threads can find the node, and do
- * not change until it is freed, except in manifest_serve.c. manifest_info()
- * computes the inode number from them.
- */
+/* A node has only 72 bytes, because there are millions of nodes. `digest`,
+ * `version` and `kind` are set before other threads can find the node. After
+ * that they do not change until the node is freed, except in manifest_serve.c.
+ * manifest_info() computes the inode number from them. */
 struct node {
 	union {
 		struct hash128 digest; /* KIND_FILE: digest of the path */
@@ -71,12 +70,12 @@ struct node {
 		struct link *link;     /* KIND_LINK, owned */
 	};
 	struct file_version version;
-	/* The number of references that the kernel holds. Once it is NODE_HELD,
-	 * it does not change any more. */
+	/* The number of references that the kernel holds. The value NODE_HELD
+	 * does not change any more. */
 	_Atomic uint32_t refs;
 	uint32_t name; /* offset in manifest.names; see manifest_name() */
 	node_id parent;
-	uint32_t hash;	/* of (parent, name) */
+	uint32_t hash;	/* hash of (parent, name) */
 	uint32_t stamp; /* manifest.stamp at the last put */
 	uint32_t checked_s;
 	uint32_t slot;	/* slot in the parent's directory, or NODE_RETIRED */
@@ -109,8 +108,9 @@ struct manifest {
 	/* Segments are never moved or freed, so nodes can be read without a
 	 * lock. */
 	_Atomic(struct node *) *segment;
-	node_id end;	    /* all node numbers that were used are less */
-	node_id free_list;  /* first free node; `parent` is the next one */
+	node_id end; /* a number larger than all node numbers that were used */
+	/* first free node; `parent` of a free node is the next free one */
+	node_id free_list;
 	struct table table; /* node numbers, by (parent, name) */
 	uint32_t stamp;
 	char **names;	    /* blocks of NAMES_BLOCK_BYTES */
@@ -194,8 +194,8 @@ void directory_move(struct directory *d, uint32_t from, uint32_t to);
  * changes. */
 node_id manifest_node_new(struct manifest *m);
 /* Use this free number for a node, because the previous process used it.
- * Returns the number; 0: no memory. Call manifest_nodes_taken() when all such
- * nodes exist, and manifest_node_new() only after that. */
+ * Returns the number; 0: memory is short. After the last such node, call
+ * manifest_nodes_taken(), and only then manifest_node_new(). */
 node_id manifest_node_take(struct manifest *m, node_id id);
 void manifest_nodes_taken(struct manifest *m);
 void manifest_node_free(struct manifest *m, node_id id);
@@ -216,8 +216,8 @@ int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
 /* Functions of node_ref.c; the lock is held for writing. manifest_reap() frees
- * a retired node if it is unused, and then its parent if that is unused, too.
- * manifest_drop() frees a node without checking. */
+ * a retired node that nothing uses, and then its parent if nothing uses the
+ * parent either. manifest_drop() frees a node without checking. */
 void manifest_reap(struct manifest *m, node_id id);
 void manifest_drop(struct manifest *m, node_id id);
 
@@ -236,9 +236,9 @@ struct node_slot {
  * manifest_change.c: manifest_restore() puts a name into its old slot, and
  * manifest_restore_retired() restores a node without a name. Both return 0,
  * -EBADMSG if that is not possible, or -ENOMEM. The lock is held for writing.
- * The caller of manifest_restore() knows that the directory does not have the
- * name: looking up each name of a large manifest would double the time for
- * which readers wait.
+ * The caller of manifest_restore() has made sure that the directory does not
+ * have the name yet. The function does not look it up: for a large manifest
+ * this would double the time for which readers wait.
  */
 int manifest_restore(struct manifest *m, node_id dir,
 	const struct file_entry *e, const struct node_slot *at);

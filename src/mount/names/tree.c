@@ -23,7 +23,7 @@ static void act(struct tree *t, const struct tree_event *e)
 	if (e->change == MANIFEST_ATTR) {
 		c->changed(c->arg, e->id);
 		/* If the mtime of a directory has changed, its names may have
-		 * changed, too. */
+		 * changed, too, so list it again. */
 		if (e->old.attr.kind == KIND_DIR && e->old.listed)
 			(void)tree_list_since(t, e->id, e->turn, NULL);
 		return;
@@ -76,7 +76,7 @@ void tree_note_told(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	at = list_empty(&t->events) && !t->acting ? t->reported : 0;
 	pthread_mutex_unlock(&t->lock);
-	/* Call this without tree.lock, because the manifest's lock is taken
+	/* Do not hold tree.lock here, because the manifest's lock must be taken
 	 * before tree.lock. */
 	if (at > 0)
 		manifest_told(t->config.manifest, at);
@@ -150,13 +150,13 @@ bool tree_stop(struct tree *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	quiet = cond_wait_zero(&t->done_cond, &t->lock, &t->requests);
-	/* Set this only now, because tree_flush() needs the thread while
-	 * requests end. */
+	/* Set this only after the requests have ended, because until then
+	 * tree_flush() needs the thread. */
 	t->ending = true;
 	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);
-	/* End look-ups first: the kernel locks the directory during a look-up,
-	 * and the tree's thread may be waiting for that lock. */
+	/* First end the look-ups: the kernel locks a directory during a
+	 * look-up, and the tree's thread may be waiting for that lock. */
 	tree_fail_asks(t);
 	tree_fail_listings(t);
 	pthread_join(t->thread, NULL);

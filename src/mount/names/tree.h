@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tree keeps the manifest up to date with the origin. It looks up unknown
- * names, lists each directory once, finds changes by refreshing or
- * revalidating, and reports the consequences for caches. No function waits for
- * the origin unless its comment says so. Answers arrive by callback, on the
- * threads of the origin.
+ * names, and lists each directory once. It finds changes by refreshing or
+ * revalidating names, and reports each change, so that caches can drop what is
+ * out of date. No function waits for the origin unless its comment says so.
+ * Answers arrive by callback, on the threads of the origin.
  */
 #ifndef NAMES_TREE_H
 #define NAMES_TREE_H
@@ -22,7 +22,7 @@
 struct tree;
 
 struct tree_config {
-	/* The origin, the manifest and the timers outlive the tree. */
+	/* The origin, the manifest and the timers must outlive the tree. */
 	struct origin *origin;
 	struct manifest *manifest;
 	struct timers *timers;
@@ -31,11 +31,11 @@ struct tree_config {
 	/* Time for which a look-up waits until the origin confirms a known
 	 * name; 0: 2 s. */
 	uint64_t patience_ns;
-	/* The consequences of changes. The tree's own thread calls these
-	 * functions in order, with no lock held. ceased(): a version of a file
-	 * no longer exists. */
+	/* The tree reports changes by these functions. Its own thread calls
+	 * them in order, with no lock held. ceased(): a version of a file no
+	 * longer exists. */
 	void (*ceased)(void *arg, const struct node_info *old);
-	/* Another node, or no node, has this name now. */
+	/* Another node has this name now, or none. */
 	void (*renamed)(void *arg, node_id dir, const char *name);
 	/* The attributes of a node changed. */
 	void (*changed)(void *arg, node_id id);
@@ -80,16 +80,17 @@ struct tree_lookup {
 int tree_lookup(struct tree *t, node_id dir, const char *name,
 	struct tree_lookup *l, struct node_info *info);
 
-/* The origin does not have this version of the node any more: ask the origin
- * about the name. A node whose file has not been read gets the new version; see
- * manifest_follow(). */
+/* Call this when the origin does not have this version of the node any more:
+ * ask the origin about the name. A node whose file has not been read gets the
+ * new version; see manifest_follow(). */
 void tree_recheck(struct tree *t, node_id id);
 
 /* Like tree_recheck(), and call l->done() with the result. Returns 0 or
  * -errno. */
 int tree_follow(struct tree *t, node_id id, struct tree_lookup *l);
 
-/* With revalidation: check a directory again if its time has come. */
+/* If names are revalidated and this directory is due, ask the origin about it.
+ */
 void tree_revalidate_dir(struct tree *t, const struct node_info *dir);
 
 /* -- Directories --------------------------------------------------------- */
@@ -113,16 +114,16 @@ struct tree_walk_result {
 	uint64_t failed; /* number of directories that could not be listed */
 	node_id first;	 /* the first of these directories */
 	int status;	 /* reason for the first one, as -errno */
-	/* The reason in words; "" if `status` says enough. */
+	/* The reason in words; "": `status` says everything. */
 	char why[TREE_WHY_MAX];
-	/* Why the walk was given up: the source stopped answering (-ETIMEDOUT),
+	/* Why the walk ended early: the source stopped answering (-ETIMEDOUT),
 	 * its directories seem to have no end (-EMLINK), or its names do not
-	 * fit into memory (-E2BIG). 0: the walk was not given up. */
+	 * fit into memory (-E2BIG). 0: it did not end early. */
 	int unasked;
 };
 
 /* Add to *sum the directories that the walk *one could not list, and the reason
- * if it was given up. */
+ * if the walk ended early. */
 void tree_walk_add_failed(
 	struct tree_walk_result *sum, const struct tree_walk_result *one);
 
@@ -152,8 +153,8 @@ int tree_refresh(struct tree *t, const char *path,
 /* Wait until the tree's thread has acted on all changes so far. */
 void tree_flush(struct tree *t);
 
-/* If the tree's thread has acted on all changes so far, note that in the
- * manifest (manifest_told()). */
+/* If the tree's thread has acted on all changes so far, call manifest_told()
+ * for them. */
 void tree_note_told(struct tree *t);
 
 /* A manifest_event_fn that queues a change for the tree's thread. `arg` is the

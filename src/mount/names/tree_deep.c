@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks an origin that lists recursively: one listing returns the files below a
+ * Walks an origin that lists recursively: one listing returns all files below a
  * directory, and their paths show which directories exist. If a directory and a
- * file have the same name, the file is hidden. Batches of names arrive on the
- * threads of the origin, one after another. The thread that walks waits for the
- * last one.
+ * file have the same name, the mount shows the directory. Batches of names
+ * arrive on the threads of the origin, one after another. The thread that walks
+ * waits for the last batch.
  */
 #include "mount/names/tree_impl.h"
 
@@ -20,8 +20,8 @@
 #define DEEP_LOOK_NS (100 * NS_PER_MS)
 #define DEEP_PATH_MAX 4096u
 
-/* A file with the name of a directory. It is added at the end if the directory
- * does not exist any more. */
+/* A file that has the same name as a directory. It is added after the listing
+ * if the directory does not exist any more. */
 struct shadowed {
 	struct shadowed *next;
 	node_id dir;
@@ -36,17 +36,18 @@ struct deep {
 	uint32_t stamp;
 	int failed;	/* error of the last manifest_put() that failed */
 	uint64_t now_s; /* time at which the batch arrived */
-	/* The directory of the last name. Names of one directory usually follow
-	 * each other. */
+	/* The directory of the last name. The next name is usually in the same
+	 * directory. */
 	char last[DEEP_PATH_MAX];
 	size_t last_len;
 	node_id last_dir;
 	struct shadowed *shadowed;
-	/* Guards all below; no other lock is taken with it */
+	/* Guards all members below; no other lock is taken while it is held */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int status;
-	bool done, left; /* left: the thread that walks has given up */
+	/* `left`: the thread that walks does not wait any more */
+	bool done, left;
 	char path[];
 };
 
@@ -174,7 +175,7 @@ static void deep_restart(struct origin_list *l)
 /* -- The end of the listing ------------------------------------------------ */
 
 struct dirs {
-	struct array ids; /* of node_id */
+	struct array ids; /* array of node_id */
 	bool failed;
 };
 
@@ -207,8 +208,8 @@ static int end_dirs(struct deep *d, uint64_t *directories)
 	while ((at = array_pop(&s.ids, sizeof(*at)))) {
 		node_id dir = *at;
 
-		/* Fails if the directory has been removed in the meantime. Then
-		 * nothing is below it. */
+		/* If this fails, the directory was removed in the meantime, and
+		 * there is nothing below it. */
 		if (manifest_list_end(m, dir, d->stamp, tree_on_event, d->t) ==
 			0)
 			(void)manifest_readdir(m, dir, 0, false, add_dir, &s);
@@ -320,7 +321,9 @@ int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories)
 	d->stamp = manifest_list_begin(t->config.manifest);
 	origin_list(t->config.origin, &d->l);
 	if (!deep_wait(d))
-		return -ENOTCONN; /* deep_done() will free it */
+		/* the listing is still in progress; deep_done() will free `d`
+		 */
+		return -ENOTCONN;
 	status = d->status;
 	if (status == 0)
 		status = end_dirs(d, directories);

@@ -55,8 +55,8 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 
 	LOCK_SCOPE(&t->lock);
 	count_event(t, ev);
-	/* The tree was stopped, so its thread may have ended. A process that
-	 * takes over the mount acts on the change. */
+	/* The tree was stopped, so its thread may have ended. If another
+	 * process takes over the mount, it acts on the change. */
 	if (t->ending)
 		return;
 	t->reported = manifest_trail(t->config.manifest);
@@ -65,8 +65,8 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 		return;
 	e = malloc(sizeof(*e) + len);
 	if (!e)
-		/* The kernel's entry stays wrong until the name changes
-		 * again */
+		/* without memory, the kernel keeps its old entry until the name
+		 * changes again */
 		return;
 	e->change = ev->change;
 	e->dir = ev->dir;

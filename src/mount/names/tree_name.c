@@ -14,7 +14,8 @@
 #include "common/base/clock.h"
 #include "common/base/lock.h"
 
-/* Maximum number of questions that wait while the origin does not answer. */
+/* Maximum number of questions to the origin in flight while it does not answer.
+ */
 #define PROBES_MAX 8u
 
 /* A question to the origin about one name. */
@@ -22,7 +23,7 @@ struct ask {
 	struct origin_stat s;
 	struct tree *t;
 	struct list link; /* in tree.asks; guarded by tree.lock */
-	/* NULL: no look-up waits; guarded by tree.lock */
+	/* the look-up that waits, or NULL; guarded by tree.lock */
 	struct tree_lookup *l;
 	/* 1 for the request, 1 for the timer; guarded by tree.lock */
 	unsigned refs;
@@ -35,7 +36,7 @@ struct ask {
 	char path[MANIFEST_PATH_MAX];
 };
 
-/* Answer a look-up if the origin has failed: a known name stays valid. */
+/* Answer a look-up although the origin has failed: a known name stays valid. */
 static int answer_known(
 	struct ask *a, int status, bool ref, struct node_info *info)
 {
@@ -89,20 +90,20 @@ static void ask_put(struct ask *a)
 	tree_request_end(t);
 }
 
-/* Take the look-up that waits for the answer. Only the thread that gets it may
- * answer it. */
+/* Take the look-up that waits for the answer. Only the thread that has taken it
+ * may answer it. */
 static struct tree_lookup *take_lookup(struct ask *a, int status)
 {
 	LOCK_SCOPE(&a->t->lock);
 	list_del(&a->link);
-	/* All other errors are answers of the origin, or caused by a lack of
-	 * memory. */
+	/* With all other errors, the origin has answered, or memory was short.
+	 */
 	a->t->silent =
 		status == -EIO || status == -ETIMEDOUT || status == -ESTALE;
 	return steal_ptr(&a->l);
 }
 
-/* Report an error that readers get and did not cause. */
+/* Report an error that a reader gets, unless the reader has caused it. */
 static void report_name(const struct ask *a, int status)
 {
 	struct event e = {
@@ -131,8 +132,8 @@ static void name_ask_done(struct origin_request *q, int status)
 	ask_put(a);
 }
 
-/* Answer the waiting look-up from the manifest. When the origin answers later,
- * the manifest is still updated. */
+/* The origin is late: answer the waiting look-up from the manifest. When the
+ * origin answers later, its answer still updates the manifest. */
 static void ask_late(struct timer *timer)
 {
 	struct ask *a = CONTAINER_OF(timer, struct ask, late);
@@ -197,8 +198,8 @@ static bool ask_begin(struct tree *t, struct ask *a)
 }
 
 /* Ask the origin about one name. `l` is the look-up that waits, or NULL.
- * Without `wait`, it waits at most tree_config.patience_ns. Returns 0 or
- * -errno. */
+ * `wait`: it waits for any time; otherwise at most for tree_config.patience_ns.
+ * Returns 0 or -errno. */
 static int name_ask(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l, bool wait)
 {
@@ -244,9 +245,9 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 	return 0;
 }
 
-/* Returns true if the origin does not answer at present. Then look-ups of known
- * names do not wait. *probe is set if it is time to ask the origin again, to
- * find out whether it answers. */
+/* Does the origin not answer at present? If so, look-ups of known names do not
+ * wait. *probe is set if it is time to ask the origin again, to find out
+ * whether it answers. */
 static bool is_silent(struct tree *t, bool *probe)
 {
 	uint64_t now_s = tree_now_s();
@@ -267,7 +268,8 @@ static int ask_again(struct tree *t, node_id dir, const char *name,
 	bool probe;
 
 	if (!is_silent(t, &probe)) {
-		/* Ask once in each period, however many look-ups there are. */
+		/* Reset the age of the name now, so that the origin is asked
+		 * once in each period, however many look-ups there are. */
 		if (known != 0)
 			manifest_checked(
 				t->config.manifest, known, tree_now_s());
@@ -402,8 +404,8 @@ int tree_open_root(struct tree *t, struct error *err)
 	};
 	struct node_info root;
 
-	/* If a saved manifest was loaded, do not wait for the source, which may
-	 * hang. */
+	/* If a saved manifest was loaded, the mount can serve without the
+	 * source, so do not wait for it: it may hang. */
 	if (manifest_get(t->config.manifest, NODE_ROOT, &root) == 0 &&
 		root.listed)
 		return 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Refreshes one path: a directory with everything below it, or a name in its
- * directory. Waits for the origin, on the caller's thread.
- */
+/* Refreshes one path: a directory with everything below it, or a single name.
+ * Waits for the origin, on the caller's thread. */
 #include "mount/names/tree_impl.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 struct wait_listed {
 	struct tree_wait w;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
 	bool done;
 	int status;
@@ -48,8 +46,8 @@ static int list_and_wait(struct tree *t, node_id dir)
 	return wait.status;
 }
 
-/* Find the deepest directory of a path that is known, and shorten the path to
- * it. */
+/* Find the deepest known directory of a path, and shorten the path to this
+ * directory. */
 static node_id deepest_directory(struct manifest *m, char *path)
 {
 	struct node_info info;

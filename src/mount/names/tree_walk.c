@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lists directories and walks trees. A directory is listed by one request,
+/* Lists directories and walks trees. A directory is listed by one request,
  * however many callers wait for it. A walk has a few listings in progress, and
- * takes the next directory from a stack. Scans, warming and refreshes are
- * walks.
- */
+ * takes the next directory from a stack. Background scans, warming and
+ * refreshes are walks. */
 #include "mount/names/tree_impl.h"
 
 #include <errno.h>
@@ -26,9 +24,10 @@
 struct listing {
 	struct origin_list l;
 	struct tree *t;
-	struct list link;    /* in tree.listings; guarded by tree.lock */
-	struct list waiters; /* of struct tree_wait; guarded by tree.lock */
-	/* Struct tree_wait, which need the next listing; guarded by
+	struct list link; /* in tree.listings; guarded by tree.lock */
+	/* list of struct tree_wait; guarded by tree.lock */
+	struct list waiters;
+	/* list of struct tree_wait that need the next listing; guarded by
 	 * tree.lock */
 	struct list later;
 	bool again;    /* another listing must follow; guarded by tree.lock */
@@ -96,8 +95,8 @@ static void listing_start(struct listing *g)
 	origin_list(g->t->config.origin, &g->l);
 }
 
-/* Take the waiters that can be answered. Returns false if another listing must
- * follow, because some waiters came after this one had begun. */
+/* Take the waiters that this listing can answer. Returns false if another
+ * listing must follow, because some waiters came too late for this one. */
 static bool listing_ended(struct listing *g, struct list *waiters)
 {
 	ASSERT_HELD(&g->t->lock);
@@ -187,8 +186,8 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 	return 0;
 }
 
-/* Wait for a listing in progress or, if that began too early, for the next one.
- * Returns false if there is none. */
+/* Wait for the listing in progress or, if it began too early, for the one after
+ * it. Returns false if no listing is in progress. */
 static bool walk_join(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
@@ -208,8 +207,8 @@ static bool walk_join(
 	return false;
 }
 
-/* List a directory. `since` is as in tree_list_since(); 0: a listing of any
- * time will do. */
+/* List a directory. `since` is as in tree_list_since(); 0: the time at which
+ * the listing began does not matter. */
 static int list(struct tree *t, node_id dir, bool again, uint64_t since,
 	struct tree_wait *w)
 {
@@ -260,9 +259,9 @@ struct walk {
 	struct tree *t;
 	bool again;
 	uint64_t since;	      /* tree.turn at the beginning of the walk */
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
-	struct array stack; /* of node_id */
+	struct array stack; /* array of node_id */
 	unsigned active;
 	uint64_t listed_ns; /* time at which a directory was last listed */
 	struct tree_walk_result result;
@@ -308,8 +307,8 @@ static bool push_subdir(void *arg, const char *name,
 	return true;
 }
 
-/* Note why the walk is given up. A lack of memory for names is more important
- * than other reasons. */
+/* Note why the walk ends early. If memory is too small for the names, this
+ * replaces other reasons. */
 static void note_unasked(struct tree_walk_result *r, int status)
 {
 	if (status < 0 && r->unasked != -E2BIG)
@@ -317,8 +316,8 @@ static void note_unasked(struct tree_walk_result *r, int status)
 }
 
 /* Note the end of a listing. If a listing has timed out and no other listing
- * was answered in the meantime, the walk is given up, because a time-out for
- * each remaining directory would take hours. A first walk is not given up. */
+ * was answered in the meantime, end the walk: a time-out for each remaining
+ * directory would take hours. The first walk of a mount goes on. */
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	ASSERT_HELD(&k->lock);
@@ -329,7 +328,8 @@ static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 		k->listed_ns = clock_now_ns();
 }
 
-/* Handle the end of a listing: push the sub-directories onto the stack. */
+/* Handle the end of a listing: push the sub-directories onto the stack of the
+ * walk. */
 static void step_done(
 	struct walk *k, node_id dir, uint64_t begun_ns, int status)
 {
@@ -340,7 +340,7 @@ static void step_done(
 	if (status < 0 && status != -ENOENT && status != -ESTALE)
 		step_failed(k, dir, status);
 	(void)manifest_readdir(k->t->config.manifest, dir, 0, false,
-		/* Nothing is below a directory that is gone */
+		/* a directory that is gone has nothing below it */
 		push_subdir, k);
 	pthread_cond_signal(&k->cond);
 }
@@ -356,8 +356,8 @@ static void step_listed(struct tree_wait *w, int status)
 	step_done(k, dir, begun_ns, status);
 }
 
-/* List the next directory, or fail it if the walk was given up. Called without
- * the walk's lock; k->active counts this listing already. */
+/* List the next directory, or fail it if the walk has ended early. Called
+ * without the walk's lock; k->active counts this listing already. */
 static void step_start(struct walk *k, node_id dir, int unasked)
 {
 	struct walk_step *s = unasked ? NULL : calloc(1, sizeof(*s));
@@ -398,8 +398,8 @@ static void walk_run(struct walk *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* Should the origin list everything by one request? Only if it can do that, and
- * the names are not all known. */
+/* Should the origin list everything by one request? Yes, if the origin can do
+ * so and not all names are known. */
 static bool is_deep(struct tree *t, node_id top, bool again)
 {
 	struct node_info info;

@@ -95,7 +95,7 @@ struct plans {
 	/* Number of plans. Relaxed: a read may miss the first or last plan */
 	_Atomic unsigned active;
 	struct list plans;
-	struct list gone; /* of struct hold that have ended */
+	struct list gone; /* list of struct hold that have ended */
 	/* Hash table of struct hold, by plan and position */
 	struct list held[HELD_BUCKETS];
 	/* Number of plans with a reader; relaxed */
