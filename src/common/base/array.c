@@ -56,7 +56,8 @@ int array_room(void *pointer, size_t n, size_t *room, size_t element_bytes)
 		return 0;
 	if (wanted < n || wanted > SIZE_MAX / element_bytes)
 		return -ENOMEM;
-	/* Pointers of another type may not be accessed as void *. */
+	/* The pointer may have any type, so copy it: C does not allow to access
+	 * it as a void *. */
 	memcpy(&data, pointer, sizeof(data));
 	more = realloc(data, wanted * element_bytes);
 	if (!more)

@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* All private. */
+/* All members are private. */
 struct array {
 	void *data; /* from malloc(); moves when the array grows */
 	size_t bytes, room;
 };
 
-/* The first element; NULL if there never was one. */
+/* Returns the first element; NULL if the array never had one. */
 static inline void *array_data(const struct array *a)
 {
 	return a->data;
@@ -33,20 +33,21 @@ static inline size_t array_count(const struct array *a, size_t element_bytes)
 	return a->bytes / element_bytes;
 }
 
-/* The bytes that are allocated, used or not. */
+/* Returns the number of allocated bytes, used or not. */
 static inline size_t array_room_bytes(const struct array *a)
 {
 	return a->room;
 }
 
-/* An array over existing memory, which comes from malloc(). If the array
- * neither grows nor is released, the memory may belong to somebody else. */
+/* Returns an array whose elements are in existing memory, which comes from
+ * malloc(). If the caller neither grows nor releases the array, the memory may
+ * belong to somebody else. */
 static inline struct array array_of(void *data, size_t bytes)
 {
 	return (struct array){data, bytes, bytes};
 }
 
-/* Free the memory. The array is empty then. */
+/* Free the memory. After that, the array is empty. */
 static inline void array_release(struct array *a)
 {
 	free(a->data);
@@ -61,23 +62,22 @@ void *array_grow(struct array *a, size_t bytes);
  * until the array grows; NULL if the array is empty. */
 void *array_pop(struct array *a, size_t bytes);
 
-/* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */
+/* Append a copy of the bytes, and a NUL. Returns the offset of the copy, or
+ * -ENOMEM. */
 int64_t array_text(struct array *a, const char *text, size_t bytes);
 
 /* Free the memory that no element uses. */
 void array_trim(struct array *a);
 
-/*
- * For arrays that have a type and a count of their own, and begin as NULL with
- * a `room` of 0: make room for element n and those before it. The array may
- * move. Returns 0; on -ENOMEM the array stays as it was. `pointer` is an
- * lvalue, `room` a size_t *.
- */
+/* Make room for element n and those before it in an array that has a type and a
+ * count of its own, and began as NULL with a `room` of 0. The array may move.
+ * Returns 0; on -ENOMEM the array stays as it was. `pointer` is an lvalue,
+ * `room` a size_t *. */
 #define ARRAY_ROOM(pointer, n, room)                                           \
 	array_room(&(pointer), n, room, sizeof(*(pointer)))
 int array_room(void *pointer, size_t n, size_t *room, size_t element_bytes);
 
-/* The same as ARRAY_ROOM(), but all new elements are zero. */
+/* Like ARRAY_ROOM(), but all new elements are zero. */
 #define ARRAY_ROOM_ZEROED(pointer, n, room)                                    \
 	array_room_zeroed(&(pointer), n, room, sizeof(*(pointer)))
 int array_room_zeroed(

@@ -16,11 +16,11 @@ enum file_kind {
 	KIND_LINK = 3,
 };
 
-/* Two equal versions of one path have the same bytes. */
+/* If two versions of one path are equal, their bytes are the same. */
 struct file_version {
 	uint64_t size_bytes;
 	int64_t mtime_ns; /* since the epoch; 0 if the origin has no times */
-	/* A hash of the ETag of an http origin; 0: the origin has no tags. */
+	/* A hash of the ETag at an http origin; 0: the origin has no tags. */
 	uint64_t tag;
 };
 
@@ -31,8 +31,8 @@ struct file_attr {
 	uint32_t uid, gid;
 };
 
-/* One directory entry. Strings hold any bytes but NUL; a name never contains
- * '/'. */
+/* One entry of a directory. Strings hold any bytes but NUL; a name never
+ * contains '/'. */
 struct file_entry {
 	const char *name;
 	const char *target; /* target of a symbolic link, else NULL */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Opens names beneath a directory: with openat2 where the kernel has it, else
- * one part at a time. No state; callable from any thread.
- */
+/* Opens names beneath a directory: with openat2() if the kernel has it,
+ * otherwise one part at a time. No state; callable from any thread. */
 #include "common/base/beneath.h"
 
 #include <errno.h>
@@ -90,7 +88,7 @@ int beneath_open(int dir_fd, const char *path, int flags)
 	fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return open_by_parts(dir_fd, path, (int)how.flags);
-	/* A directory on the way was renamed meanwhile; the kernel asks to try
+	/* -EAGAIN: a directory of the path was renamed during the call, so try
 	 * again. */
 	if (fd < 0 && errno == EAGAIN)
 		return open_by_parts(dir_fd, path, (int)how.flags);

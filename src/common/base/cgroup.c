@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads /proc/self/mountinfo for the hierarchies that control memory or
- * processors, /proc/self/cgroup for the group of this process in each, and the
- * limits of that group and its parents. No state, callable from any thread.
- */
+/* Reads the limits of the control group of this process and of its parents.
+ * /proc/self/mountinfo names the hierarchies that control memory or processors,
+ * /proc/self/cgroup the group of this process in each. No state, callable from
+ * any thread. */
 #include "common/base/cgroup.h"
 
 #include <inttypes.h>
@@ -19,17 +18,18 @@
 /* Version 1 reports "no limit" as the largest multiple of a page size. */
 #define LIMIT_MAX (UINT64_C(1) << 62)
 
-/* Limits of one kind, such as those of memory. */
+/* Which limits to read, such as those of memory. */
 struct controller {
 	const char *name;
-	/* Reads the limit of one group by its directory, for version 2 or 1. */
+	/* Returns the limit of the group in directory `dir`; v2: by version 2
+	 * of control groups. */
 	uint64_t (*limit)(const char *root, const char *dir, bool v2);
 };
 
 struct hierarchy {
 	bool v2;
-	const char *root;  /* the group that is mounted */
-	const char *mount; /* where it is mounted */
+	const char *root;  /* path of the group that is mounted */
+	const char *mount; /* path of the mount */
 };
 
 static FILE *open_below(const char *root, const char *path)
@@ -42,7 +42,7 @@ static FILE *open_below(const char *root, const char *path)
 	return fopen(full, "re");
 }
 
-/* Is `word` in the list `words`, which commas separate? */
+/* Is `word` in `words`, a list with commas? */
 static bool has_word(const char *words, const char *word)
 {
 	size_t n = strlen(word);
@@ -56,8 +56,8 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Fill the hierarchy from a mount. Returns false if the mount is not one of the
- * controller's. */
+/* Fill in the hierarchy from a mount. Returns false if the mount is not a
+ * hierarchy of the controller. */
 static bool to_hierarchy(const struct mountinfo_entry *e,
 	const struct controller *c, struct hierarchy *h)
 {
@@ -69,7 +69,8 @@ static bool to_hierarchy(const struct mountinfo_entry *e,
 			has_word(e->options, c->name));
 }
 
-/* Lines of /proc/self/cgroup: "ID:CONTROLLERS:GROUP"; version 2: "0::GROUP" */
+/* Parse a line of /proc/self/cgroup: "ID:CONTROLLERS:GROUP" or, for version 2,
+ * "0::GROUP". Returns GROUP, or NULL if the line is not for the controller. */
 static char *parse_group(char *line, const struct controller *c, bool v2)
 {
 	char *controllers = strchr(line, ':');
@@ -85,7 +86,8 @@ static char *parse_group(char *line, const struct controller *c, bool v2)
 	return has_word(controllers, c->name) ? group : NULL;
 }
 
-/* The group of this process in a hierarchy, or NULL. The caller frees it. */
+/* Returns the group of this process in a hierarchy, or NULL. The caller frees
+ * it. */
 static char *group_of_process(
 	const char *root, const struct controller *c, bool v2)
 {
@@ -99,15 +101,13 @@ static char *group_of_process(
 	while (!group && getline(&line, &cap, f) > 0)
 		group = parse_group(line, c, v2);
 	group = group ? strdup(group) : NULL;
-	(void)fclose(f); /* it was only read */
+	(void)fclose(f); /* cannot lose data: the file was only read */
 	return group;
 }
 
-/*
- * The group's path below the mount, "" for the mounted group itself. A
- * namespace may hide where the group is: it then lies outside of the mount
- * ("/..", or another branch), and only the mounted group can be read.
- */
+/* Returns the path of the group below the mount, "" for the mounted group
+ * itself. In a namespace, the group may be outside of the mount ("/..", or
+ * another branch). Then only the mounted group can be read. */
 static const char *below_mount(const char *group, const char *mounted)
 {
 	size_t n = strcmp(mounted, "/") == 0 ? 0 : strlen(mounted);
@@ -127,7 +127,8 @@ static FILE *open_limit(const char *root, const char *dir, const char *name)
 						  : open_below(root, path);
 }
 
-/* The number behind `key` at the start of a line of the file. */
+/* Returns the number after `key` in the line of the file that begins with
+ * `key`. */
 static uint64_t read_limit(
 	const char *root, const char *dir, const char *name, const char *key)
 {
@@ -138,12 +139,12 @@ static uint64_t read_limit(
 
 	if (!f)
 		return CGROUP_NO_LIMIT;
-	/* "max" is skipped, as it is not a number. */
+	/* A line with "max" in place of a number is skipped. */
 	while (getline(&line, &cap, f) > 0)
 		if (strncmp(line, key, n) == 0 &&
 			sscanf(line + n, "%" SCNu64, &limit) == 1)
 			break;
-	(void)fclose(f); /* it was only read */
+	(void)fclose(f); /* cannot lose data: the file was only read */
 	return limit < LIMIT_MAX ? limit : CGROUP_NO_LIMIT;
 }
 
@@ -159,8 +160,8 @@ static uint64_t memory_of_group(const char *root, const char *dir, bool v2)
 	if (v2)
 		return read_limit(root, dir, "memory.max", "");
 	limit = read_limit(root, dir, "memory.limit_in_bytes", "");
-	/* The hierarchy's total limit also covers parents that are not mounted
-	 * here. */
+	/* The total limit of the hierarchy counts, too, because it covers
+	 * parents that are not mounted here. */
 	return lesser(limit,
 		read_limit(root, dir, "memory.stat",
 			"hierarchical_memory_limit "));
@@ -177,10 +178,10 @@ static uint64_t processors_of_group(const char *root, const char *dir, bool v2)
 		quota = read_limit(root, dir, "cpu.cfs_quota_us", "");
 		period = read_limit(root, dir, "cpu.cfs_period_us", "");
 	} else if ((f = open_limit(root, dir, "cpu.max"))) {
-		/* "max" in place of a quota is not a number. */
+		/* If the quota is "max", there is no limit. */
 		if (fscanf(f, "%" SCNu64 " %" SCNu64, &quota, &period) != 2)
 			period = 0;
-		(void)fclose(f); /* it was only read */
+		(void)fclose(f); /* cannot lose data: the file was only read */
 	}
 	return quota < LIMIT_MAX / 1000 && period > 0 && period < LIMIT_MAX
 		? quota * 1000 / period

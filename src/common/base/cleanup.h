@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Scope cleanup: a variable declared with one of these is released when it goes
- * out of scope. `steal_fd` and `steal_ptr` hand its value on instead.
- */
+/* Scope cleanup: a variable declared with one of these macros is released when
+ * it goes out of scope. steal_fd() and steal_ptr() return the value instead, so
+ * that it is not released. */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
@@ -24,20 +23,22 @@ static inline void cleanup_closep(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
-		(void)close(*fd); /* a failed close cannot be mended */
+		(void)close(*fd); /* nothing can be done if close() fails */
 	errno = saved;
 }
 
 static inline void cleanup_closedirp(DIR **dir)
 {
 	if (*dir)
-		(void)closedir(*dir); /* as above */
+		/* nothing can be done if closedir() fails */
+		(void)closedir(*dir);
 }
 
 static inline void cleanup_unlockp(pthread_mutex_t **mutex)
 {
 	if (*mutex)
-		(void)pthread_mutex_unlock(*mutex); /* held by construction */
+		/* cannot fail: LOCK_SCOPE() has locked it */
+		(void)pthread_mutex_unlock(*mutex);
 }
 
 static inline int steal_fd(int *fd)

@@ -11,11 +11,9 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-/*
- * Limits on how long a close waits are multiplied by this factor in builds for
- * valgrind and with sanitizers. Reads and threads that are only slow there
- * would otherwise be treated as hung.
- */
+/* The time for which a close waits is multiplied by this factor in builds for
+ * valgrind and with sanitizers. They make programs slow, and without the
+ * factor, slow reads and threads would count as hung. */
 #ifndef TIME_LIMIT_FACTOR
 #define TIME_LIMIT_FACTOR 1
 #endif
@@ -28,18 +26,16 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/*
- * The time of a file. Times after the year 2262 wrap round, which is harmless:
- * versions only need times to differ.
- */
+/* Returns the time of a file as one number. Times after the year 2262 wrap
+ * around. This does no harm, because times are only compared for equality. */
 static inline int64_t clock_file_ns(int64_t s, int64_t ns)
 {
 	return (int64_t)((uint64_t)s * NS_PER_S + (uint64_t)ns);
 }
 
-/* CPU time of a thread that has not been joined; 0 if it has ended. This is a
- * system call of half a microsecond; the calling thread's own time costs 20 ns.
- */
+/* Returns the CPU time of a thread that has not been joined; 0 if the thread
+ * has ended. This is a system call of half a microsecond; the calling thread's
+ * own time costs 20 ns. */
 static inline uint64_t clock_cpu_of_ns(pthread_t thread)
 {
 	struct timespec ts = {0};

@@ -23,7 +23,8 @@ static inline void cond_init(pthread_cond_t *cond)
 	(void)pthread_condattr_destroy(&attr);
 }
 
-/* Returns false when the time has come; otherwise like pthread_cond_wait(). */
+/* Wait like pthread_cond_wait(), but at most until the given time. Returns
+ * false when that time has come. */
 static inline bool cond_wait_until(
 	pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns)
 {
@@ -37,7 +38,7 @@ static inline bool cond_wait_until(
 
 /* Wait up to a second until the count is 0. The caller holds the mutex, which
  * guards the count; the condition is signalled when the count falls to 0.
- * Returns whether the count is 0. */
+ * Returns true if the count is 0. */
 static inline bool cond_wait_zero(
 	pthread_cond_t *cond, pthread_mutex_t *mutex, const unsigned *count)
 {

@@ -21,11 +21,11 @@ struct counters {
 
 struct counter_info {
 	const char *name, *unit, *help;
-	size_t offset; /* in struct counters */
+	size_t offset; /* offset of the counter in struct counters */
 };
 
-/* One element per counter, in the order of counters.def; ends with name NULL.
- */
+/* One element for each counter, in the order of counters.def. The last one has
+ * no name. */
 extern const struct counter_info counter_table[];
 
 #define COUNT_ADD(c, name, n)                                                  \

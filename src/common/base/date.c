@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dates as servers write them. Pure functions, no locale. */
+/* Parses dates in the forms that servers use. Pure functions, no locale. */
 #include "common/base/date.h"
 
 #include <stdbool.h>
@@ -8,13 +8,13 @@
 
 #include "common/base/clock.h"
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
 	int64_t era, of_era, of_year;
 
 	year -= month <= 2;
-	era = year / 400; /* years are positive here */
+	era = year / 400; /* rounds down, because years are positive here */
 	of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 	of_era = year - era * 400;
 	of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
@@ -33,7 +33,7 @@ static int64_t make_ns(int year, int month, int day, int hour, int min, int s)
 	return t * (int64_t)NS_PER_S;
 }
 
-/* The number that the first `n` characters, all digits, stand for. */
+/* Returns the number of the first `n` characters, which are digits. */
 static int digits_of(const char *text, int n)
 {
 	int value = 0;
@@ -54,8 +54,8 @@ static bool has_form(const char *text, const char *form)
 	return true;
 }
 
-/* The date is parsed by hand: listings have millions of them, and sscanf() is
- * slow. */
+/* This does not use sscanf(), which is slow, because a listing can have
+ * millions of dates. */
 int64_t date_parse_iso(const char *text)
 {
 	if (!has_form(text, "dddd-dd-ddTdd:dd:dd"))
@@ -79,7 +79,7 @@ int64_t date_parse_http(const char *text)
 	char name[4] = "";
 	int day, year, hour, min, s;
 
-	/* All current servers write this form. */
+	/* Servers of today all use this form. */
 	if (comma && has_form(comma, ", dd mmm dddd dd:dd:dd")) {
 		memcpy(name, comma + 5, 3);
 		return make_ns(digits_of(comma + 9, 4), month_of(name),

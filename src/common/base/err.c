@@ -9,13 +9,14 @@
 
 #include "common/base/escape.h"
 
-/* Messages quote names, which are arbitrary bytes. Messages that are too long
- * are cut. */
+/* Format a message and escape it, because it may quote names, which are
+ * arbitrary bytes. A message that is too long is cut. */
 static void format_escaped(char *to, size_t size, const char *fmt, va_list ap)
 {
 	char raw[sizeof(((struct error *)0)->msg)];
 
-	(void)vsnprintf(raw, sizeof(raw), fmt, ap); /* a cut message is fine */
+	/* a message that is cut is still useful */
+	(void)vsnprintf(raw, sizeof(raw), fmt, ap);
 	(void)escape_text(to, size, raw);
 }
 
@@ -51,7 +52,7 @@ int error_wrap(struct error *err, int code, const char *fmt, ...)
 		return code;
 	memcpy(err->msg + n, ": ", 2);
 	n += 2;
-	/* The message is cut if it does not fit. */
+	/* If the message does not fit, its end is cut. */
 	memcpy(err->msg + n, inner, sizeof(err->msg) - n);
 	err->msg[sizeof(err->msg) - 1] = '\0';
 	return code;

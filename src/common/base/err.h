@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Error messages of cold paths. A function whose failure a person should read
- * about takes a caller-owned `struct error *` as its last argument. It sets the
- * message where the cause is known, and callers add context on the way up.
- * Every such function returns -errno as well; hot paths use that alone.
- */
+/* Error messages of cold paths. A function takes a caller-owned `struct error
+ * *` as its last argument if a person should read why it failed. It sets the
+ * message where the cause is known, and its callers add context. Every such
+ * function also returns -errno; hot paths use only that. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -13,11 +11,11 @@ struct error {
 };
 
 /*
- * Set the message and return `code` (a negative errno), so that
- * `return error_set(err, -EINVAL, "...")` reads well. A NULL err is allowed.
- * %m in the format stands for -code. Messages are lower case, have no full
+ * Set the message and return `code` (a negative errno), so that `return
+ * error_set(err, -EINVAL, "...")` is possible. A NULL err is allowed. %m in the
+ * format stands for the text of -code. Messages are lower case, have no full
  * stop, and end with what to do where that is not obvious. The message is one
- * printable line whatever names it quotes (common/base/escape.h).
+ * printable line, even if it quotes other bytes (common/base/escape.h).
  */
 int error_set(struct error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

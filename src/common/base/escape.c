@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Longest form of one character: four bytes, each of them as \xHH. */
+/* The longest result for one character: four bytes, each as \xHH. */
 #define PIECE_MAX 16
 
 struct range {
 	uint32_t first, last;
 };
 
-/* Characters that are valid but reorder text, hide, or end a line. */
+/* Characters that are valid UTF-8 but reorder or hide text, or end a line. */
 static const struct range unsafe[] = {
 	{0x80, 0x9f}, /* C1 controls: 9b begins an escape sequence */
 	{0xad, 0xad}, /* soft hyphen */
@@ -66,8 +66,8 @@ static size_t put_hex(char *to, const unsigned char *s, size_t n)
 	return 4 * n;
 }
 
-/* Put the first character of *text into `piece`, escaped, and move *text past
- * it. Returns the length of the piece. */
+/* Write the first character of *text to `piece`, escaped, and move *text to the
+ * next character. Returns the length of the piece. */
 static size_t next_piece(const unsigned char **text, char piece[PIECE_MAX])
 {
 	static const char named[] = "\nn\tt\rr";

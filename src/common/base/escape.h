@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes names and messages safe to print. File names are arbitrary bytes: a raw
+/* Makes names and messages safe to print. File names are arbitrary bytes: a raw
  * escape sequence could rewrite a terminal, and a newline could forge a line of
- * a log. Every name shown to a person passes through here. No state; any
- * thread.
- */
+ * a log. Every name that a person sees passes through here. No state; any
+ * thread. */
 #ifndef BASE_ESCAPE_H
 #define BASE_ESCAPE_H
 
@@ -12,20 +10,21 @@
 #include <stdio.h>
 
 /*
- * Copy `text` to buf (of at least one byte). Printable UTF-8 stays as it is;
- * newline, tab and carriage return become \n, \t and \r; every byte of other
- * control characters, of characters that reorder or hide text, and of
- * anything that is not UTF-8 becomes \xHH. A text that does not fit is cut
- * between characters. A backslash stays single, so escaping twice is the same
- * as escaping once: a message may quote another. Returns buf.
+ * Copy `text` to buf (of at least one byte). Printable UTF-8 stays as it is.
+ * Newline, tab and carriage return become \n, \t and \r. Each byte of any other
+ * control character, of characters that reorder or hide text, and of bytes that
+ * are not UTF-8 becomes \xHH. If the text does not fit, it is cut between
+ * characters. A backslash stays single, so that a second escaping changes
+ * nothing: a message may quote another message. Returns buf.
  */
 const char *escape_text(char *buf, size_t size, const char *text);
 
-/* The same, but a backslash becomes two: different texts stay different, as
- * names that tell things apart have to. Use it once. */
+/* Like escape_text(), but a backslash becomes two, so that different names stay
+ * different. A second call would change the name again. */
 const char *escape_name(char *buf, size_t size, const char *name);
 
-/* Print `text`, escaped in the same way. Errors stay with the stream. */
+/* Print `text`, escaped as by escape_text(). If this fails, ferror(to) is set.
+ */
 void escape_print(FILE *to, const char *text);
 
 #endif

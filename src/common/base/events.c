@@ -9,7 +9,7 @@
 #include "common/base/err.h"
 #include "common/base/escape.h"
 
-/* Longer names are cut. */
+/* Maximum length of a name in a message. Longer names are cut. */
 #define NAME_SHOWN_MAX 120
 
 const struct event_info event_table[EVENT_KINDS] = {
@@ -39,8 +39,8 @@ static void add_text(struct line *l, const char *text)
 	l->buf[l->used] = '\0';
 }
 
-/* Append a name. A long one loses its beginning, because the end of a path
- * tells more. */
+/* Append a name. If it is too long, its beginning is left out, because the end
+ * of a path tells more. */
 static void events_add_name(struct line *l, const char *name)
 {
 	char shown[NAME_SHOWN_MAX + 1];

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Events that an operator should know of. Parts below the daemon report them to
- * the sink they were given; the daemon's log decides which to write, and where.
- * The table of events is events.def.
- */
+/* Events that an operator should know of. Parts below the daemon report events
+ * to the sink that the daemon has given them; the daemon's log decides which to
+ * write, and where. The table of events is events.def. */
 #ifndef BASE_EVENTS_H
 #define BASE_EVENTS_H
 
@@ -11,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of syslog's severities. */
+/* In the order of the severities of syslog(3). */
 enum event_level {
 	EVENT_ERROR,
 	EVENT_WARNING,
@@ -29,18 +27,20 @@ enum event_kind {
 struct event_info {
 	const char *name;
 	enum event_level level;
-	const char *message; /* with %p, %d, %e, %n, %s */
-	const char *action;  /* for the operator */
+	/* format of the message, with %p, %d, %e, %n, %s */
+	const char *message;
+	const char *action; /* what the operator can do */
 };
 
 /* Indexed by kind. */
 extern const struct event_info event_table[EVENT_KINDS];
 
-/* "error", "warning", "notice", "info". */
+/* Returns "error", "warning", "notice" or "info". */
 const char *event_level_name(enum event_level level);
 
-/* One event. Strings hold any bytes and stay the caller's; a member that the
- * kind does not use is NULL or 0. */
+/* One event. Strings hold any bytes, and the caller owns them. A member that
+ * the kind does not use is NULL or 0. The comment of a member names its place
+ * in the message. */
 struct event {
 	enum event_kind kind;
 	const char *path; /* %p */
@@ -51,14 +51,12 @@ struct event {
 	/* A text from a small set, or NULL. The rate limit treats events that
 	 * differ in kind, status, dir or cause as different. */
 	const char *cause;
-	/* a change of state: has a rate limit apart from that of repetitions */
+	/* a change of state; it has another rate limit than repeated errors */
 	bool turn;
 };
 
-/*
- * Callable from any thread, with any lock held: report() does not block and
- * calls nobody back.
- */
+/* Where a part reports events. Any thread may call report(), with any lock
+ * held: report() does not block, and calls no function of the part. */
 struct event_sink {
 	void (*report)(void *arg, const struct event *e);
 	void *arg;

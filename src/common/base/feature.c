@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug switches of probed features; read once at start-up of each part. */
+/* Features that a user can switch off to find a fault. Each part reads the
+ * switch once at its start. */
 #include "common/base/feature.h"
 
 #include <stdlib.h>

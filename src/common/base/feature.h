@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Kernel and library features that are probed and only affect speed. The
- * environment variable REFRAIN_DISABLE holds a comma-separated list of features
- * to treat as absent; tests run with all of them disabled.
+/* Features of the kernel and of libraries that the program probes, and that
+ * only affect speed. The environment variable REFRAIN_DISABLE is a list, with
+ * commas, of features to treat as absent; tests run with all of them disabled.
  */
 #ifndef BASE_FEATURE_H
 #define BASE_FEATURE_H
 
 #include <stdbool.h>
 
-/*
- * True unless REFRAIN_DISABLE lists `name` or "all". Names in use: io_uring,
- * openat2, direct_io, tmpfile, stateless_open, readdirplus, simd, inotify,
- * busy_poll, resend.
- */
+/* Returns false if REFRAIN_DISABLE lists `name` or "all". Names in use:
+ * io_uring, openat2, direct_io, tmpfile, stateless_open, readdirplus, simd,
+ * inotify, busy_poll, resend. */
 bool feature_enabled(const char *name);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The only file that includes xxHash. Pure functions, callable from any thread.
- * The vector width is chosen at run time where the library can do that. The
- * values are the same, and verifying an entry takes half the time
- * (bench/bench-store).
- */
+/* The only file that includes xxHash. Pure functions, callable from any thread.
+ * If the library can do that, the vector width is chosen at run time: the
+ * values are the same, but verifying an entry takes half the time
+ * (bench/bench-store). */
 #include "common/base/hash.h"
 
 #include <xxhash.h>
 #ifdef HAVE_XXH_X86DISPATCH_H
 /* Use the widest vectors of the CPU. A static xxHash is often built without the
- * dispatch code; the plain functions are used then. */
+ * code for this choice; then these weak symbols are NULL, and the plain
+ * functions are used. */
 #define XXH_DISPATCH_DISABLE_REPLACE
 #include <xxh_x86dispatch.h>
 #pragma weak XXH3_64bits_withSeed_dispatch
@@ -57,18 +56,18 @@ struct hash_stream *hash_stream_new(void)
 	XXH3_state_t *state = XXH3_createState();
 
 	if (state)
-		(void)XXH3_64bits_reset(state); /* fails only for NULL */
+		(void)XXH3_64bits_reset(state); /* can only fail for NULL */
 	return (struct hash_stream *)(void *)state;
 }
 
 void hash_stream_free(struct hash_stream *h)
 {
-	(void)XXH3_freeState(state_of(h)); /* always 0 */
+	(void)XXH3_freeState(state_of(h)); /* cannot fail */
 }
 
 void hash_stream_add(struct hash_stream *h, const void *data, size_t bytes)
 {
-	/* Fails only for NULL. */
+	/* Can only fail for NULL. */
 	(void)WIDEST(XXH3_64bits_update)(state_of(h), data, bytes);
 }
 

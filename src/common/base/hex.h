@@ -3,7 +3,8 @@
 #ifndef BASE_HEX_H
 #define BASE_HEX_H
 
-/* The value of a digit of either case; -1 if it is not a digit. */
+/* Returns the value of a digit, in upper or lower case; -1 if it is not a
+ * digit. */
 static inline int hex_value(char c)
 {
 	if (c >= '0' && c <= '9')

@@ -9,7 +9,7 @@
 #include "common/base/hex.h"
 #include "common/base/real.h"
 
-/* The longest value that json_walk() hands out. */
+/* Maximum length of a value that json_walk() passes to its callback. */
 #define WALK_TEXT_MAX 16384u
 
 /* -- Words ----------------------------------------------------------------- */
@@ -78,7 +78,8 @@ bool json_take_number(struct json_scan *s, uint64_t *value)
 	return s->at > from;
 }
 
-/* Digits, as a number while they fit 2^53; returns how many. */
+/* Take digits. *value gets their number; *fits is cleared if it is not below
+ * 2^53. Returns how many digits there are. */
 static size_t json_digits(struct json_scan *s, uint64_t *value, bool *fits)
 {
 	const char *from = s->at;
@@ -91,7 +92,8 @@ static size_t json_digits(struct json_scan *s, uint64_t *value, bool *fits)
 	return (size_t)(s->at - from);
 }
 
-/* What the quick way cannot do to the last bit. */
+/* Parse a number that json_take_real() cannot compute exactly from its digits.
+ */
 static bool parse_real(const char *from, size_t bytes, double *value)
 {
 	char text[512], *end;
@@ -101,7 +103,8 @@ static bool parse_real(const char *from, size_t bytes, double *value)
 	memcpy(text, from, bytes);
 	text[bytes] = '\0';
 	*value = real_parse(text, &end);
-	return *end == '\0' && *value - *value == 0; /* finite */
+	/* finite, because only the difference of finite numbers is 0 */
+	return *end == '\0' && *value - *value == 0;
 }
 
 static bool take_exponent(struct json_scan *s)
@@ -143,7 +146,8 @@ bool json_take_real(struct json_scan *s, double *value)
 	}
 	if (!fits || after >= sizeof(tens) / sizeof(tens[0]))
 		return parse_real(from, (size_t)(s->at - from), value);
-	/* Both are exact, so the quotient is rounded once. */
+	/* Numerator and denominator are exact, so the result is rounded only
+	 * once. */
 	*value = (double)digits / tens[after];
 	*value = negative ? -*value : *value;
 	return true;
@@ -151,7 +155,8 @@ bool json_take_real(struct json_scan *s, double *value)
 
 /* -- Strings --------------------------------------------------------------- */
 
-/* Takes the bytes of a string. Bytes that do not fit are only counted. */
+/* Where to write the bytes of a string. Bytes that do not fit are only counted.
+ */
 struct json_out {
 	char *text;
 	size_t room, used;
@@ -184,7 +189,7 @@ static void put_utf8(struct json_out *o, uint32_t c)
 	put_char(o, 0x80 | (c & 63));
 }
 
-/* Take four hexadecimal digits. Returns their value, or -1 if there are none.
+/* Take four hexadecimal digits. Returns their value, or -1 if there are fewer.
  */
 static int take_hex(struct json_scan *s)
 {
@@ -202,8 +207,8 @@ static int take_hex(struct json_scan *s)
 	return value;
 }
 
-/* Take the rest of an escape "\u": one character, which takes two escapes if
- * its number exceeds 16 bits. */
+/* Take the rest of an escape "\u", which is one character. If its number
+ * exceeds 16 bits, a second escape belongs to it. */
 static bool take_unicode(struct json_scan *s, struct json_out *o)
 {
 	int high = take_hex(s), low;
@@ -361,14 +366,14 @@ bool json_skip(struct json_scan *s)
 struct json_walk {
 	json_value_fn *fn;
 	void *arg;
-	unsigned objects; /* that surround the next value */
+	unsigned objects; /* number of objects around the next value */
 	char text[WALK_TEXT_MAX];
 };
 
 static bool walk_member(struct json_scan *s, const char *name, void *arg);
 static bool walk_element(struct json_scan *s, void *arg);
 
-/* An object or an array. */
+/* Walk an object or an array. */
 static bool walk_nested(struct json_scan *s, struct json_walk *w)
 {
 	if (next_char(s) == '[')

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Histograms of durations; see latency.h. A shard belongs to one thread at a
- * time. It stays when the thread ends, with its counts, and the next new thread
- * takes it over, so there are no more shards than there were threads at once.
- */
+/* Histograms of durations; see latency.h. Each thread that counts has a shard
+ * of its own. When the thread ends, its shard stays with its counts, and the
+ * next new thread takes the shard over. So there are no more shards than there
+ * were threads at one time. */
 #include "common/base/latency.h"
 
 #include <errno.h>
@@ -15,7 +14,8 @@
 
 #include "common/base/clock.h"
 
-/* Two cache lines, because processors fetch them in pairs. */
+/* Shards are aligned to two cache lines, because processors fetch lines in
+ * pairs. */
 #define SHARD_ALIGN 128
 
 #define READS                                                                  \
@@ -48,14 +48,14 @@ const struct latency_info latency_table[LATENCY_KINDS] = {
 
 struct latency_shard {
 	struct latency_shard *next; /* set once */
-	atomic_bool taken;	    /* acquire and release */
+	atomic_bool taken;	    /* set with acquire, cleared with release */
 	/* Relaxed; written by the thread that has taken it. */
 	_Atomic uint64_t count[LATENCY_KINDS][LATENCY_BUCKETS];
 	_Atomic uint64_t ns[LATENCY_KINDS];
 };
 
 struct latency {
-	pthread_key_t key; /* the shard of a thread */
+	pthread_key_t key; /* each thread's value is its shard */
 	_Atomic(struct latency_shard *) shards;
 };
 
@@ -76,7 +76,7 @@ static struct latency_shard *shard_new(struct latency *l)
 	return s;
 }
 
-/* The destructor of a thread's value. */
+/* Runs when a thread ends: another thread may take its shard. */
 static void shard_give(void *arg)
 {
 	struct latency_shard *s = arg;
@@ -101,7 +101,7 @@ static struct latency_shard *shard_find(struct latency *l)
 	return shard_new(l);
 }
 
-/* The shard of this thread; NULL for want of memory. */
+/* Returns the shard of this thread; NULL if memory is short. */
 static struct latency_shard *shard_take(struct latency *l)
 {
 	struct latency_shard *s = pthread_getspecific(l->key);
@@ -136,7 +136,7 @@ void latency_free(struct latency *l)
 
 	if (!l)
 		return;
-	(void)pthread_key_delete(l->key); /* it exists */
+	(void)pthread_key_delete(l->key); /* cannot fail: the key exists */
 	for (s = l->shards; s; s = next) {
 		next = s->next;
 		free(s);
@@ -152,7 +152,7 @@ unsigned latency_bucket(uint64_t ns)
 	return bucket < LATENCY_BUCKETS ? bucket : LATENCY_BUCKETS - 1;
 }
 
-/* Only this thread writes, so that no locked instruction is necessary. */
+/* A load and a store are enough, because no other thread writes. */
 static void shard_add(_Atomic uint64_t *to, uint64_t n)
 {
 	uint64_t old = atomic_load_explicit(to, memory_order_relaxed);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Histograms of durations. Each thread counts in memory of its own, so that no
- * cache line goes from one processor to another, and a reader adds them up. The
- * bounds of the buckets are powers of two times 16 us, up to 134 s. Any thread
- * adds and reads; counts that are being added meanwhile may be missing.
+ * cache line moves between processors, and a reader adds up the counts of all
+ * threads. The upper limits of the buckets are powers of two times 16 us, up to
+ * 134 s. Any thread adds and reads; a reader may miss counts that are being
+ * added at that time.
  */
 #ifndef BASE_LATENCY_H
 #define BASE_LATENCY_H
@@ -11,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The last bucket has everything that is longer. */
+/* Number of buckets. The last one counts all durations above the limit of the
+ * one before. */
 #define LATENCY_BUCKETS 25u
 
 enum latency_kind {
@@ -26,24 +28,25 @@ enum latency_kind {
 	LATENCY_KINDS,
 };
 
-/* A histogram: one of a family if it has a label. */
+/* A histogram. If it has a label, it belongs to a family of histograms of the
+ * same name. */
 struct latency_info {
-	const char *name; /* of the member of the status */
+	const char *name; /* name of the member in the status */
 	const char *family, *label, *value;
-	const char *help; /* of the family */
+	const char *help; /* help text of the family */
 };
 
-/* One element per kind; families are together. */
+/* One element for each kind. The members of a family follow one another. */
 extern const struct latency_info latency_table[LATENCY_KINDS];
 
 struct latency;
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int latency_new(struct latency **out);
-/* No thread adds any more. NULL is allowed. */
+/* Free the histograms; no thread may add any more. NULL is allowed. */
 void latency_free(struct latency *latency);
 
-/* Count a duration. NULL: nothing is counted. */
+/* Count a duration. Does nothing if `latency` is NULL. */
 void latency_add(struct latency *latency, enum latency_kind kind, uint64_t ns);
 
 struct latency_sum {
@@ -54,20 +57,18 @@ struct latency_sum {
 void latency_read(const struct latency *latency, enum latency_kind kind,
 	struct latency_sum *out);
 
-/* The upper bound of a bucket but the last. */
+/* Returns the upper limit of a bucket. The last bucket has none. */
 static inline uint64_t latency_bound_us(unsigned bucket)
 {
 	return UINT64_C(16) << bucket;
 }
 
-/* The bucket of a duration. */
+/* Returns the bucket of a duration. */
 unsigned latency_bucket(uint64_t ns);
 
-/*
- * The duration that this share of all is not longer than, estimated inside its
- * bucket as Prometheus does. 0 for an empty histogram; a lower limit if it is
- * in the last bucket.
- */
+/* Returns the duration that a given share of all durations does not exceed. It
+ * is estimated inside its bucket as Prometheus does. Returns 0 for an empty
+ * histogram, and a lower limit if the result is in the last bucket. */
 uint64_t latency_quantile_us(
 	const uint64_t count[LATENCY_BUCKETS], double share);
 

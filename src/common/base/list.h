@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Intrusive doubly linked list with a head node. After list_init() a node on no
- * list points to itself, so list_del() is idempotent. The caller does the
- * locking.
- */
+/* Intrusive doubly linked list with a head node. list_init() makes a node point
+ * to itself, and so does list_del(), so list_del() may be called twice. The
+ * caller does the locking. */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
 
@@ -14,13 +12,13 @@ struct list {
 	struct list *next, *prev;
 };
 
-/* clang-format would take the minus for a sign. */
+/* clang-format would treat the minus as a sign. */
 /* clang-format off */
 #define CONTAINER_OF(ptr, type, member)                                        \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 /* clang-format on */
 
-/* The first and the last of a list that is not empty. */
+/* Returns the first or the last element of a list that is not empty. */
 #define LIST_FIRST(head, type, member)                                         \
 	CONTAINER_OF(list_next(head), type, member)
 #define LIST_LAST(head, type, member)                                          \
@@ -34,13 +32,13 @@ struct list {
 	for (struct list *pos = (head)->next, *tmp = pos->next; pos != (head); \
 		pos = tmp, tmp = pos->next)
 
-/* For static variables. */
+/* Initialises a static variable. */
 #define LIST_INIT(head)                                                        \
 	{                                                                      \
 		&(head), &(head)                                               \
 	}
 
-/* The node after or before another node or the head. */
+/* Returns the node after or before a node. The head counts as a node. */
 static inline struct list *list_next(const struct list *l)
 {
 	return l->next;

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANK_ALONE = 90 }; /* above all ranks but that of the log's locks */
+enum { RANK_ALONE = 90 }; /* above all ranks except those of the log's locks */
 
 static const struct {
 	const char *name;
@@ -31,8 +31,8 @@ static const struct {
 #undef LOCK
 };
 
-/* No chain of ranks is this long: a thread with a longer list forgot to unlock.
- */
+/* No thread can hold so many locks in the order of their ranks: it has
+ * forgotten to unlock some. */
 enum { HELD_MAX = 16 };
 
 static _Thread_local struct {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * POSIX locks, with two additions that builds with --enable-debug or a
- * sanitizer check, and that other builds leave out.
+ * POSIX locks with two additional checks, which only builds with --enable-debug
+ * or a sanitizer make.
  *
- * Ranks: lock_init() gives a lock its row of lock_ranks.def. A checked build
+ * Ranks: lock_init() gives a lock its row of lock_ranks.def. Such a build
  * replaces the calls that lock and unlock in every file that includes this
- * header, and aborts with both names when a thread takes a lock whose rank is
- * not above the ranks of all locks that the thread holds.
+ * header. When a thread takes a lock whose rank is not above the ranks of all
+ * locks that the thread holds, the program prints the names of both locks and
+ * aborts.
  *
- * Assertions that a function's caller holds a lock: ASSERT_HELD(&x->lock) at
- * its beginning, or ASSERT_HELD_TO_WRITE() for a read-write lock.
+ * Assertions that the caller of a function holds a lock: ASSERT_HELD(&x->lock)
+ * at the beginning of the function, or ASSERT_HELD_TO_WRITE() for a read-write
+ * lock.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
@@ -20,8 +22,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Does the calling thread hold the mutex? Returns true where that is unknown.
- */
+/* Does the calling thread hold the mutex? Returns true if the C library does
+ * not tell. */
 static inline bool lock_is_held(const pthread_mutex_t *mutex)
 {
 #ifdef __GLIBC__
@@ -32,8 +34,8 @@ static inline bool lock_is_held(const pthread_mutex_t *mutex)
 #endif
 }
 
-/* The same for a read-write lock held for writing. Readers are not recorded, so
- * holding it for reading cannot be checked. */
+/* Does the calling thread hold the read-write lock for writing? The C library
+ * does not record readers, so holding it for reading cannot be checked. */
 static inline bool lock_is_held_to_write(const pthread_rwlock_t *lock)
 {
 #ifdef __GLIBC__
@@ -62,8 +64,8 @@ enum lock_name {
 #if defined(CHECK_LOCKS) && defined(__GLIBC__)
 
 /* The row of a lock is stored in a member of the POSIX lock that glibc does not
- * use for it: __spins belongs to adaptive mutexes, __pad2 to no kind of
- * read-write lock. */
+ * use: only adaptive mutexes use __spins, and no kind of read-write lock uses
+ * __pad2. */
 #define LOCK_INIT(name)                                                        \
 	{                                                                      \
 		.__data = {.__spins = (name) }                                 \
@@ -87,7 +89,7 @@ int lock_leave_rw(pthread_rwlock_t *lock);
 
 #else
 
-/* The initial value of a lock with static or automatic storage. */
+/* The initial value of a lock that lock_init() does not initialise. */
 #define LOCK_INIT(name) PTHREAD_MUTEX_INITIALIZER
 
 /* Initializing a mutex or a condition cannot fail on Linux. */

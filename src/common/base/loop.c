@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop: an epoll, an eventfd that ends its wait, and a list of posts. */
+/* A loop: an epoll, an eventfd with which other threads end its wait, and a
+ * list of posts. */
 #include "common/base/loop.h"
 
 #include <errno.h>
@@ -32,9 +33,11 @@ int loop_init(struct loop *l)
 void loop_release(struct loop *l)
 {
 	if (l->epoll_fd >= 0)
-		(void)close(l->epoll_fd); /* nothing is written to it */
+		/* cannot lose data: nothing is written to it */
+		(void)close(l->epoll_fd);
 	if (l->wake_fd >= 0)
-		(void)close(l->wake_fd); /* as above */
+		/* cannot lose data: nothing is written to it */
+		(void)close(l->wake_fd);
 	pthread_mutex_destroy(&l->lock);
 }
 
@@ -54,12 +57,13 @@ int loop_watch(struct loop *l, int fd, uint32_t events, uint64_t data)
 
 void loop_unwatch(struct loop *l, int fd)
 {
-	/* This fails if the descriptor was closed: epoll has dropped it then.
-	 */
+	/* This fails if the descriptor was closed, because epoll has dropped it
+	 * then. */
 	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* The time left, rounded up, so that it is over after the wait. */
+/* Returns the time until `until_ns`, rounded up, so that the time has passed
+ * after the wait. */
 static int wait_ms(uint64_t until_ns)
 {
 	uint64_t now_ns = clock_now_ns(), ms;
@@ -80,7 +84,8 @@ void loop_wait(struct loop *l, uint64_t until_ns, loop_ready_fn *ready)
 
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u64 == DATA_WAKE)
-			(void)eventfd_read(l->wake_fd, &wakes); /* back to 0 */
+			/* resets the counter to 0 */
+			(void)eventfd_read(l->wake_fd, &wakes);
 		else
 			ready(l, events[i].data.u64, events[i].events);
 }
@@ -119,7 +124,8 @@ void loop_unpost(struct loop *l, struct post *p)
 
 /* -- Any thread ------------------------------------------------------------ */
 
-/* Requires the lock. Returns true if the post was not queued yet. */
+/* Queue a post; the caller holds the lock. Returns true if the post was not
+ * queued yet. */
 static bool queue_post(struct loop *l, struct post *p)
 {
 	if (p->queued)
@@ -142,8 +148,8 @@ bool loop_put(struct loop *l, struct post *p)
 
 void loop_wake(struct loop *l)
 {
-	/* This fails only if the counter is full, and then the loop wakes as
-	 * well. */
+	/* This can only fail if the counter is full, and then the loop wakes up
+	 * anyway. */
 	(void)eventfd_write(l->wake_fd, 1);
 }
 
@@ -156,7 +162,7 @@ void loop_post(struct loop *l, struct post *p)
 void loop_post_quietly(struct loop *l, struct post *p)
 {
 	LOCK_SCOPE(&l->lock);
-	/* the post runs once, even if it was queued before */
+	/* no wake-up, so the result does not matter */
 	(void)queue_post(l, p);
 }
 

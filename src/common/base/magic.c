@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Two rows with the same number do not compile. */
+/* If two rows have the same number, this does not compile. */
 static const char *magic_name(uint32_t number)
 {
 	switch ((int)number) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The kernel's list of mounts, and whether a directory is the root of a
- * refrain mount. No state; any thread.
- */
+/* Reads the kernel's list of mounts, and finds out whether a directory is the
+ * root of a refrain mount. No state; any thread. */
 #include "common/base/mountinfo.h"
 
 #include <errno.h>
@@ -15,7 +13,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/path.h"
 
-/* Words of a line before its optional tags. */
+/* The words at the beginning of a line, up to its optional tags. */
 enum { WORD_ID, WORD_PARENT, WORD_DEVICE, WORD_ROOT, WORD_PATH, WORDS };
 
 int mountinfo_open(struct mountinfo *m, pid_t pid)
@@ -32,7 +30,8 @@ int mountinfo_open(struct mountinfo *m, pid_t pid)
 void mountinfo_close(struct mountinfo *m)
 {
 	if (m->file)
-		(void)fclose(m->file); /* it was only read */
+		/* cannot lose data: the file was only read */
+		(void)fclose(m->file);
 	free(m->line);
 	*m = (struct mountinfo){.file = NULL};
 }
@@ -42,7 +41,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* Undo octal escapes such as \040, in place. */
+/* Replace octal escapes such as \040 by their characters, in place. */
 static void undo_octal(char *text)
 {
 	char *to = text;
@@ -60,7 +59,7 @@ static void undo_octal(char *text)
 	*to = '\0';
 }
 
-/* Do the words of a line after the optional ones have the tag "master:N"? */
+/* Is there a tag "master:N" among the optional words of a line? */
 static bool has_master(char **words)
 {
 	const char *word;
@@ -127,7 +126,9 @@ int mountinfo_find(const char *path, struct mountinfo_device *out)
 			continue;
 		*out = (struct mountinfo_device){e.major, e.minor,
 			strcmp(e.type, MOUNTINFO_REFRAIN) == 0};
-		rc = 0; /* later mounts lie on top, so the last one counts */
+		/* go on: later mounts are above earlier ones, so the last one
+		 * counts */
+		rc = 0;
 	}
 	mountinfo_close(&m);
 	return rc;
@@ -135,12 +136,15 @@ int mountinfo_find(const char *path, struct mountinfo_device *out)
 
 /* -- Places ---------------------------------------------------------------- */
 
-/* The place of a path in its file system, whichever mount shows it. */
+/* Where a file is in its file system. Different mounts of the file system show
+ * the same file at different paths. */
 struct mountinfo_place {
 	unsigned major, minor;
-	/* some file systems report the same root for two sources */
+	/* the source, because some file systems report the same root for two
+	 * sources */
 	char source[PATH_MAX];
-	char path[2 * PATH_MAX]; /* the path from the root of the file system */
+	/* path relative to the root of the file system */
+	char path[2 * PATH_MAX];
 };
 
 static void place_set(struct mountinfo_place *p,
@@ -157,7 +161,8 @@ static void place_set(struct mountinfo_place *p,
 		strcpy(p->path, "/");
 }
 
-/* Find the place of a path. The mount with the longest mountpoint has it. */
+/* Find where a path is in its file system. It belongs to the mount with the
+ * longest mountpoint. */
 static int place_find(const char *path, struct mountinfo_place *p)
 {
 	struct mountinfo_entry e;
@@ -191,7 +196,7 @@ bool mountinfo_is_inside(const char *path, const char *top)
 
 /* -- The root of a refrain mount ------------------------------------------ */
 
-/* The mount ID of the mount that an open file lies on. */
+/* Get the ID of the mount to which an open file belongs. */
 static int mount_id_of(int fd, unsigned *id)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -207,11 +212,11 @@ static int mount_id_of(int fd, unsigned *id)
 	while (rc < 0 && getline(&line, &room, f) > 0)
 		if (sscanf(line, "mnt_id: %u", id) == 1)
 			rc = 0;
-	(void)fclose(f); /* it was only read */
+	(void)fclose(f); /* cannot lose data: the file was only read */
 	return rc;
 }
 
-/* A number among the options: "user_id=0", say. */
+/* Get the number of an option such as "user_id=0". */
 static int number_of(const char *options, const char *key, unsigned *out)
 {
 	const char *at = strstr(options, key);
@@ -235,7 +240,7 @@ int mountinfo_owner(const struct mountinfo_entry *e, uid_t *uid, gid_t *gid)
 	return rc < 0 ? rc : number_of(e->options, "group_id=", gid);
 }
 
-/* Check that the entry is a refrain mount and `path` its root. */
+/* Check that the entry is a refrain mount and that `path` is its root. */
 static int check_root(
 	const struct mountinfo_entry *e, const char *path, uid_t *owner)
 {

@@ -6,9 +6,9 @@
 
 #include "common/base/cgroup.h"
 
-/* The memory of 20 million names, more than most datasets have. */
+/* The memory of 20 million names. Most datasets have fewer. */
 #define USUAL_BYTES (UINT64_C(20000000) * NAME_MEMORY_BYTES)
-/* The largest record of changes, and what a mount needs besides names. */
+/* Memory for the largest record of changes, and for the rest of a mount. */
 #define REST_BYTES (UINT64_C(5) << 28)
 
 static uint64_t lesser_of(uint64_t a, uint64_t b)

@@ -8,15 +8,16 @@
 
 #include <stdint.h>
 
-/* Measured memory of a name of usual length; see doc/operations.md. */
+/* The memory that a name of usual length takes, as measured; see
+ * doc/operations.md. */
 #define NAME_MEMORY_BYTES 122u
 
 /*
- * The limit, in bytes. It is a quarter of the memory of this machine or control
- * group, because the record of changes may take as much. If 20 million names
- * need more than a quarter, the limit is what they need, but at most half of
- * the memory without the record and the rest of a mount. Opens a handful of
- * files: not for hot paths.
+ * Returns the limit in bytes. It is a quarter of the memory of this machine or
+ * control group, because the record of changes may take as much. If 20 million
+ * names need more than that, the limit is what they need, but at most half of
+ * the memory that remains beside the record and the rest of a mount. Opens a
+ * handful of files, so do not call this often.
  */
 uint64_t names_memory_bytes(void);
 

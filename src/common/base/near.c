@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The distance between names: Damerau's, as optimal string alignment. No state.
- */
+/* Computes the distance between names: Damerau's, as optimal string alignment.
+ * No state. */
 #include "common/base/near.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static unsigned near_min(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* The distance of two names of at most NAME_MAX_BYTES bytes each. */
+/* Returns the distance of two names of at most NAME_MAX_BYTES bytes each. */
 static unsigned near_distance(
 	const char *a, size_t na, const char *b, size_t nb)
 {

@@ -28,7 +28,8 @@ static void close_all(unsigned first, unsigned last)
 		(void)close((int)fd); /* most are not open */
 }
 
-/* A terminal's signals are for the daemon. SIGTERM ends this process. */
+/* Ignore the signals of a terminal, which are for the daemon. SIGTERM ends this
+ * process. */
 static void notifier_signals(void)
 {
 	sigset_t none;
@@ -41,7 +42,8 @@ static void notifier_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Only a notification: an answer to a request is the daemon's. */
+/* Is the message a notification? Other messages, such as the answer to a
+ * request, only the daemon may write. */
 static bool is_notification(const void *message, size_t bytes)
 {
 	struct fuse_out_header head;
@@ -54,7 +56,7 @@ static bool is_notification(const void *message, size_t bytes)
 			head.error == FUSE_NOTIFY_INVAL_INODE);
 }
 
-/* Do what a message asks for. */
+/* Do what a message requests. Returns 0 or -errno. */
 static int notifier_do(
 	int *connection, const void *message, size_t bytes, struct got_fds *got)
 {
@@ -69,7 +71,7 @@ static int notifier_do(
 	}
 	if (!is_notification(message, bytes))
 		return -EINVAL;
-	/* Here it waits. */
+	/* This call waits while the kernel waits for a lock. */
 	return write(*connection, message, bytes) < 0 ? -errno : 0;
 }
 
@@ -81,13 +83,14 @@ void notifier_run(int socket)
 	ssize_t n;
 
 	(void)prctl(PR_SET_NAME, NOTIFIER_COMM, 0, 0, 0);
-	(void)setsid(); /* a child is no group leader, so this works */
+	/* cannot fail, because a child does not lead a process group */
+	(void)setsid();
 	if (socket > 0)
 		close_all(0, (unsigned)socket - 1);
 	close_all((unsigned)socket + 1, ~0U);
 	notifier_signals();
 	if (chdir("/") < 0)
-		_exit(1); /* it would keep a directory busy */
+		_exit(1); /* a working directory could not be unmounted */
 	do {
 		if (fds_send(socket, &rc, sizeof(rc), NULL, 0, 0) < 0)
 			break;
@@ -104,7 +107,8 @@ int notifier_pair(int end[2])
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) < 0)
 		return -errno;
-	/* If it fails, a stopped process is not noticed. */
+	/* If this fails, answers lack the sender's number, and a stopped
+	 * process is not noticed. */
 	(void)setsockopt(end[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
 	return 0;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses command lines by table. It does not use getopt_long(), so it has no
- * global state, no abbreviations that break when an option is added, and
- * messages that name the option. Printing is in option_print.c.
- */
+/* Parses command lines by a table. It does not use getopt_long(): it has no
+ * global state, accepts no abbreviations, which would break when an option is
+ * added, and its messages name the option. option_print.c prints tables. */
 #include "common/base/option.h"
 
 #include <errno.h>
@@ -14,14 +12,14 @@
 #include "common/base/near.h"
 #include "common/base/size.h"
 
-/* The state of one option_parse(). */
+/* The state of one call of option_parse(). */
 struct parse {
 	const struct option_usage *usage;
 	const struct option_def *options;
 	char **argv;
-	int argc, at; /* `at` is the next word to look at */
+	int argc, at; /* index of the next word */
 	void *out;
-	uint64_t seen; /* bit i: the i-th required option was given */
+	uint64_t seen; /* bit i: required option i was given */
 	struct error *err;
 };
 
@@ -62,7 +60,7 @@ static const struct option_def *find_letter(const struct parse *p, char letter)
 	return letter == help_option.letter ? &help_option : NULL;
 }
 
-/* Return -EINVAL with "NAME: OPTION: why: see ...". */
+/* Set the error "NAME: OPTION: why: see ...". Returns -EINVAL. */
 static int wrong(const struct parse *p, const char *what, const char *why)
 {
 	return error_set(p->err, -EINVAL, "%s: %s: %s: see '%s%s --help'",
@@ -76,7 +74,7 @@ static int wrong_option(
 	char what[160];
 
 	(void)snprintf(what, sizeof(what), "option '%.*s'",
-		(int)(len < 120 ? len : 120), given); /* a cut text is fine */
+		(int)(len < 120 ? len : 120), given); /* the text may be cut */
 	return wrong(p, what, why);
 }
 
@@ -141,7 +139,8 @@ static uint64_t required_bit(
 	return option->required ? bit : 0;
 }
 
-/* Handle option `o`, written as `given` (`len` bytes with the dashes). */
+/* Handle option `o`. `given` is the option as typed, with its dashes; it has
+ * `len` bytes. */
 static int option_take(struct parse *p, const struct option_def *o,
 	const char *given, size_t len, const char *value)
 {
@@ -232,7 +231,8 @@ static int check_complete(const struct parse *p, int noperands)
 	return 0;
 }
 
-/* Swap rather than overwrite: the caller may have to free the words. */
+/* Swap two words. They are not overwritten, because the caller may have to free
+ * them. */
 static void swap_words(char **argv, int a, int b)
 {
 	char *word = argv[a];

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Command line options as data: one table entry per option. Parsing, --help,
- * usage errors, shell completion and the OPTIONS section of the manual page all
- * come from it. No state; tables are constant.
- */
+/* Command line options as data: one element of a table for each option.
+ * Parsing, --help, usage errors, shell completion and the OPTIONS section of
+ * the manual page all use the table. No state; tables are constant. */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
 
@@ -25,33 +23,36 @@ enum option_kind {
 };
 
 struct option_def {
-	const char *name; /* without the dashes */
-	char letter;	  /* of the short form, or 0 */
-	/* what --help calls the argument; NULL: it takes none */
+	const char *name; /* name without the dashes */
+	char letter;	  /* letter of the short form, or 0 */
+	/* what --help calls the argument; NULL: the option has none */
 	const char *arg;
-	/* One sentence. NULL: the option is for tests, and shown nowhere. */
+	/* One sentence. NULL: the option is for tests, and --help does not show
+	 * it. */
 	const char *help;
 	enum option_kind kind;
 	size_t offset; /* offset of the field in the command's struct */
-	/* For OPTION_CALL: set the command's struct `out`. Returns 0, or -errno
-	 * with err set. */
+	/* For OPTION_CALL: parse `value` into the command's struct `out`.
+	 * Returns 0, or -errno with err set. */
 	int (*call)(void *out, const char *value, struct error *err);
 	bool required;
 };
 
 #define OPTION_OPERANDS_ANY UINT_MAX
 
-/* The options and operands of one command. --help is always understood and in
- * no table. */
+/* The options and operands of one command. All commands also understand --help,
+ * which is in no table. */
 struct option_usage {
-	const char *name;		  /* as typed after `refrain` */
-	const char *operands;		  /* "SOURCE MOUNTPOINT" */
-	const char *summary;		  /* one sentence */
-	const struct option_def *options; /* ends with name NULL; or NULL */
-	/* Builds the table, if `options` is NULL. */
+	const char *name;     /* the command, as typed after `refrain` */
+	const char *operands; /* for example "SOURCE MOUNTPOINT" */
+	const char *summary;  /* one sentence about the command */
+	/* The last element has no name. NULL: build() returns the table */
+	const struct option_def *options;
+	/* Returns the table, if `options` is NULL. */
 	const struct option_def *(*build)(void);
-	/* For OPTION_SET: set the command's struct `out`. `value` is NULL if
-	 * the option has no argument. Returns 0, or -errno with err set. */
+	/* For OPTION_SET: set the option in the command's struct `out`. `value`
+	 * is NULL if the option has no argument. Returns 0, or -errno with err
+	 * set. */
 	int (*set)(void *out, const struct option_def *option,
 		const char *value, struct error *err);
 	unsigned min_operands, max_operands;
@@ -62,22 +63,22 @@ struct option_usage {
  * Parse argv[1] to argv[argc - 1] into *out, which holds the defaults. Long
  * options are --name=value or --name value, short ones -nvalue or -n value.
  * Options may follow operands; "--" ends them. The words are reordered so that
- * the operands are argv[1], argv[2], ...; returns their number. Returns
- * -ECANCELED if --help was given, and -EINVAL for wrong usage, with a message
+ * the operands are argv[1], argv[2], ... Returns the number of operands;
+ * -ECANCELED if --help was given; or -EINVAL for wrong usage, with a message
  * that names the command and the option.
  */
 int option_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, struct error *err);
 
-/* The option table, which ends with name NULL; or NULL. */
+/* Returns the table of options, whose last element has no name; or NULL. */
 static inline const struct option_def *option_table(
 	const struct option_usage *usage)
 {
 	return usage->build ? usage->build() : usage->options;
 }
 
-/* Find the entry for a name of `len` bytes, in which '_' stands for '-', or
- * NULL. */
+/* Find an option by its name, which has `len` bytes and may contain '_' in
+ * place of '-'. Returns NULL if there is none. */
 const struct option_def *option_find(
 	const struct option_usage *usage, const char *name, size_t len);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints option tables: as --help, man(7) and completion words. */
+/* Prints tables of options: as --help, as man(7), and as words for completion.
+ */
 #include "common/base/option.h"
 
 #include <string.h>
@@ -7,8 +8,8 @@
 #define LINE_COLUMNS 79
 #define HELP_COLUMN 28
 
-/* Print `text` wrapped at spaces, starting at column `at` and continuing at
- * `indent`. */
+/* Print `text`, wrapped at spaces. The first line begins at column `at`, all
+ * others at `indent`. */
 static void print_wrapped(const char *text, size_t at, size_t indent, FILE *to)
 {
 	const char *space = "";

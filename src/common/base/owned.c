@@ -13,8 +13,8 @@ int owned_file(int dir_fd, int fd)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	/* A second link means that somebody may have linked a foreign file
-	 * here. */
+	/* If the file has a second name, another user may have linked a foreign
+	 * file here. */
 	return S_ISREG(st.st_mode) && st.st_uid == dir.st_uid &&
 			st.st_nlink <= 1 && !(st.st_mode & 0022)
 		? 0

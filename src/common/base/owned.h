@@ -6,11 +6,9 @@
 #ifndef BASE_OWNED_H
 #define BASE_OWNED_H
 
-/*
- * Returns 0 if the open file is a regular file of the directory's owner, has
- * exactly one name, and is writable by nobody else. Otherwise -EPERM, -EISDIR
- * or -errno.
- */
+/* Check an open file. Returns 0 if it is a regular file of the directory's
+ * owner, has exactly one name, and only its owner can write it. Otherwise
+ * returns -EPERM, -EISDIR or another -errno. */
 int owned_file(int dir_fd, int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths as the kernel knows them; see path.h. */
+/* Finds paths in the form in which the kernel knows them; see path.h. */
 #include "common/base/path.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in a child process; see probe.h. No state but the caller's. */
+/* Makes calls in a child process; see probe.h. The caller has all state. */
 #include "common/base/probe.h"
 
 #include <errno.h>

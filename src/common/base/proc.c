@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads /proc about other processes. No state; any thread. */
+/* Reads facts about other processes from /proc. No state; any thread. */
 #include "common/base/proc.h"
 
 #include <fcntl.h>
@@ -27,15 +27,16 @@ static bool read_about(pid_t pid, const char *file, char *text, size_t room)
 	return true;
 }
 
-/* The text after the name: "STATE PPID ..."; NULL: there is no such process. */
+/* Returns the text after the name in /proc/PID/stat: "STATE PPID ..."; NULL:
+ * there is no such process. */
 static const char *read_stat(pid_t pid, char *text, size_t room)
 {
 	const char *end;
 
 	if (!read_about(pid, "stat", text, room))
 		return NULL;
-	/* The line is "PID (NAME) STATE ...". NAME may contain anything, also
-	 * ')'. */
+	/* The line is "PID (NAME) STATE ...". NAME may contain any character,
+	 * even ')', so find the last one. */
 	end = strrchr(text, ')');
 	return end && end[1] == ' ' ? end + 2 : NULL;
 }
@@ -76,7 +77,8 @@ unsigned proc_fuse_device(pid_t pid, int fd)
 
 pid_t proc_of_thread(pid_t thread)
 {
-	char text[512]; /* the line is among the first */
+	/* large enough for the line, which is near the beginning */
+	char text[512];
 	const char *line = NULL;
 
 	if (read_about(thread, "status", text, sizeof(text)))

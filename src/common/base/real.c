@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Switch this thread to the locale "C". Returns the locale for real_leave().
- * For "C", newlocale() needs no memory, so it does not fail. */
+ * newlocale() cannot fail here, because it needs no memory for "C". */
 static locale_t real_enter(locale_t *before)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

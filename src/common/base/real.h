@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Real numbers as text. The decimal point is '.' whatever locale the program
- * has chosen: a library cannot know what a trainer passed to setlocale(). No
- * state; any thread.
- */
+/* Parses and writes real numbers. The decimal point is '.' in every locale: a
+ * library cannot know which locale a trainer has set. No state; any thread. */
 #ifndef BASE_REAL_H
 #define BASE_REAL_H
 
 #include <stddef.h>
 
-/* Room for any number that real_text() writes. */
+/* Size of a buffer for any number that real_text() writes. */
 #define REAL_TEXT_MAX 16
 
 /* Like strtod(): returns the number at the beginning of `text`, and sets *end

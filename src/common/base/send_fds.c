@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for the descriptors and the sender of one message. */
+/* A buffer for the descriptors and the sender of one message. */
 union fds_room {
 	char bytes[CMSG_SPACE(sizeof(struct ucred)) +
 		CMSG_SPACE(SEND_FDS_MAX * sizeof(int))];
@@ -52,7 +52,8 @@ static void take_rights(const struct cmsghdr *c, struct got_fds *got)
 		if (got->n < SEND_FDS_MAX) {
 			got->fd[got->n++] = fd;
 		} else {
-			(void)close(fd); /* nobody wants it */
+			/* close a descriptor that does not fit */
+			(void)close(fd);
 			got->cut = true;
 		}
 	}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Messages on a Unix socket that carry descriptors (SCM_RIGHTS), and name their
- * sender if the receiver has set SO_PASSCRED. No state; any thread.
- */
+/* Messages on a Unix socket that contain descriptors (SCM_RIGHTS). They name
+ * their sender if the receiver has set SO_PASSCRED. No state; any thread. */
 #ifndef BASE_SEND_FDS_H
 #define BASE_SEND_FDS_H
 
@@ -13,12 +11,12 @@
 /* A message has at most this many descriptors. */
 #define SEND_FDS_MAX 8u
 
-/* What came with a message. */
+/* The descriptors and the sender of a message. */
 struct got_fds {
-	int fd[SEND_FDS_MAX]; /* the receiver's, with O_CLOEXEC */
+	int fd[SEND_FDS_MAX]; /* descriptors of this process, with O_CLOEXEC */
 	unsigned n;
-	bool cut; /* some of the message or its descriptors did not fit */
-	/* The sender; 0: it cannot be seen from here. -1: unknown */
+	bool cut; /* a part of the message or of its descriptors did not fit */
+	/* The sender; 0: its number is not visible here. -1: unknown */
 	pid_t pid;
 	uid_t uid; /* -1: unknown */
 };
@@ -29,11 +27,11 @@ ssize_t fds_send(int socket, const void *bytes, size_t size, const int *fds,
 	unsigned n, int flags);
 
 /* Receive a message. `flags` are for recvmsg(2). Returns its length, 0 at the
- * end, or -errno, and then `got` has no descriptors. */
+ * end, or -errno. After 0 or -errno, `got` has no descriptors. */
 ssize_t fds_receive(
 	int socket, void *bytes, size_t size, struct got_fds *got, int flags);
 
-/* Close the descriptors from the one with index `first` on. */
+/* Close the descriptors with index `first` and higher. */
 void fds_close(struct got_fds *got, unsigned first);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses SIZE arguments and formats sizes for people. Pure functions, callable
- * from any thread. The decimal point is '.' in every locale.
- */
+/* Parses SIZE arguments, and formats sizes for people. Pure functions, callable
+ * from any thread. The decimal point is '.' in every locale. */
 #include "common/base/size.h"
 
 #include <ctype.h>
@@ -12,16 +10,14 @@
 #include <string.h>
 #include <strings.h>
 
-/*
- * Six decimals: 10^6 times the largest unit (2^40) still fits 64 bits, so
- * that fractions are exact.
- */
+/* Maximum number of decimals. 10^6 times the largest unit (2^40) still fits
+ * into 64 bits, so fractions are exact. */
 #define DECIMALS_MAX 6
 #define ONE UINT64_C(1000000)
 
 struct number {
 	uint64_t whole;
-	uint64_t millionths; /* the part behind the point, below ONE */
+	uint64_t millionths; /* the fraction, in millionths; less than ONE */
 };
 
 static int parse_whole(const char **p, uint64_t *out)
@@ -70,7 +66,7 @@ static int size_parse_number(const char **p, struct number *n)
 	return parse_millionths(p, &n->millionths);
 }
 
-/* The bits to shift for a suffix; -1 if it is invalid. */
+/* Returns the bits to shift for a suffix; -1 if the suffix is invalid. */
 static int suffix_shift(const char *suffix)
 {
 	static const char letters[] = "KMGT";
@@ -84,7 +80,7 @@ static int suffix_shift(const char *suffix)
 	return 10 * (int)(at - letters + 1);
 }
 
-/* The valid suffix that 1GB, 1GiB or 1g stands for, or 0. */
+/* Returns the valid suffix for a text such as 1GB, 1GiB or 1g, or 0. */
 static char suffix_meant(const char *suffix)
 {
 	char letter = (char)toupper((unsigned char)suffix[0]);
@@ -106,7 +102,8 @@ static int scale_suffix(const struct number *n, int shift, uint64_t *bytes)
 		return -EINVAL; /* not a whole number of bytes */
 	if (n->whole > UINT64_MAX >> shift)
 		return -ERANGE;
-	*bytes = (n->whole << shift) + part; /* `part` is below 1 << shift */
+	/* cannot overflow: `part` is less than 1 << shift */
+	*bytes = (n->whole << shift) + part;
 	return 0;
 }
 
@@ -120,7 +117,8 @@ static int scale_percent(
 	share = n->whole * ONE + n->millionths;
 	if (share > all)
 		return -EINVAL;
-	/* Computed in two parts, so that the product fits 64 bits. */
+	/* The product is computed in two parts, so that it fits into 64 bits.
+	 */
 	*bytes = whole / all * share + whole % all * share / all;
 	return 0;
 }
@@ -169,7 +167,8 @@ const char *size_format(uint64_t bytes, char buf[SIZE_TEXT_MAX])
 		(void)snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64 " B", bytes);
 		return buf;
 	}
-	/* 1023.95 would print as 1024.0, so the next unit begins there. */
+	/* From 1023.95 on, one decimal would show 1024.0, so the next unit is
+	 * used. */
 	for (v /= 1024; v >= 1023.95; v /= 1024)
 		i++;
 	(void)snprintf(buf, SIZE_TEXT_MAX, "%.1f %s", v, units[i]);

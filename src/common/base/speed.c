@@ -47,7 +47,8 @@ void speed_note(struct speed *s, const struct speed_answer *a)
 		return;
 	if (s->left > 0 && --s->left == 0)
 		measured(s, a->now_ns);
-	/* Dropped requests will not be answered. */
+	/* Requests were dropped: there are too few left for the measurement to
+	 * end. */
 	if (s->left > a->more)
 		speed_stop(s);
 	if (s->left > 0)

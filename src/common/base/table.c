@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A hash table of numbers, with linear probing; see table.h. Removing a number
- * moves later ones back, so that a search need not pass freed slots.
+/* A hash table of numbers, with linear probing; see table.h. When a number is
+ * removed, later numbers move back, so that no search has to pass a freed slot.
  */
 #include "common/base/table.h"
 
@@ -41,7 +40,7 @@ static int table_grow(
 	return 0;
 }
 
-/* Make room for `used` numbers in all. */
+/* Make room for a total of `used` numbers. */
 static int table_reserve(
 	struct table *t, uint32_t used, table_hash_fn *hash, const void *arg)
 {
@@ -94,7 +93,8 @@ void table_remove(
 	for (i = (hole + 1) & mask; t->slot[i] != 0; i = (i + 1) & mask) {
 		uint32_t from_home = (i - hash(arg, t->slot[i])) & mask;
 
-		/* A number never lies before the slot of its hash. */
+		/* The number must not move: it would be before the slot of its
+		 * hash. */
 		if (from_home < ((i - hole) & mask))
 			continue;
 		t->slot[hole] = t->slot[i];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A pool of threads: one lock, one queue. Any thread submits; jobs run on the
- * pool's threads with no lock held. If a job submits another one, its thread
- * keeps that as its next job, because the thread is about to be free. This
- * saves a wake-up when one call follows another.
- */
+/* A pool of threads: one lock, one queue. Any thread submits jobs; they run on
+ * the pool's threads with no lock held. If a job submits another job, the other
+ * job runs next on the same thread, because that thread is about to be free.
+ * This saves a wake-up when one call follows another. */
 #include "common/base/thread_pool.h"
 
 #include <errno.h>
@@ -20,24 +18,25 @@
 
 struct thread_pool {
 	uint32_t magic;
-	pthread_mutex_t lock; /* rank: a leaf */
-	pthread_cond_t ended; /* `running` was decremented */
-	struct list queue;    /* lock: of struct thread_job */
-	struct list idle;     /* lock: idle workers, the most recent first */
-	unsigned running;     /* lock: threads that have not ended */
-	unsigned n, max;      /* lock; max set once */
-	bool stop;	      /* lock */
-	pthread_key_t self;   /* set once: key of struct thread_pool_worker */
-	pthread_t threads[];  /* lock: the first n are set */
+	pthread_mutex_t lock; /* no other lock is taken while it is held */
+	pthread_cond_t ended; /* signalled when `running` was decremented */
+	struct list queue;    /* guarded by lock: list of struct thread_job */
+	/* guarded by lock: idle workers, the most recent one first */
+	struct list idle;
+	unsigned running; /* guarded by lock: threads that have not ended */
+	unsigned n, max;  /* n: guarded by lock; max: set once */
+	bool stop;	  /* guarded by lock */
+	/* set once; each thread's value is its struct thread_pool_worker */
+	pthread_key_t self;
+	pthread_t threads[]; /* guarded by lock: the first n are set */
 };
 
-/*
- * A thread of the pool. Another thread gives an idle one its job, and wakes it
- * after releasing the lock. So the idle thread need not take the lock, and the
- * waker need not touch the pool again, which may be freed by then.
- */
+/* A thread of the pool. Another thread gives an idle one its job, releases the
+ * lock, and then wakes it. So the idle thread need not take the lock. After the
+ * wake-up the other thread does not use the pool, because the pool may be freed
+ * by then. */
 struct thread_pool_worker {
-	struct list node; /* lock: in `idle` */
+	struct list node; /* guarded by lock: in `idle` */
 	sem_t wake;
 	/*
 	 * While the thread is idle, the thread that takes it from `idle` sets
@@ -54,13 +53,15 @@ static void run_jobs(struct thread_pool_worker *w, struct thread_job *job)
 	}
 }
 
-/* Requires the lock, which is released while waiting. NULL: look whether the
- * pool has stopped. */
+/* Wait until another thread gives this one a job. The caller holds the lock,
+ * and this releases it. Returns NULL if there may be work, or if the pool has
+ * stopped. */
 static struct thread_job *wait_for_job(
 	struct thread_pool *p, struct thread_pool_worker *w)
 {
 	ASSERT_HELD(&p->lock);
-	list_add_tail(list_next(&p->idle), &w->node); /* becomes the first */
+	/* the thread becomes the first idle one */
+	list_add_tail(list_next(&p->idle), &w->node);
 	pthread_mutex_unlock(&p->lock);
 	while (sem_wait(&w->wake) < 0 && errno == EINTR)
 		;
@@ -89,10 +90,10 @@ static void thread_pool_serve(
 	pthread_mutex_unlock(&p->lock);
 }
 
-/*
- * Other threads hardly ever wait for these jobs. A woken thread should not
- * preempt the running thread, which may hold a lock (the policy is a hint).
- */
+/* The main function of a thread. With SCHED_BATCH, a woken thread does not
+ * preempt the thread that has woken it, which may hold a lock. The delay hardly
+ * matters, because other threads hardly ever wait for these jobs. The policy is
+ * only a hint, so a failure is ignored. */
 static void *thread_pool_main(void *arg)
 {
 	struct thread_pool *p = OBJECT(thread_pool, arg);
@@ -100,10 +101,10 @@ static void *thread_pool_main(void *arg)
 
 	(void)sem_init(&w.wake, 0, 0); /* cannot fail for the value 0 */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-	/* On failure all jobs go through the queue. */
+	/* If this fails, all jobs of this thread go through the queue. */
 	(void)pthread_setspecific(p->self, &w);
 	thread_pool_serve(p, &w);
-	(void)sem_destroy(&w.wake); /* no thread waits for it */
+	(void)sem_destroy(&w.wake); /* cannot fail: no thread waits for it */
 	return NULL;
 }
 
@@ -150,8 +151,8 @@ int thread_pool_new(struct thread_pool **out, unsigned max_threads)
 	return 0;
 }
 
-/* Give the job to an idle thread, which is returned. NULL: no thread is idle,
- * and the job is queued. */
+/* Give the job to an idle thread, and return that thread. If no thread is idle,
+ * queue the job and return NULL. */
 static struct thread_pool_worker *give(
 	struct thread_pool *p, struct thread_job *job)
 {
@@ -196,7 +197,8 @@ uint64_t thread_pool_cpu_ns(struct thread_pool *p)
 	return ns;
 }
 
-/* Returns true when all threads have ended. */
+/* Stop the threads, and wait up to wait_ns for their end. Returns true when all
+ * have ended. */
 static bool stop_threads(struct thread_pool *p, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
@@ -208,7 +210,8 @@ static bool stop_threads(struct thread_pool *p, uint64_t wait_ns)
 			LIST_FIRST(&p->idle, struct thread_pool_worker, node);
 
 		list_del(&w->node);
-		(void)sem_post(&w->wake); /* as in thread_pool_submit() */
+		/* cannot overflow: one post for each wait */
+		(void)sem_post(&w->wake);
 	}
 	while (p->running > 0)
 		if (!cond_wait_until(&p->ended, &p->lock, until_ns))
@@ -229,7 +232,8 @@ bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns)
 		pthread_join(p->threads[i], NULL);
 	pthread_cond_destroy(&p->ended);
 	pthread_mutex_destroy(&p->lock);
-	(void)pthread_key_delete(p->self); /* its threads have ended */
+	/* cannot fail: all threads have ended */
+	(void)pthread_key_delete(p->self);
 	MAGIC_END(p);
 	free(p);
 	return true;

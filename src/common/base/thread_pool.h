@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A pool of threads for calls that can block. A job that finds no idle thread
- * starts one, up to a limit, so a few hung jobs do not delay the others.
- */
+/* A pool of threads for calls that can block. If no thread is idle, a job
+ * starts another one, up to a limit, so that a few hung jobs do not delay the
+ * others. */
 #ifndef BASE_THREAD_POOL_H
 #define BASE_THREAD_POOL_H
 
@@ -14,14 +13,15 @@
 
 struct thread_pool;
 
-/* Embedded in its owner, which keeps it until run() is called. All private. */
+/* Embedded in a struct of its owner, which must exist until run() is called.
+ * All members are private. */
 struct thread_job {
 	uint32_t magic;
 	void (*run)(struct thread_job *job);
-	struct list node; /* lock of the pool */
+	struct list node; /* guarded by the lock of the pool */
 };
 
-/* run() may free the job. */
+/* Initialise a job. run() may free the job. */
 static inline void thread_job_init(
 	struct thread_job *job, void (*run)(struct thread_job *job))
 {
@@ -39,14 +39,12 @@ int thread_pool_new(struct thread_pool **out, unsigned max_threads);
  */
 void thread_pool_submit(struct thread_pool *p, struct thread_job *job);
 
-/* CPU time of the pool's threads so far. */
+/* Returns the CPU time that the pool's threads have used so far. */
 uint64_t thread_pool_cpu_ns(struct thread_pool *p);
 
-/*
- * Run the queued jobs, stop the threads and free the pool. If a thread does not
- * end within wait_ns, returns false and leaves the pool as it is; then
- * everything that its jobs touch must stay as well. NULL is allowed.
- */
+/* Run the queued jobs, stop the threads and free the pool. If a thread does not
+ * end within wait_ns, returns false and frees nothing; then everything that its
+ * jobs use must also stay. NULL is allowed. */
 bool thread_pool_free(struct thread_pool *p, uint64_t wait_ns);
 
 #endif

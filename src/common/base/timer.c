@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Timers: a pairing heap under one lock and one thread that sleeps until the
- * earliest is due. Callbacks run on that thread with the lock released. The
- * links of the heap are members of the timers, so setting a timer needs no
- * memory, and moving or cancelling one needs no search.
- */
+/* Timers: a pairing heap under one lock, and one thread that sleeps until the
+ * earliest timer is due. Callbacks run on that thread with the lock released.
+ * The links of the heap are members of the timers, so setting a timer needs no
+ * memory, and moving or cancelling one needs no search. */
 #include "common/base/magic.h"
 #include "common/base/timer.h"
 
@@ -19,12 +17,15 @@
 
 struct timers {
 	uint32_t magic;
-	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
-	pthread_cond_t wake;  /* the earliest time or `stop` has changed */
-	struct timer *first;  /* lock: the earliest; NULL: none is set */
-	uint64_t until_ns;    /* lock: the thread sleeps no longer than that */
-	bool stop;	      /* lock */
-	pthread_t thread;     /* set once */
+	pthread_mutex_t lock; /* no other lock is taken while it is held */
+	/* signalled when the earliest time or `stop` has changed */
+	pthread_cond_t wake;
+	/* guarded by lock: the earliest timer; NULL: none is set */
+	struct timer *first;
+	/* guarded by lock: the thread sleeps until this time */
+	uint64_t until_ns;
+	bool stop;	  /* guarded by lock */
+	pthread_t thread; /* set once */
 };
 
 /* Merge two heaps, whose earliest timers are a and b. Returns the earlier one;
@@ -45,8 +46,9 @@ static struct timer *meld(struct timer *a, struct timer *b)
 	return first;
 }
 
-/* Merge siblings; returns the earliest. Melding in pairs, and then the pairs
- * from the last to the first, keeps removal at log n on average. */
+/* Merge siblings into one heap, and return the earliest. Merging pairs, and
+ * then the pairs from the last to the first, keeps the mean cost of a removal
+ * at log n. */
 static struct timer *meld_siblings(struct timer *t)
 {
 	struct timer *pairs = NULL, *first = NULL, *next;
@@ -91,8 +93,8 @@ static void heap_remove(struct timers *ts, struct timer *t)
 	set_first(ts, meld(ts->first, meld_siblings(t->child)));
 }
 
-/* Requires the lock. Waking early or late is harmless, because the caller
- * checks the time again. */
+/* Wait until the earliest timer is due. The caller holds the lock. The wait may
+ * end too early or too late, because the caller checks the time again. */
 static void wait_for_first(struct timers *ts)
 {
 	ASSERT_HELD(&ts->lock);
@@ -118,7 +120,7 @@ static void *timers_thread(void *arg)
 		}
 		heap_remove(ts, OBJECT(timer, t));
 		pthread_mutex_unlock(&ts->lock);
-		t->fire(t); /* may free t */
+		t->fire(t); /* may free the timer */
 		pthread_mutex_lock(&ts->lock);
 	}
 	pthread_mutex_unlock(&ts->lock);
@@ -168,8 +170,8 @@ void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 		heap_remove(ts, t);
 	t->at_ns = at_ns;
 	heap_add(ts, t);
-	/* Otherwise the thread wakes in time for another timer, or one that was
-	 * cancelled. */
+	/* Wake the thread only if it would sleep longer. It may also sleep
+	 * less, for example for a timer that was cancelled. */
 	if (at_ns < ts->until_ns) {
 		ts->until_ns = at_ns;
 		pthread_cond_signal(&ts->wake);

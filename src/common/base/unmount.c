@@ -15,7 +15,8 @@
 
 extern char **environ;
 
-/* Run fusermount3 with its messages sent to `fd`; returns its wait status. */
+/* Run fusermount3 with its messages sent to `fd`. *status gets its wait status.
+ */
 static int spawn_fusermount(char *path, bool lazy, int fd, int *status)
 {
 	char program[] = "fusermount3", option_u[] = "-u", option_z[] = "-uz",
@@ -45,8 +46,8 @@ static int fusermount(const char *path, bool lazy, struct error *err)
 	char said[512] = "";
 	ssize_t n;
 
-	/* The few lines of output fit the pipe, so fusermount3 never waits for
-	 * a reader. */
+	/* fusermount3 prints few lines, which fit into the pipe, so it never
+	 * waits for a reader. */
 	if (!copy || pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot make a pipe: %m");
 	rc = spawn_fusermount(copy, lazy, pipe_fds[1], &status);
@@ -71,14 +72,14 @@ int unmount(const char *path, bool lazy, struct error *err)
 {
 	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
 		return 0;
-	/* Users other than root need the setuid helper. */
+	/* A user other than root needs the setuid helper. */
 	if (errno == EPERM)
 		return fusermount(path, lazy, err);
 	return error_set(err, -errno, "cannot unmount '%s': %m", path);
 }
 
-/* Abort the connection through the kernel's control file system, if it is
- * mounted. The user who mounted may write the file. */
+/* Abort the connection through the kernel's control file system, if that is
+ * mounted. The user who has mounted may write the file. */
 static void abort_connection(unsigned device)
 {
 	char path[64];
@@ -88,14 +89,16 @@ static void abort_connection(unsigned device)
 		device);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		return; /* then the connection ends with its last copy */
+		/* without the file system, the connection ends when its last
+		 * descriptor is closed */
+		return;
 	(void)!write(fd, "1", 1);
 	(void)close(fd);
 }
 
 int unmount_by_force(const char *path, unsigned device, struct error *err)
 {
-	/* Root can unmount by force. */
+	/* MNT_FORCE works only for root. */
 	if (umount2(path, UMOUNT_NOFOLLOW | MNT_FORCE | MNT_DETACH) == 0)
 		return 0;
 	abort_connection(device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Unmounts a file system; uses the setuid helper fusermount3 if this process
- * lacks the right. */
+/* Unmounts a file system. If this process lacks the right, it uses the setuid
+ * helper fusermount3. */
 #ifndef BASE_UNMOUNT_H
 #define BASE_UNMOUNT_H
 
@@ -15,11 +15,10 @@
  */
 int unmount(const char *path, bool lazy, struct error *err);
 
-/*
- * End a FUSE mount, and the kernel's connection although processes have it that
- * hang in the kernel. `device` is the minor number of its device. The mount is
- * detached even while it is in use. As unmount().
- */
+/* End a FUSE mount and its connection to the kernel, even if processes that
+ * hang in the kernel have the connection open. `device` is the minor number of
+ * its device. The mount is detached even while it is in use. Returns like
+ * unmount(). */
 int unmount_by_force(const char *path, unsigned device, struct error *err);
 
 #endif

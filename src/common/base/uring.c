@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Asynchronous file operations. Any thread may start them. The ring of
- * uring_ring.c runs them or, where there is none, a thread pool with one job
- * for each operation.
- */
+/* Asynchronous file operations. Any thread may start them. The ring of
+ * uring_ring.c runs them or, without a ring, a thread pool with one job for
+ * each operation. */
 #include "common/base/magic.h"
 #include "common/base/uring_impl.h"
 
@@ -34,7 +32,7 @@ static int open_plainly(const struct uring_op *op)
 }
 
 /* Run the operation as a blocking call. Returns the result that a ring would
- * give. */
+ * return. */
 static int run_plainly(struct uring_op *op)
 {
 	ssize_t n;

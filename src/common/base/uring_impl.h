@@ -17,39 +17,44 @@
 struct uring {
 	uint32_t magic;
 	struct thread_pool
-		*pool;		/* set once: stands in for the ring, or NULL */
-	struct io_uring ring;	/* ring thread */
-	unsigned depth;		/* set once */
-	unsigned in_flight;	/* ring thread: ops that the kernel has */
-	bool wake_armed;	/* ring thread: the eventfd's read is there */
+		*pool; /* set once: the threads in place of a ring, or NULL */
+	struct io_uring ring; /* used by the ring's thread */
+	unsigned depth;	      /* set once */
+	/* used by the ring's thread: operations that the kernel has */
+	unsigned in_flight;
+	/* used by the ring's thread: the kernel has the eventfd's read */
+	bool wake_armed;
 	uint64_t wake_value;	/* written by the kernel while wake_armed */
 	int wake_fd;		/* set once; any thread writes */
 	pthread_t thread;	/* set once */
-	pthread_mutex_t lock;	/* rank: a leaf */
-	pthread_cond_t ended_c; /* `ended` was set */
-	struct list queue;	/* lock */
-	struct list cancels;	/* lock: ops in flight */
-	bool woken;		/* lock: an eventfd write is on its way */
-	/* The number of threads that are about to write to wake_fd. Incremented
-	 * with the lock, decremented (release) without; uring_free() waits for
-	 * 0 (acquire). */
+	pthread_mutex_t lock;	/* no other lock is taken while it is held */
+	pthread_cond_t ended_c; /* signalled when `ended` was set */
+	struct list queue;	/* guarded by lock */
+	/* guarded by lock: operations in flight to cancel */
+	struct list cancels;
+	/* guarded by lock: a thread is about to write to the eventfd */
+	bool woken;
+	/* The number of threads that are about to write to wake_fd. A thread
+	 * increments it with the lock held, and decrements it (release) without
+	 * the lock; uring_free() waits for 0 (acquire). */
 	_Atomic unsigned wakers;
-	bool stop, ended; /* lock */
+	bool stop, ended; /* guarded by lock */
 };
 
 /* -- uring_ring.c: the ring and its thread --------------------------------- */
 
-/* Returns -errno if io_uring is not available. */
+/* Start the ring and its thread. Returns 0, or -errno if io_uring is not
+ * available. */
 int ring_start(struct uring *u);
-/* Returns false if the thread has not seen the last completion within
- * `wait_ns`. The thread is left behind then. */
+/* Stop the ring. Returns false if its thread has not seen the last completion
+ * within `wait_ns`; then the thread continues to run. */
 bool ring_stop(struct uring *u, uint64_t wait_ns);
 
-/* Requires the lock; an operation or a cancel was queued. Returns true if the
- * caller must call ring_wake() after releasing the lock. */
+/* Call this with the lock held when an operation or a cancel was queued.
+ * Returns true if the caller must call ring_wake() after releasing the lock. */
 bool ring_must_wake(struct uring *u);
-/* Wake the ring's thread. The ring may be freed from then on, so the caller
- * must not use it afterwards. */
+/* Wake the ring's thread. After this call the caller must not use the ring,
+ * which may have been freed. */
 void ring_wake(struct uring *u);
 
 #endif

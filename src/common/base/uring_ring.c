@@ -30,14 +30,14 @@
 
 /* -- Operations ------------------------------------------------------------ */
 
-/* A free entry of the submission queue. NULL: there is none now; try again
- * later. */
+/* Returns a free entry of the submission queue; NULL if there is none now, so
+ * that the caller has to try again later. */
 static struct io_uring_sqe *get_sqe(struct uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
 	if (!sqe) {
-		/* a failure shows in the next line */
+		/* if this fails, the next line returns NULL */
 		(void)io_uring_submit(&u->ring);
 		sqe = io_uring_get_sqe(&u->ring);
 	}
@@ -45,10 +45,11 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 }
 
 /*
- * If a name is in the kernel's cache, the ring's thread does the rest of an
- * open at once, which saves two hand-overs. On FUSE the thread would then wait
- * for the server. So an open that crosses to another file system, which first
- * ends with -EXDEV, goes to the kernel's threads.
+ * Prepare an operation. If a name is in the kernel's cache, the ring's thread
+ * does the rest of an open at once, which saves two thread switches. But on
+ * FUSE that thread would wait for the server. So an open that crosses to
+ * another file system, which first ends with -EXDEV, goes to the kernel's
+ * threads.
  */
 static void ring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
@@ -74,7 +75,8 @@ static void ring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 	io_uring_sqe_set_data(sqe, op);
 }
 
-/* Completions of cancels and of the wake-up have no op. */
+/* Have the kernel read the eventfd, so that a write to it wakes the thread.
+ * Like a cancel, this read has no struct uring_op. */
 static void arm_wake(struct uring *u)
 {
 	struct io_uring_sqe *sqe;
@@ -106,11 +108,9 @@ static void submit_cancels(struct uring *u)
 	}
 }
 
-/*
- * Move ops from the queue to the kernel, and cancelled ones to `dropped`.
- * Returns true when the ring has to end. Called before every wait, so a start
- * from within done() needs no wake-up.
- */
+/* Move operations from the queue to the kernel, and cancelled ones to
+ * `dropped`. Returns true when the ring has to end. Called before every wait,
+ * so an operation that done() starts needs no wake-up. */
 static bool take_queued(struct uring *u, struct list *dropped)
 {
 	LOCK_SCOPE(&u->lock);
@@ -144,7 +144,8 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		list_empty(dropped);
 }
 
-/* Returns true if the op was queued again, to be opened by a kernel thread. */
+/* Is the result -EXDEV, so that a kernel thread must open the file? If so,
+ * queues the operation again. */
 static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
 {
 	if (op->kind != URING_OPEN || res != -EXDEV ||
@@ -191,13 +192,14 @@ static void ring_reap(struct uring *u)
 	}
 }
 
-/* Complete an op that does not reach the kernel. A descriptor is closed even
- * so. */
+/* Complete an operation that does not reach the kernel. If it is a close, the
+ * descriptor is closed all the same. */
 static void drop_op(struct uring_op *op)
 {
 	list_del(&op->node);
 	if (op->kind == URING_CLOSE)
-		(void)close(op->fd); /* it was only read */
+		/* cannot lose data: the file was only read */
+		(void)close(op->fd);
 	op->done(op, -ECANCELED);
 }
 
@@ -275,7 +277,8 @@ static int ring_init(struct uring *u)
 		io_uring_queue_exit(&u->ring);
 		return -ENOSYS;
 	}
-	/* Older kernels cannot set the limit and keep their default. */
+	/* If this fails, the kernel is too old to set the limit, and its
+	 * default stays. */
 	(void)io_uring_register_iowq_max_workers(&u->ring, workers);
 	u->wake_fd = eventfd(0, EFD_CLOEXEC);
 	if (u->wake_fd < 0) {
@@ -293,14 +296,15 @@ int ring_start(struct uring *u)
 		return rc;
 	rc = -pthread_create(&u->thread, NULL, ring_thread, u);
 	if (rc) {
-		(void)close(u->wake_fd); /* an eventfd has nothing to lose */
+		/* cannot lose data: an eventfd has none */
+		(void)close(u->wake_fd);
 		io_uring_queue_exit(&u->ring);
 	}
 	return rc;
 }
 
-/* An operation may have ended before the thread that started it has written its
- * wake-up. */
+/* Wait until no thread is about to write to the eventfd: an operation may end
+ * before the thread that has started it has written its wake-up. */
 static void await_wakers(struct uring *u)
 {
 	while (atomic_load_explicit(&u->wakers, memory_order_acquire) > 0)
@@ -330,6 +334,6 @@ bool ring_stop(struct uring *u, uint64_t wait_ns)
 	pthread_join(u->thread, NULL);
 	await_wakers(u);
 	io_uring_queue_exit(&u->ring);
-	(void)close(u->wake_fd); /* an eventfd has nothing to lose */
+	(void)close(u->wake_fd); /* cannot lose data: an eventfd has none */
 	return true;
 }

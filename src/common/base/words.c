@@ -83,7 +83,7 @@ static int parse_word_value(void *out, const struct word_def *def,
 	return copy_word_text(value, field, err);
 }
 
-/* Report an unknown name: "known are a, b and c". */
+/* Report an unknown name, with the known ones: "known are a, b and c". */
 static int word_unknown(
 	const struct word_def *table, const char *name, struct error *err)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directory and the name of the control socket. A socket gets its final
- * name by a rename after it listens. So a socket that refuses connections was
- * left by a dead daemon and may be removed. No state but the caller's; called
- * at start and stop.
- */
+/* Finds the directory and the name of the control socket. A socket gets its
+ * final name by a rename after the daemon listens on it. So if a socket refuses
+ * connections, its daemon is dead, and the socket may be removed. The caller
+ * has all state; called at start and stop. */
 #include "common/control/control_place.h"
 
 #include <dirent.h>
@@ -25,10 +23,11 @@
 #define SAME_NAME_MAX 100
 #define DIRS_MAX 3
 
-/* Other users can open entries by name, but not list the directory. */
+/* Other users may open a socket by its name, but may not list the directory. */
 #define PASSABLE 0011
 
-/* Make or check the directory: no other user may write to it. */
+/* Create the directory or check an existing one: no other user may write to it.
+ */
 static int prepare_dir(const char *dir, bool passable, struct error *err)
 {
 	CLEANUP_FD int fd = socket_open_dir(dir, 0022);
@@ -48,8 +47,8 @@ static int prepare_dir(const char *dir, bool passable, struct error *err)
 	return 0;
 }
 
-/* Does a daemon listen there? Returns 0 if it does, -ECONNREFUSED if none does,
- * or another error. */
+/* Does a daemon listen on the socket? Returns 0 if it does, -ECONNREFUSED if
+ * none does, or another -errno. */
 static int try_socket(const char *path)
 {
 	CLEANUP_FD int fd = socket_connect(path, SOCK_STREAM);
@@ -57,7 +56,7 @@ static int try_socket(const char *path)
 	return fd < 0 ? fd : 0;
 }
 
-/* Remove the sockets in the directory that nobody listens on. */
+/* Remove the sockets in the directory on which no daemon listens. */
 static void remove_stale(const char *dir)
 {
 	CLEANUP_DIR DIR *d = opendir(dir);
@@ -73,11 +72,12 @@ static void remove_stale(const char *dir)
 			continue;
 		n = snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		if (n < (int)sizeof(path) && try_socket(path) == -ECONNREFUSED)
-			(void)unlink(path); /* on failure the socket stays */
+			/* if this fails, the socket stays */
+			(void)unlink(path);
 	}
 }
 
-/* Rename the listening socket to a name that no other daemon listens on. */
+/* Rename the listening socket to a name on which no other daemon listens. */
 static int place_publish(struct place *place, const char *dir, const char *from,
 	uint64_t hash, struct error *err)
 {
@@ -115,7 +115,8 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	if (n >= (int)sizeof(path))
 		return error_set(err, -ENAMETOOLONG,
 			"'%s' is too long for a socket", dir);
-	(void)unlink(path); /* left by a dead process that had our process ID */
+	/* left by a dead process that had the same process ID */
+	(void)unlink(path);
 	fd = socket_listen(path, SOCK_STREAM, place->has_group ? 0660 : 0600,
 		place->has_group ? place->gid : (gid_t)-1);
 	if (fd < 0)
@@ -135,8 +136,8 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	return 0;
 }
 
-/* XDG_RUNTIME_DIR, if this user owns it and, with a group, others can reach it.
- */
+/* Returns XDG_RUNTIME_DIR if this user owns it. If a group may use the socket,
+ * other users must be able to enter the directory, too. */
 static const char *user_runtime_dir(bool passable)
 {
 	struct stat st;
@@ -144,8 +145,8 @@ static const char *user_runtime_dir(bool passable)
 
 	if (!dir)
 		return NULL;
-	/* A user who can write the directory could replace our directory by
-	 * another. */
+	/* A user who can write to this directory could replace the directory of
+	 * our socket. */
 	if ((st.st_mode & 0022) && !(st.st_mode & S_ISVTX))
 		return NULL;
 	if (passable && (st.st_mode & PASSABLE) != PASSABLE)
@@ -169,7 +170,8 @@ static int find_group(struct place *place, const char *group, struct error *err)
 	return 0;
 }
 
-/* List the directories for sockets, the best first; returns their number. */
+/* List the directories that may contain the socket, the best one first. Returns
+ * their number. */
 static size_t list_dirs(bool passable, char dirs[DIRS_MAX][SOCKET_PATH_MAX])
 {
 	const char *xdg = user_runtime_dir(passable);
@@ -199,7 +201,8 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	n = list_dirs(place->has_group, dirs);
 	for (size_t i = 0; i < n; i++) {
 		rc = open_in(place, dirs[i], mountpoint, group, err);
-		if (rc == -ENOENT) /* a daemon that ended has removed it */
+		/* another daemon that has ended has removed the directory */
+		if (rc == -ENOENT)
 			rc = open_in(place, dirs[i], mountpoint, group, err);
 		if (rc == 0)
 			return 0;
@@ -207,7 +210,7 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	return error_wrap(err, rc, "cannot create the control socket");
 }
 
-/* Find a socket with that hash in the directory, on which a daemon listens. */
+/* Find a socket whose name has this hash and on which a daemon listens. */
 static bool find_socket(
 	const char *dir, const char *hash, char path[SOCKET_PATH_MAX])
 {
@@ -243,7 +246,8 @@ void place_close(struct place *place)
 	(void)unlink(place->path); /* it may be gone already */
 	if (slash) {
 		*slash = '\0';
-		(void)rmdir(place->path); /* fails if other sockets are there */
+		/* this fails if the directory contains other sockets */
+		(void)rmdir(place->path);
 	}
 	(void)close(place->fd);
 	place->fd = -1;

@@ -14,8 +14,8 @@
 
 #define READ_BYTES ((size_t)4096)
 
-/* Move the unread bytes to the front and make room for at least READ_BYTES
- * more. */
+/* Move the unread bytes to the beginning of the buffer, and make room for at
+ * least READ_BYTES more. */
 static int line_make_room(struct lines *l)
 {
 	if (l->start > 0) {
@@ -31,7 +31,8 @@ static int line_make_room(struct lines *l)
 int lines_fill(struct lines *l, int fd)
 {
 	int rc = line_make_room(l);
-	size_t end = l->max_bytes + 1; /* with the newline */
+	/* position of the newline of the longest line */
+	size_t end = l->max_bytes + 1;
 	ssize_t n;
 
 	if (rc < 0)
@@ -52,7 +53,7 @@ bool lines_next(struct lines *l, char **line, size_t *len)
 	char *from, *end;
 
 	if (l->start == l->used)
-		/* all consumed, or none yet */
+		/* there are no unread bytes */
 		return false;
 	from = l->data + l->start;
 	end = memchr(from, '\n', l->used - l->start);
@@ -77,7 +78,7 @@ void lines_release(struct lines *l)
 	l->start = l->used = l->room = 0;
 }
 
-/* The socket's buffer is full: wait until there is room. */
+/* Wait until the socket accepts more bytes. */
 static int wait_writable(int fd, int stop_fd, int timeout_ms)
 {
 	struct pollfd fds[2] = {

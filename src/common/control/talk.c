@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The only client of the control socket, for src/analysis/fleet and
- * src/loader/mount_help: connects, sends and waits. The length of an answer is
- * bounded. No threads; no call waits longer than the caller asks for.
- */
+/* The only client of the control socket, for src/analysis/fleet and
+ * src/loader/mount_help: it connects, sends and waits. The length of an answer
+ * is limited. It starts no thread, and no call waits longer than the caller
+ * allows. */
 #include "common/control/talk.h"
 
 #include <errno.h>
@@ -42,7 +41,7 @@ pid_t talk_pid(const struct talk *t)
 void talk_close(struct talk *t)
 {
 	if (t->fd >= 0)
-		/* the caller has sent its requests */
+		/* cannot lose data: the caller has sent its requests */
 		(void)close(t->fd);
 	lines_release(&t->in);
 	t->fd = -1;
@@ -64,7 +63,7 @@ int talk_wait_readable(int fd, int timeout_ms)
 	return n < 0 ? -errno : n;
 }
 
-/* The time left, rounded up. */
+/* Returns the time until `until_ns`, rounded up. */
 static int left_ms(uint64_t until_ns)
 {
 	uint64_t now_ns = clock_now_ns();

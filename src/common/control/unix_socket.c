@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unix sockets at a path. */
+/* Functions for Unix sockets that have a path; see unix_socket.h. */
 #include "common/control/unix_socket.h"
 
 #include <errno.h>

@@ -42,8 +42,9 @@ static void put_decimal(char *at, uint64_t value)
 	}
 }
 
-/* A loader calls this for each image. With printf() this would take a hundredth
- * of the time that a small image takes. */
+/* Write the path of an entry. This does not use printf(), because a loader
+ * calls it for each image, and printf() would take a hundredth of the time of a
+ * small image. */
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Derivation of item keys; see doc/formats.md. Pure functions. */
+/* Computes the keys of items; see doc/formats.md. Pure functions. */
 #include "common/format/key.h"
 
 #include <endian.h>
@@ -16,12 +16,10 @@ struct hash128 key_digest(const char *text)
 	return hash128(text, strlen(text));
 }
 
-/*
- * key = XXH3-128(digest(dataset) digest(path) size mtime offset length [tag]).
- * The fields have fixed widths, so two different inputs never give the same
- * bytes. A tag of 0 is left out, so files without tags keep the keys they had
- * before tags were introduced.
- */
+/* key = XXH3-128(digest(dataset) digest(path) size mtime offset length [tag]).
+ * The fields have fixed widths, so different inputs never give the same bytes.
+ * A tag of 0 is left out, so files without tags keep the keys that they had
+ * before there were tags. */
 struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
 {

@@ -3,55 +3,58 @@
  * The construction of the echo schedule ("tick lanes"), and its arithmetic.
  * Pure functions of `struct schedule`; any thread.
  *
- * Construction. A *tick* u is the moment when fresh unit u is served; the
- * stream of slots is the ticks one after the other, and a batch is the next
- * `slots_a_step` slots. Let e = p/q, K = ceil(e), and V = `spread`, which is
- * the window less a batch. At tick u, *lane* 0 serves unit u; lane k in
- * 1..K-1 serves, as echo k, a unit that was decoded about D_k = k V / (K-1)
- * ticks ago: at its place v = u - D_k it serves sigma_k(v), a permutation
- * inside blocks of S places. Unit v is due m(v) = floor((v+1)e) - floor(v e)
- * servings: floor(e) for a *plain* one, one more for an *extra* one; places
- * with k >= m(v) are left out, and sigma_k maps plain to plain and extra to
- * extra. With gap = floor(V / (K-1)) and LB = lag x slots_a_step,
+ * Construction. A *tick* u is the moment when fresh unit u is served. The
+ * stream of slots consists of the ticks, one after the other, and a batch is
+ * the next `slots_a_step` slots. Let e = p/q, K = ceil(e), and V = `spread`,
+ * which is the window less a batch. Each tick has up to K slots, one for each
+ * *lane*. In tick u, lane 0 serves unit u. Lane k in 1..K-1 serves, as echo k,
+ * a unit that was decoded about D_k = k V / (K-1) ticks ago: it is at its place
+ * v = u - D_k, and serves sigma_k(v), where sigma_k is a permutation inside
+ * blocks of S places. Unit v gets m(v) = floor((v+1)e) - floor(v e) servings:
+ * floor(e) if it is *plain*, one more if it is *extra*. Places with k >= m(v)
+ * are left out, and sigma_k maps plain units to plain ones and extra units to
+ * extra ones. With gap = floor(V / (K-1)) and LB = lag x slots_a_step,
  *     G = min(LB, max(ceil(LB / e), gap / 2)),    S = max(1, gap - G + 1).
- * When the factor changes, a new *segment* begins at a tick: units from there
- * on have the new lanes, while the lanes of the old run on over its units
- * until they are through, V ticks later. In a tick the newer segment comes
- * first. V is the same for all segments, and they begin at least V apart, so
- * that no more than two are alive.
+ * When the factor changes, a new *segment* begins at a tick. Units from this
+ * tick on have the new lanes. The lanes of the old segment serve the echoes of
+ * its units until these have had all servings, V ticks later. In a tick, the
+ * slots of the newer segment come first. V is the same for all segments, and
+ * they begin at least V apart, so at most two segments are alive.
  *
- * Why it holds (bracketed: where it is needed).
+ * Proofs. [E2] is guarantee E2 of doc/schedule.md, for which a proof is needed.
  * 1. Unit v of a segment has exactly m(v) servings, in order [E2, E4]: lane k
- *    has one slot for each v with k < m(v) and sigma_k is a bijection of
- *    those; the order is that of 3.
- * 2. At most W units are outstanding [E6]. Lane m-1 finishes one unit of its
- *    class for each place of that class, so as counts the units that are
- *    finished before tick a are those below a - D_{m-1} >= a - V. A batch
- *    touches at most slots_a_step ticks, as each tick before the last fresh
- *    unit has a slot. V + slots_a_step = W. Segments share V, hence also the
- *    sum over segments.
+ *    has one slot for each v with k < m(v), and sigma_k is a bijection of these
+ *    units. The order follows from 3.
+ * 2. At most W units are outstanding [E6]. The last lane that serves a class is
+ *    m-1. It finishes one unit of the class at each place of that class. So
+ *    before tick a it has finished as many units as there are below
+ *    a - D_{m-1} >= a - V. A batch touches at most slots_a_step ticks, because
+ *    each tick before the last fresh unit has a slot. V + slots_a_step = W.
+ *    Segments have the same V, so this holds for their sum, too.
  * 3. Servings k and k+1 of a unit are at least G ticks apart: both places are
- *    in one block, hence differ by at most S - 1, and gap - (S - 1) = G.
- * 4. With gap >= 2 LB, G is LB. Every tick has at least one slot until the
- *    first empty tick of the drain, so that servings are at least LB slots and
- *    so `lag` batches apart, in the ramp and across changes, too [E6].
- *    Empty ticks occur after tick U + D_{K-2} (U: all units), if e is not
- *    whole: the last lane alone has a slot for extra units only. Both
- *    servings of a pair that comes too near lie on both sides of the first
- *    slot of that tick, so that at most `lag` batches are touched.
- * 5. In the steady state n ticks have floor(ne) or ceil(ne) slots, so that a
- *    batch has floor(B/e) or ceil(B/e) fresh ones [E12].
- * 6. A change does not alter what was served: m of older units stays; only the
- *    last block of the old segment is cut, and no lane but 0 has reached it,
- *    as D_1 >= S (or D_1 = 0, S = 1).
- * 7. Nothing but (configuration, changes, position) enters: O(K) a slot, and
- *    random access by bisection of slots_before(), which is a closed form.
+ *    in one block, so they differ by at most S - 1, and gap - (S - 1) = G.
+ * 4. If gap >= 2 LB, then G = LB. Every tick has at least one slot until the
+ *    first empty tick of the drain. So servings are at least LB slots, which
+ *    are `lag` batches, apart, in the ramp and across changes, too [E6].
+ *    Empty ticks occur after tick U + D_{K-2} (U: number of units), if e is not
+ *    a whole number: then only the last lane has slots left, and only for extra
+ *    units. If two servings of a unit come too near, one is before the first
+ *    slot of that tick and the other after it, so at most `lag` batches are
+ *    affected.
+ * 5. In the steady state n ticks have floor(ne) or ceil(ne) slots, so a batch
+ *    has floor(B/e) or ceil(B/e) fresh examples [E12].
+ * 6. A change does not alter what was served. The m of older units stays. Only
+ *    the last block of the old segment is cut, and no lane but 0 has reached
+ *    this block, because D_1 >= S (or D_1 = 0 and S = 1).
+ * 7. The stream depends only on configuration, changes and position. A slot
+ *    takes O(K), and random access works by bisection of slots_before(), which
+ *    is a closed form.
  * 8. An open end changes nothing before it: lane k > 0 reaches a block only
- * after all of its units were fresh, as D_1 >= S. If a factor changed less than
- * V before the end, ticks may be empty between the lanes of the last segment,
- *    so that 4 does not hold there.
+ *    after all of its units were fresh, because D_1 >= S. If a factor changed
+ *    less than V before the end, ticks may be empty between the lanes of the
+ *    last segment, so 4 does not hold there.
  * A run shorter than V has V = (K-1) U instead: no tick is empty before the
- * drain. No change can begin in such a run, so segments still share V.
+ * drain. No change can begin in such a run, so segments still have the same V.
  */
 #include "common/schedule/lane_impl.h"
 
@@ -72,7 +75,8 @@ uint64_t segment_gap(
 	return seg->lanes > 1 ? s->spread / (seg->lanes - 1) : 0;
 }
 
-/* The block that echoes are shuffled in: S of the construction. */
+/* Returns the number of units in a block, in which echoes are shuffled: S of
+ * the construction. */
 static uint64_t block_units(
 	const struct schedule *s, const struct schedule_segment *seg)
 {
@@ -106,7 +110,8 @@ uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v)
 	return v / seg->q * seg->part + v % seg->q * seg->part / seg->q;
 }
 
-/* v is extra if part (v + 1) / q passes a whole number. */
+/* Has unit v one serving more than floor(e)? It has if part * v / q passes a
+ * whole number between v and v + 1. */
 static bool lane_is_extra(const struct schedule_segment *seg, uint64_t v)
 {
 	return seg->part &&
@@ -154,7 +159,8 @@ uint32_t segment_at(const struct schedule *s, uint64_t u)
 
 /* --- the lanes' permutations --- */
 
-/* A class in a block: ranks [first, first + count) of the class. */
+/* The units of one class in a block: those with ranks [first, first + count) in
+ * the class. */
 struct lane_block {
 	bool extra;
 	uint64_t first, rank;
@@ -171,7 +177,8 @@ static uint64_t block_key(const struct schedule *s,
 	return hash64(words, sizeof(words), s->c.seed);
 }
 
-/* The block of place or unit v, and v's rank among its class there. */
+/* Find the block that contains unit or place v, and the rank of v in its class
+ * in that block. */
 static void block_of(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k, uint64_t v,
 	struct lane_block *b)
@@ -189,13 +196,13 @@ static void block_of(const struct schedule *s,
 		block_key(s, seg, k, begin, b->extra));
 }
 
-/* The unit with this rank among its class in the whole segment. */
+/* Returns the unit that has this rank in its class in the whole segment. */
 static uint64_t unit_of_rank(
 	const struct schedule_segment *seg, bool extra, uint64_t rank)
 {
 	uint64_t q = seg->q, per = extra ? seg->part : q - seg->part;
-	/* `rank` passes so many units in whole periods of q, and `rest` in one
-	 * more. */
+	/* `whole` units are in complete periods of q; `rest` is the rank in the
+	 * next period. */
 	uint64_t whole = rank / per * q, rest = rank % per;
 
 	return whole +
@@ -263,9 +270,9 @@ uint64_t ticks_end(const struct schedule *s)
 	const struct schedule_segment *last = &s->segment[s->segments - 1];
 	uint64_t end = s->units + (last->lanes > 1 ? s->spread : 0);
 
-	/* The units of a segment before the last have had all servings by
-	 * then: the segment ended at least one spread before the end
-	 * (schedule_change()), unless the end was open. */
+	/* Units of earlier segments have had all servings by then: the last
+	 * segment began at least one spread before the end (schedule_change()),
+	 * unless the end was open. */
 	if (s->segments > 1 && last[-1].lanes > 1)
 		end = max_u64(end, last->start + s->spread);
 	return end;
@@ -293,7 +300,7 @@ uint64_t slots_before(const struct schedule *s, uint64_t u)
 	return x;
 }
 
-/* Ticks [lo, hi] among which slot x is. */
+/* Find a range of ticks [lo, hi] that contains slot x. */
 static void slot_range(
 	const struct schedule *s, uint64_t x, uint64_t *lo, uint64_t *hi)
 {
@@ -302,7 +309,8 @@ static void slot_range(
 	while (i > 0 && s->segment[i].slot > x)
 		i--;
 	*lo = s->segment[i].start;
-	*hi = *lo + (x - s->segment[i].slot); /* each tick has a slot */
+	/* an upper limit, because each tick has at least one slot */
+	*hi = *lo + (x - s->segment[i].slot);
 	if (*hi >= s->units)
 		*hi = ticks_end(s);
 	if (i + 1 < s->segments)
@@ -317,7 +325,7 @@ int slot_find(
 	if (s->forgotten && x < s->segment[1].slot)
 		return -ERANGE;
 	slot_range(s, x, &lo, &hi);
-	/* The last tick with no more than x slots before it. */
+	/* Find the last tick that has at most x slots before it. */
 	while (lo < hi) {
 		uint64_t mid = lo + (hi - lo + 1) / 2;
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the schedule: the arithmetic of segments and ticks.
- * lane.c explains the words. Pure functions, any thread.
- */
+/* The arithmetic of segments and ticks, for the files of the schedule. lane.c
+ * explains the words. Pure functions, any thread. */
 #ifndef SCHEDULE_LANE_IMPL_H
 #define SCHEDULE_LANE_IMPL_H
 
 #include "common/schedule/schedule.h"
 
-/* Two segments are alive in a tick, each with a slot a lane. */
+/* Maximum number of slots in a tick: at most two segments are alive, and each
+ * has one slot for each lane. */
 #define TICK_SLOTS_MAX (2 * SCHEDULE_ECHO_MAX)
 
-/* A slot before its permutation: lane `echo` of a segment is at unit v. */
+/* A slot before its permutation: lane `echo` of a segment has come to unit v.
+ */
 struct lane_slot {
 	const struct schedule_segment *seg;
-	uint64_t v; /* counted from the segment's start */
+	uint64_t v; /* counted from the start of the segment */
 	uint32_t echo;
 };
 
@@ -33,12 +33,13 @@ static inline uint64_t div_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* Reduce to lowest terms. Returns 0, or -EINVAL for an invalid factor. */
+/* Reduce a factor to lowest terms. Returns 0, or -EINVAL for an invalid factor.
+ */
 int echo_reduce(struct schedule_echo *echo);
 
 bool echo_above(struct schedule_echo a, struct schedule_echo b);
 
-/* Like schedule_init(), for a numbering that begins in mid-run. */
+/* Like schedule_init(), for a schedule that begins in the middle of a run. */
 int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	struct schedule_echo echo, uint64_t base, uint64_t step_base,
 	struct error *err);
@@ -46,41 +47,45 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 /* May a change of the factor begin at this unit? */
 bool segment_fits(const struct schedule *s, uint64_t start);
 
-/* Set the members that follow from start, slot and factor. */
+/* Compute the members of a segment that follow from its start, slot and factor.
+ */
 void segment_init(const struct schedule *s, struct schedule_segment *seg,
 	uint64_t start, uint64_t slot, struct schedule_echo echo);
 
-/* The number of ticks between the fresh serving of a unit and its serving in
- * lane k. */
+/* Returns the number of ticks between the fresh serving of a unit and its
+ * serving in lane k. */
 uint64_t segment_delay(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k);
 
-/* The minimum number of ticks between two lanes. */
+/* Returns the minimum number of ticks between two lanes. */
 uint64_t segment_gap(
 	const struct schedule *s, const struct schedule_segment *seg);
 
-/* The number of units with one more serving than others, among the first v. */
+/* Among the first v units, returns the number of those with one more serving
+ * than the others. */
 uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v);
 
-/* The number of servings of unit v. */
+/* Returns the number of servings of unit v. */
 uint32_t segment_servings(const struct schedule_segment *seg, uint64_t v);
 
-/* The number of slots in the first `ticks` ticks of a segment of n units. */
+/* Returns the number of slots in the first `ticks` ticks of a segment of n
+ * units. */
 uint64_t segment_slots(const struct schedule *s,
 	const struct schedule_segment *seg, uint64_t n, uint64_t ticks);
 
-/* The number of units in segment i. */
+/* Returns the number of units in segment i. */
 uint64_t segment_units(const struct schedule *s, uint32_t i);
 
-/* The index of the segment of unit u, whose lane 0 serves at tick u. */
+/* Returns the index of the segment of unit u. Lane 0 of this segment serves u
+ * at tick u. */
 uint32_t segment_at(const struct schedule *s, uint64_t u);
 
-/* The unit, counted from the segment's start, that lane k serves at its place
- * v. */
+/* Returns the unit that lane k serves at its place v, counted from the
+ * segment's start. */
 uint64_t lane_unit(const struct schedule *s, const struct schedule_segment *seg,
 	uint32_t k, uint64_t v);
 
-/* The place of unit v in lane k: the inverse of lane_unit(). */
+/* Returns the place of unit v in lane k: the inverse of lane_unit(). */
 uint64_t lane_place(const struct schedule *s,
 	const struct schedule_segment *seg, uint32_t k, uint64_t v);
 
@@ -88,23 +93,26 @@ uint64_t lane_place(const struct schedule *s,
 uint32_t tick_slots(const struct schedule *s, uint64_t u,
 	struct lane_slot slots[TICK_SLOTS_MAX]);
 
-/* The first tick after the run. */
+/* Returns the first tick after the run. */
 uint64_t ticks_end(const struct schedule *s);
 
-/* Are the slots of tick u known? False if its segment is no longer kept. */
+/* Can the slots of tick u be computed? They cannot if its segment was dropped.
+ */
 bool tick_known(const struct schedule *s, uint64_t u);
 
-/* The number of slots before tick u, which must be known. */
+/* Returns the number of slots before tick u, for which tick_known() must be
+ * true. */
 uint64_t slots_before(const struct schedule *s, uint64_t u);
 
 /* Find the tick that has slot x, and the index of the slot in that tick. The
- * slot after the last one gives the end of the run. Returns -ERANGE for later
- * slots, and for slots of segments that are no longer kept. */
+ * slot after the last one gives the end of the run. Returns 0; or -ERANGE for
+ * later slots, and for slots of segments that were dropped. */
 int slot_find(
 	const struct schedule *s, uint64_t x, uint64_t *tick, uint32_t *offset);
 
-/* The number of units that have been decoded before slot `offset` of a tick,
- * with the tick's own unit if `offset` is after its slot. */
+/* Returns the number of units that have been decoded before slot `offset` of a
+ * tick. If `offset` is after the slot of the tick's own unit, that unit is
+ * included. */
 uint64_t units_before(const struct schedule *s, uint64_t tick, uint32_t offset);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Feistel network over [0, 2^shift) x [0, high). This domain holds [0, n) and
- * less than 2^shift further values. A result outside of [0, n) is mapped again
- * until it is inside (cycle walking). The map stays a bijection, and 2^shift <=
- * sqrt(n) makes this rare. The two parts take turns: each moves by a keyed hash
- * of the other, modulo its size. Ten rounds are used; tiny domains need twenty,
- * as a round there has few values to choose from and all orders must be equally
- * frequent. Pure functions, any thread.
+ * A Feistel network over [0, 2^shift) x [0, high). This domain contains [0, n)
+ * and fewer than 2^shift further values. A result outside of [0, n) is mapped
+ * again until it is inside (cycle walking). The map stays a bijection, and
+ * 2^shift <= sqrt(n) makes this rare. The two parts take turns: each moves by a
+ * keyed hash of the other part, modulo its size. There are ten rounds. Tiny
+ * domains need twenty, because a round has few values to choose from there, and
+ * all orders must be equally frequent. Pure functions, any thread.
  */
 #include "common/schedule/permute.h"
 
-#define ROUNDS 10 /* even */
+#define ROUNDS 10 /* an even number */
 #define ROUNDS_TINY 20
 #define TINY 256
 
@@ -19,7 +19,7 @@ static uint64_t round_key(const struct permute *p, unsigned round)
 	return p->key + (round + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* 32 well mixed bits (the finaliser of splitmix64). */
+/* Returns 32 well mixed bits (the finaliser of splitmix64). */
 static uint32_t permute_mix(uint64_t x, uint64_t key)
 {
 	x += key;
@@ -28,7 +28,7 @@ static uint32_t permute_mix(uint64_t x, uint64_t key)
 	return (uint32_t)(x >> 32);
 }
 
-/* The distance that the upper part moves, in [0, high). */
+/* Returns the distance by which the upper part moves, in [0, high). */
 static uint64_t distance(const struct permute *p, uint64_t low, unsigned round)
 {
 	return ((uint64_t)permute_mix(low, round_key(p, round)) * p->high) >>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Changes of the echo factor, and the figures of a schedule. The owner of the
- * schedule calls schedule_change(); all other functions are pure; any thread.
- */
+/* Changes of the echo factor, and the figures of a schedule. The owner of the
+ * schedule calls schedule_change(). All other functions are pure, and any
+ * thread may call them. */
 #include "common/schedule/lane_impl.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 
 /* --- changes --- */
 
-/* The first tick that begins at or after a step. */
+/* Find the first tick that begins at or after a step. */
 static int first_tick(const struct schedule *s, uint64_t step, uint64_t *tick)
 {
 	struct schedule_cursor c;
@@ -81,7 +80,7 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step)
 
 /* --- figures --- */
 
-/* Servings of examples that drop_last leaves out of the stream. */
+/* Returns the number of servings that drop_last leaves out of the stream. */
 static uint64_t count_dropped(const struct schedule *s, uint64_t slots)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];
@@ -125,8 +124,8 @@ static void count_drain(const struct schedule *s, struct schedule_facts *f)
 	f->drain_steps = f->steps > last ? f->steps - last - 1 : 0;
 }
 
-/* The maximum number of units with servings left: the classes of lanes K - 2
- * and K - 1, and those of the batch that is being filled. */
+/* Returns the maximum number of units with servings left: the classes of lanes
+ * K - 2 and K - 1, and the units of the batch that is being filled. */
 static uint64_t pool_units(
 	const struct schedule *s, const struct schedule_segment *seg)
 {

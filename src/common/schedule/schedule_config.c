@@ -13,8 +13,8 @@
 #include "common/base/real.h"
 
 #define ECHO_Q_MAX 64
-/* More digits than printing a double gives, so that every printed factor can be
- * read. */
+/* Maximum number of digits. A printed double has fewer, so every printed factor
+ * can be read. */
 #define DIGITS_MAX 20
 
 int echo_reduce(struct schedule_echo *echo)
@@ -71,8 +71,8 @@ static unsigned digits(const char **at, double *value)
 	return n > DIGITS_MAX ? 0 : n;
 }
 
-/* Read "2" or "2.5". strtod() is not used, as its decimal point depends on the
- * locale. */
+/* Read "2" or "2.5". strtod() is not used, because its decimal point depends on
+ * the locale. */
 static bool take_factor_part(const char **at, double *value)
 {
 	unsigned n;
@@ -137,8 +137,8 @@ uint64_t schedule_min_window(uint32_t batch, struct schedule_echo echo,
 	uint64_t slots = (lag ? lag : 1) * a_step;
 	uint64_t unit = point == SCHEDULE_BATCH ? batch : 1;
 
-	/* Two servings never share a slot, so a lag of one slot needs no room.
-	 */
+	/* With one lane, or a lag of one slot, no further room is needed,
+	 * because two servings never share a slot. */
 	if (lanes == 1 || slots == 1)
 		return batch;
 	return (2 * slots * (lanes - 1) + a_step) * unit;
@@ -152,7 +152,7 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 	return max_u64(usual, schedule_min_window(batch, echo, lag, point));
 }
 
-/* The number of examples of an open end that is still to come. */
+/* With an open end, the assumed number of examples. */
 #define OPEN_EXAMPLES SCHEDULE_GLOBAL_MAX
 
 static int check_numbers(const struct schedule_config *c, struct error *err)
@@ -250,7 +250,8 @@ static int check(struct schedule_config *c, struct error *err)
 	return r;
 }
 
-/* Set the fresh examples and units of this rank, and those of all ranks. */
+/* Set the numbers of fresh examples and units of this rank, and of units that
+ * all ranks have. */
 static void set_shares(struct schedule *s)
 {
 	const struct schedule_config *c = &s->c;
@@ -264,13 +265,13 @@ static void set_shares(struct schedule *s)
 	s->units = s->fresh / s->unit_examples;
 	s->units_common = common / s->unit_examples;
 	if (s->unit_examples > 1 && c->drop_last)
-		/* whole batches, which all ranks have */
+		/* whole batches, of which all ranks have the same number */
 		s->units = s->units_common;
 	else if (s->unit_examples > 1)
 		s->units = div_up(s->fresh, s->unit_examples);
 }
 
-/* Set the spread: that of the window, but less for a short run. */
+/* Set the spread. It follows from the window, and is less for a short run. */
 static void spread_set(struct schedule *s)
 {
 	uint64_t run = max_u64(s->units_common, s->units ? 1 : 0);
@@ -340,7 +341,8 @@ int schedule_init(struct schedule *s, const struct schedule_config *config,
 	if (!echo.p && !echo.q)
 		echo = (struct schedule_echo){1, 1};
 	if (echo_reduce(&echo) < 0)
-		echo = (struct schedule_echo){1, 1}; /* refused below */
+		/* check() refuses an invalid factor */
+		echo = (struct schedule_echo){1, 1};
 	return schedule_begin(s, config, echo, 0, 0, err);
 }
 

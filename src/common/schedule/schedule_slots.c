@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The schedule as a stream: batches in order, fresh examples in order, and the
- * step of a serving. Pure functions of the schedule; a cursor belongs to one
- * thread.
- */
+/* The schedule as a stream: batches in order, fresh examples in order, and the
+ * step of a serving. Functions are pure except that they move a cursor, which
+ * belongs to one thread. */
 #include "common/schedule/lane_impl.h"
 
 #include <errno.h>
@@ -11,7 +9,8 @@
 #include "common/base/hash.h"
 #include "common/schedule/permute.h"
 
-/* The purpose of a hash. It is hashed, too, so no two purposes share values. */
+/* The purpose of a hash. The purpose is hashed, too, so that the values of two
+ * purposes are independent. */
 enum purpose { EPOCH_ORDER, NEARBY_ORDER, AUGMENT };
 
 /* --- from global numbers to examples --- */
@@ -72,14 +71,15 @@ static void fill_slot(const struct schedule *s, struct schedule_slot *slot,
 		.servings = servings,
 		.last = echo + 1 == servings,
 		.padded = g >= s->total};
-	if (slot->padded) /* repeats the examples that began the last epoch */
+	/* repeat the examples with which the last epoch began */
+	if (slot->padded)
 		at = s->total - n + (g - s->total) % n;
 	slot->epoch = at / n;
 	slot->index = example_index(s, slot->epoch, at % n);
 	slot->augment_seed = schedule_augment_seed(s, slot, echo);
 }
 
-/* The examples of one slot of the units' stream. */
+/* Fill in the examples of one slot of the stream of units. */
 static uint32_t fill_unit(const struct schedule *s, const struct lane_slot *l,
 	struct schedule_slot *slots)
 {
@@ -93,7 +93,7 @@ static uint32_t fill_unit(const struct schedule *s, const struct lane_slot *l,
 	return n;
 }
 
-/* The first slot of a step, but at most the end of the run. */
+/* Find the first slot of a step, or the end of the run if that is earlier. */
 static int step_slot(const struct schedule *s, uint64_t step, uint64_t *slot)
 {
 	uint64_t x;
@@ -187,7 +187,8 @@ bool schedule_is_owed(const struct schedule *s,
 		return tick > cursor->tick;
 	(void)tick_slots(s, tick, slots);
 	while (slots[at].seg != seg || slots[at].echo != k)
-		at++; /* it is there: the lane has a slot in this tick */
+		/* the loop ends, because the lane has a slot in this tick */
+		at++;
 	return at >= cursor->offset;
 }
 
@@ -234,7 +235,8 @@ int schedule_serving_step(
 		return -ERANGE;
 	(void)tick_slots(s, tick, slots);
 	while (slots[before].seg != seg || slots[before].echo != k)
-		before++; /* the lane has a slot in this tick */
+		/* the loop ends, because the lane has a slot in this tick */
+		before++;
 	*step = s->step_base +
 		(slots_before(s, tick) + before) / s->slots_a_step;
 	return 0;
@@ -252,7 +254,8 @@ uint64_t schedule_steps(const struct schedule *s)
 				: div_up(slots, s->slots_a_step));
 }
 
-/* The epoch ends with the last fresh example that rank `r` has of it. */
+/* Returns the end of an epoch for rank `r`: the step after the one that
+ * contains the rank's last fresh example of the epoch. */
 static uint64_t epoch_end(const struct schedule *s, uint64_t epoch, uint64_t r)
 {
 	uint64_t n = s->c.examples, f = s->fresh, step;

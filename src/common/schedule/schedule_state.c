@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define STATE_VERSION 1
-#define SEGMENTS_SAVED 4 /* one before, the present, two to come */
+/* one before the present segment, the present one, and two that follow */
+#define SEGMENTS_SAVED 4
 
 struct saved_segment {
 	uint64_t start;
@@ -20,20 +21,20 @@ struct saved_segment {
 
 /* The contents of a saved state. */
 struct saved {
-	struct schedule_config c; /* rank is not saved */
+	struct schedule_config c; /* all members but `rank` are saved */
 	uint64_t base, step_base, step;
-	uint64_t anchor_slot; /* slots before the segment `anchor` */
+	uint64_t anchor_slot; /* number of slots before the segment `anchor` */
 	uint32_t anchor;
 	uint32_t segments;
 	bool forgotten; /* segments before the first saved one were dropped */
 	struct saved_segment segment[SEGMENTS_SAVED];
 };
 
-/* Reads or writes the fields, so that one list of them serves both. */
+/* Reads or writes the fields, so that there is one list of fields for both. */
 struct codec {
 	uint8_t *out;
 	const uint8_t *in;
-	size_t at, size; /* at > size: bytes were missing */
+	size_t at, size; /* if at > size, bytes were missing */
 };
 
 static void field(struct codec *c, uint64_t *value, unsigned bytes)
@@ -203,8 +204,8 @@ static const char *const share_words[] = {
 static const char *const last_words[] = {"short", "drop"};
 static const char *const end_words[] = {"known", "open"};
 
-/* Name the first option that differs. `now` has its defaults filled in. The
- * number of epochs may differ; it is not compared here. */
+/* Find the first option that differs, and set the error. `now` has its defaults
+ * filled in. The number of epochs may differ, so it is not compared here. */
 static int compare_configs(const struct schedule_config *old,
 	const struct schedule_config *now, struct error *err)
 {
@@ -212,7 +213,7 @@ static int compare_configs(const struct schedule_config *old,
 	const struct {
 		const char *name;
 		uint64_t old, now;
-		bool free; /* may differ in another world */
+		bool free; /* the option may differ if the world differs */
 		const char *const *words;
 	} rows[] = {
 		{"examples", old->examples, now->examples, false, NULL},
@@ -247,7 +248,8 @@ static int compare_configs(const struct schedule_config *old,
 	return r;
 }
 
-/* Install the saved segments; -EBADMSG if no schedule can have them. */
+/* Install the saved segments. Returns 0, or -EBADMSG if no schedule can have
+ * them. */
 static int install(struct schedule *s, const struct saved *v)
 {
 	for (uint32_t i = 0; i < v->segments; i++) {
@@ -271,8 +273,8 @@ static int install(struct schedule *s, const struct saved *v)
 	return 0;
 }
 
-/* Find a saved step. It may be a few steps past the end of this rank's run, as
- * the rank that saved it may have had more steps. */
+/* Find a saved step. The step may be a few steps after the end of this rank's
+ * run, because the rank that has saved the state may have more steps. */
 static int seek_saved(
 	const struct schedule *s, uint64_t step, struct schedule_cursor *cursor)
 {
@@ -283,7 +285,7 @@ static int seek_saved(
 	return schedule_seek(s, cursor, step);
 }
 
-/* Rebuild the saved schedule as rank `rank` had it. */
+/* Rebuild the saved schedule as it was on rank `rank`. */
 static int revive(struct schedule *s, const struct saved *v, uint32_t rank,
 	struct schedule_cursor *cursor)
 {
@@ -300,7 +302,7 @@ static int revive(struct schedule *s, const struct saved *v, uint32_t rank,
 	return r < 0 ? -EBADMSG : 0;
 }
 
-/* The number of servings of decoded examples that are still to come. */
+/* Returns the number of servings of decoded examples that are still to come. */
 static uint64_t owed(const struct schedule *s, const struct schedule_cursor *c)
 {
 	uint32_t now = segment_at(s, c->tick), i = now ? now - 1 : 0;
@@ -317,7 +319,8 @@ static uint64_t owed(const struct schedule *s, const struct schedule_cursor *c)
 	return (sum - c->offset) * s->unit_examples;
 }
 
-/* All global numbers below the result were fresh on some rank before `step`. */
+/* Returns a number: all smaller global numbers were fresh on some rank before
+ * `step`. */
 static uint64_t consumed(
 	const struct schedule *s, const struct schedule_cursor *c)
 {
@@ -325,12 +328,9 @@ static uint64_t consumed(
 	bool whole_only = s->unit_examples > 1 && s->c.drop_last;
 	uint64_t each = min_u64(units * s->unit_examples, s->fresh);
 
-	/*
-	 * Ranks do not differ before the tick `units_common`. A rank that has a
-	 * unit in that tick serves it in the first slot of the tick. Once that
-	 * slot was served, all ranks have had all examples that they were to
-	 * have.
-	 */
+	/* Ranks do not differ before the tick `units_common`. A rank that has a
+	 * unit in that tick serves it in the first slot of the tick. So after
+	 * that slot, all ranks have served all their examples. */
 	if (s->c.share != SCHEDULE_EQUAL && !whole_only &&
 		(c->tick > s->units_common ||
 			(c->tick == s->units_common && c->offset)))
@@ -346,7 +346,8 @@ static int restore_elsewhere(struct schedule *s,
 	struct schedule old, other;
 	uint64_t more;
 
-	/* The first rank may have one example more than the last. */
+	/* Look at the first and the last rank, because the first may have one
+	 * example more. */
 	if (revive(&old, v, 0, &first) < 0 ||
 		revive(&other, v, v->c.world - 1, &last) < 0)
 		return error_set(err, -EBADMSG, "not a saved state");
@@ -358,13 +359,14 @@ static int restore_elsewhere(struct schedule *s,
 }
 
 /*
- * Compare the run with one of another number of epochs. Returns 1 if both runs
- * have served the same until the saved step. That holds before the last fresh
- * example of either run, if both spread echoes over the same number of ticks.
- * Returns 0 if they differ: the run then continues after the fresh examples
- * that were served, as with another number of ranks. Returns -EINVAL if the new
- * run would have ended before. All ranks get the same result, because they do
- * not differ before the tick `units_common`, and rank 0 has the most examples.
+ * Compare the run with a run of another number of epochs. Returns 1 if both
+ * runs have served the same until the saved step. This is so before the last
+ * fresh example of either run, if both spread echoes over the same number of
+ * ticks. Returns 0 if they differ: the new run then continues after the fresh
+ * examples that were served, as with another number of ranks. Returns -EINVAL
+ * if the new run would have ended before the saved step. All ranks get the same
+ * result, because they do not differ before the tick `units_common`, and rank 0
+ * has the most examples.
  */
 static int same_so_far(
 	const struct saved *v, uint64_t epochs, struct error *err)
@@ -401,7 +403,9 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 		return error_set(err, -EBADMSG, "not a saved state");
 	r = schedule_init(&now, config, err);
 	if (r == 0 && v.c.open_end && now.c.open_end)
-		now.c.examples = v.c.examples; /* if it has ended, how many */
+		/* If the source of the saved run has ended, this is the number
+		 * of its examples; otherwise 0. */
+		now.c.examples = v.c.examples;
 	if (r == 0)
 		r = compare_configs(&v.c, &now.c, err);
 	if (r == 0 && v.c.open_end && v.c.world != now.c.world)
