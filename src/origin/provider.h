@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A provider: a place beside the origin that may have bytes of an item. A fill
- * asks its providers in order, and the origin for the rest. Providers that
- * accept writes get the bytes that only the origin had, unit by unit as they
- * come.
+ * asks its providers in order, and then the origin for the rest. Providers that
+ * accept writes get the bytes that only the origin had, each unit as soon as it
+ * is complete.
  *
- * All is asynchronous. Start functions do not block and do not call back
- * themselves. A provider makes the callbacks of one request one after another,
- * with done() last and exactly once, on its own threads with no lock held.
+ * All functions are asynchronous. Start functions do not block, and make no
+ * callbacks themselves. A provider makes the callbacks of one request one after
+ * another, with done() last and exactly once, on its own threads with no lock
+ * held.
  */
 #ifndef ORIGIN_PROVIDER_H
 #define ORIGIN_PROVIDER_H
@@ -30,30 +31,30 @@ struct provider_item {
 	struct hash128 key;	     /* key of the item and its version */
 	const char *path;	     /* path of the file; valid until done() */
 	struct file_version version; /* version of the file */
-	uint64_t base, size;	     /* place of the item in its file */
+	uint64_t base, size;	     /* range of the item in its file */
 };
 
 /*
  * A request for bytes [off, off + len) of an item. data() is called with bytes
- * as they come: whole pages (4 KiB; the item's last may be short) of this
- * version, verified, in any order, each page once. The bytes are valid during
- * the call, and `off` counts from the item's start. Bytes that came before
- * done() are kept, whatever the status. status: 0: all bytes came; -ENOENT: the
- * provider does not have the rest; -ESTALE: it has another version; -ECANCELED:
- * the read was abandoned; any other -errno: the read failed. The cache asks the
- * next provider for missing bytes.
+ * when they arrive: whole pages (4 KiB; the item's last page may be shorter) of
+ * this version, verified, in any order, each page once. The bytes are valid
+ * during the call, and `off` counts from the item's start. Bytes that came
+ * before done() are valid, whatever the status. The status of done(): 0: all
+ * bytes came; -ENOENT: the provider does not have the rest; -ESTALE: it has
+ * another version; -ECANCELED: the read was abandoned; any other -errno: the
+ * read failed. The cache asks the next provider for missing bytes.
  */
 struct provider_read {
 	struct provider_item item;
-	uint64_t off; /* offset in the item, at a page */
-	size_t len;   /* no longer than the trait request_bytes */
+	uint64_t off; /* offset in the item; a multiple of the page size */
+	size_t len;   /* at most the trait request_bytes */
 	/* A reader waits for the bytes. Set by the caller at any time; relaxed.
 	 */
 	_Atomic bool urgent;
 	void (*data)(struct provider_read *r, uint64_t off, const void *bytes,
 		size_t len);
 	void (*done)(struct provider_read *r, int status);
-	void *priv; /* for the provider */
+	void *priv; /* for use by the provider */
 };
 
 /* One unit of an item for a provider to keep. The data are valid until done().
@@ -65,35 +66,34 @@ struct provider_push {
 	size_t len;   /* unit_bytes, or less at the end of the item */
 	const void *data;
 	void (*done)(struct provider_push *p, int status);
-	void *priv; /* for the provider */
+	void *priv; /* for use by the provider */
 };
 
 struct provider_ops {
 	void (*read)(struct provider *s, struct provider_read *r);
-	/* Give up on a read: done() comes soon, unless it has come or is being
-	 * called. It is never called from inside abandon(). data() may call
+	/* Give up a read: done() is called soon, unless it has been called or
+	 * is being called. abandon() itself never calls done(). data() may call
 	 * abandon(). */
 	void (*abandon)(struct provider *s, struct provider_read *r);
 	/* NULL if the provider accepts no writes. done() is called within about
 	 * a second. */
 	void (*push)(struct provider *s, struct provider_push *p);
-	/*
-	 * May be NULL. Called once after a read that was not answered in full,
-	 * when the origin sends nothing more of the item and all its pushes are
-	 * done; and again after later such reads. The caller holds locks;
-	 * ended() must not call back.
-	 */
+	/* May be NULL. Called once after a read that was not answered in full,
+	 * when the origin sends nothing more of the item and all pushes of the
+	 * item have ended; and again after later such reads. The caller holds
+	 * locks, so ended() must not make callbacks. */
 	void (*ended)(struct provider *s, const struct provider_item *item);
 };
 
 struct provider_traits {
 	size_t request_bytes; /* maximum length of a read; at least a unit */
-	/* length of a push, whole pages; 0: whole items. Chunks are fetched in
-	 * whole units */
+	/* length of a push, in whole pages; 0: whole items. Chunks are fetched
+	 * in whole units */
 	size_t unit_bytes;
-	unsigned depth;	      /* reads in flight, at least 1 */
-	uint64_t patience_ns; /* a read that takes longer is abandoned */
-	/* limit for bytes being pushed; more pushes are dropped */
+	unsigned depth; /* maximum number of reads in flight, at least 1 */
+	/* a read that takes longer than this is abandoned */
+	uint64_t patience_ns;
+	/* limit for bytes that are being pushed; further pushes are dropped */
 	uint64_t pending_bytes;
 };
 
@@ -101,8 +101,8 @@ struct provider_traits {
 struct provider {
 	const struct provider_ops *ops;
 	struct provider_traits traits; /* set once */
-	/* If true, the tiers keep only items that the provider refused with
-	 * -ENOSPC when they were pushed. Any thread, relaxed. */
+	/* If true, a tier keeps an item only if the provider refused it with
+	 * -ENOSPC when it was pushed. Any thread, relaxed. */
 	_Atomic bool instead_of_tiers;
 };
 

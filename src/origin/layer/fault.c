@@ -3,14 +3,14 @@
  * The fault origin: delays, errors, stalls and a limited rate in front of
  * another origin, for tests and drills. Requests come from any thread, and no
  * thread waits: a delayed request has a timer, a stalled one is in a list. The
- * verdicts are drawn from (seed, number of the request).
+ * verdict on a request is drawn from the seed and the number of the request.
  *
  *   drawn --at once, or delayed--> passed on ----> answered by the inner one
  *     |  ^      |                                       ^
  *     |  |      '-- error, short read, abandoned -------'
  *     '-stalled-- abandoned ----------------------------'
  *
- * The inner origin is never called with the lock held, so a request must live
+ * The inner origin is never called with the lock held. So a request must exist
  * until it is answered and no call of the inner origin uses it any more.
  */
 #include "origin/origin.h"
@@ -31,7 +31,7 @@
 /* The faults to inject. origin.h documents their words. */
 struct fault_spec {
 	uint64_t delay_ns, rate_bytes, piece_bytes, seed, meta;
-	double error, cut, stall, crash; /* shares, 0 to 1 */
+	double error, cut, stall, crash; /* fractions of the requests, 0 to 1 */
 	char match[WORD_TEXT_BYTES];	 /* "" matches all paths */
 };
 
@@ -50,29 +50,35 @@ static const struct word_def fault_words[] = {
 };
 
 struct fault {
-	struct layer layer;	/* its lock is called "lock" below */
-	struct timers *timers;	/* set once */
-	struct fault_spec spec; /* lock; so are the next members */
-	uint64_t drawn;		/* requests since the spec was set */
+	struct layer layer;    /* "the lock" below is the lock of the layer */
+	struct timers *timers; /* set once */
+	/* guarded by the lock, as all members below are */
+	struct fault_spec spec;
+	uint64_t drawn;	  /* number of requests since the spec was set */
 	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
 };
 
 enum verdict { PASS, FAIL, CUT, STALL };
 
-/* A request that waits here, or that the inner origin has. */
+/* A request that this origin delays, or that the inner origin has. */
 struct fault_request {
-	struct timer timer; /* while WAITING */
+	struct timer timer; /* set while WAITING */
 	struct fault *o;
-	enum { WAITING, STALLED, PASSING, PASSED } state; /* lock */
-	unsigned refs;		      /* lock: the answer, inner calls */
-	enum verdict verdict;	      /* lock */
-	bool abandoned;		      /* lock */
-	struct origin_request *outer; /* set once: the caller's request */
-	const char *path;	      /* set once: the outer request's */
-	struct list node;	      /* lock: while STALLED */
+	/* guarded by the lock */
+	enum { WAITING, STALLED, PASSING, PASSED } state;
+	/* guarded by the lock: 1 until the answer, and 1 for each call of the
+	 * inner origin */
+	unsigned refs;
+	enum verdict verdict;	      /* guarded by the lock */
+	bool abandoned;		      /* guarded by the lock */
+	struct origin_request *outer; /* the caller's request; set once */
+	const char *path; /* path of the caller's request; set once */
+	/* in fault.stalled while STALLED; guarded by the lock */
+	struct list node;
 	struct thread_job note;
-	/* lock until PASSING; 0: leave pieces as they come */
+	/* Maximum length of a piece; 0: no limit. Guarded by the lock until
+	 * PASSING */
 	size_t piece_bytes;
 	union origin_any in;
 };
@@ -94,7 +100,8 @@ static int fault_spec_parse(
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* Requires the lock. fault_abandon() no longer finds the request. */
+/* Requires the lock. After this, fault_abandon() does not find the request any
+ * more. */
 static void fault_let_go(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -112,7 +119,8 @@ static void fault_put(struct fault_request *q)
 	layer_request_ended(&o->layer);
 }
 
-/* Answer the request, which may end q. Call it without the lock. */
+/* Answer the request, and drop a reference, which may free q. Call this without
+ * the lock. */
 static void fault_tell(struct fault_request *q, int status)
 {
 	struct fault *o = q->o;
@@ -128,7 +136,7 @@ static void run_note(struct thread_job *job)
 	fault_tell(CONTAINER_OF(job, struct fault_request, note), -ECANCELED);
 }
 
-/* Requires the lock. Answer -ECANCELED from another thread. */
+/* Requires the lock. Have another thread answer the request with -ECANCELED. */
 static void cancel_later(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -185,7 +193,7 @@ static void inner_done(struct origin_request *in, int status)
 
 /* -- What happens to a request --------------------------------------------- */
 
-/* Requires the lock, and releases it during the call. */
+/* Requires the lock, but releases it during the call of the inner origin. */
 static void abandon_inner(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -198,7 +206,7 @@ static void abandon_inner(struct fault_request *q)
 	fault_put(q);
 }
 
-/* The request to the inner origin. */
+/* Copy the request for the inner origin. */
 static void make_inner(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->layer.lock);
@@ -215,9 +223,9 @@ static void make_inner(struct fault_request *q)
 	}
 }
 
-/* Pass q to the inner origin, which may end q. Requires the lock, and releases
- * it during the call. An abandon during the call waits until the call has
- * returned. */
+/* Pass q to the inner origin, which may answer it and so free q. Requires the
+ * lock, but releases it during the call of the inner origin. An abandon during
+ * this call waits until the call has returned. */
 static void fault_pass(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -253,7 +261,7 @@ static void on_timer(struct timer *t)
 	fault_tell(q, status);
 }
 
-/* Requires the lock. Draw a number from 0 to 1. */
+/* Requires the lock. Returns a random number from 0 to 1. */
 static double fault_draw(struct fault *o)
 {
 	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
@@ -294,7 +302,8 @@ static enum verdict judge(struct fault_request *q)
 	return PASS;
 }
 
-/* Requires the lock. The time at which the rate allows the bytes of a read. */
+/* Requires the lock. Returns the time at which the rate allows the bytes of a
+ * read. */
 static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
@@ -304,14 +313,14 @@ static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 		return at_ns;
 	if (o->free_ns < at_ns)
 		o->free_ns = at_ns;
-	/* Reads are too short for this to overflow. */
+	/* This cannot overflow, because reads are short. */
 	o->free_ns +=
 		origin_read_of(q->outer)->len * NS_PER_S / o->spec.rate_bytes;
 	return o->free_ns;
 }
 
-/* Decide the fate of q and begin it, which may end q. Requires the lock, and
- * releases it while the inner origin is called. */
+/* Draw the verdict on q, and begin to execute it, which may free q. Requires
+ * the lock, but releases it during calls of the inner origin. */
 static void fault_begin(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -372,8 +381,8 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 		list_del(&q->node);
 		cancel_later(q);
 	} else if (q) {
-		/* The flag counts if the request is being passed on, or if its
-		 * timer is firing. */
+		/* If the request is being passed on, or if its timer is firing,
+		 * that thread looks at this flag. */
 		q->abandoned = true;
 		if (timer_cancel(o->timers, &q->timer))
 			cancel_later(q);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names from --manifest: an index in a file or at a URL. Names that a tier
- * keeps are used as for any source. The index is listed again only on a
- * refresh, or if its content has changed at the start. The tag of the root's
- * version is that of the content.
- */
+/* Names from --manifest: an index in a file or at a URL. A tier may have saved
+ * these names; they are used like those of any source. The index is listed
+ * again only on a refresh, or if its content has changed at the start of the
+ * mount. The tag of the root's version stands for the content. */
 #include "origin/layer/stack_impl.h"
 
 #include <errno.h>
@@ -51,8 +49,8 @@ static int given_read(int fd, char **text, size_t *bytes)
 		if (got < 0 && errno != EINTR)
 			return -errno;
 		if (got == 0)
-			/* the file was truncated meanwhile, as parsing will
-			 * show */
+			/* the file has become shorter since fstat(), which
+			 * parsing will notice */
 			break;
 		n += got > 0 ? (size_t)got : 0;
 	}
@@ -134,8 +132,8 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 	return rc;
 }
 
-/* Can the mount use the kept names? Returns 1 if it can, 0 if the index must be
- * read again, or -errno. */
+/* Can the mount use the names that a tier has saved? Returns 1 if it can, 0 if
+ * the index must be read again, or -errno. */
 static int given_is_kept(struct stack *s, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -145,7 +143,8 @@ static int given_is_kept(struct stack *s, struct error *err)
 
 	if (!s->names.root(s->names.arg, &root))
 		return 0;
-	/* An unreachable store does not prevent a mount with kept names. */
+	/* If the store of the index cannot be reached, the saved names are
+	 * still used. */
 	if (given_is_url(s))
 		return 1;
 	rc = given_load(s, &text, &bytes, err);

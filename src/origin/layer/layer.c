@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The common part of all layers. Any thread.
- */
+/* The functions that all layers share. Any thread. */
 #include "origin/layer/layer_impl.h"
 
 #include <stdlib.h>
@@ -70,7 +68,7 @@ bool layer_release(struct layer *l)
 	pthread_mutex_lock(&l->lock);
 	ended = cond_wait_zero(&l->quiet, &l->lock, &l->requests);
 	pthread_mutex_unlock(&l->lock);
-	/* If not, the inner origin still has requests, which need this struct.
+	/* Otherwise the inner origin still has requests, which use this struct.
 	 */
 	if (!ended)
 		return false;

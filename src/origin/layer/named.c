@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An origin whose names come from an index and whose bytes come from the inner
- * origin. The index is read again for each listing except the first, which uses
- * the index checked at the start. Listings and answers are jobs of a small
- * pool; reads go straight to the inner origin.
+ * origin. The index is read again for each listing. Only the first listing uses
+ * the index that was checked at the start. Listings and answers are jobs of a
+ * small pool; reads go straight to the inner origin.
  *
- * A request for a name that comes before the end of the first listing waits for
- * that end on the list `parked`, which is linked by priv.
+ * A request for a name that comes before the end of the first listing waits
+ * until then in the list `parked`, which is linked by priv.
  */
 #include "origin/origin.h"
 
@@ -28,7 +28,7 @@
 #define NAMED_BATCH 256u
 #define NAMED_SAMPLES 3u
 #define NAMED_WAIT_NS (UINT64_C(60) * NS_PER_S)
-/* A mount whose index is wrong is to fail within 5 s. */
+/* If the index of a mount is wrong, the mount has to fail within 5 s. */
 #define NAMED_LOOK_NS (9 * NS_PER_S / 2)
 
 struct named {
@@ -38,15 +38,15 @@ struct named {
 	struct thread_pool *pool;
 	uid_t uid;
 	gid_t gid;
-	/* The layer's lock. */
+	/* The members below are guarded by the layer's lock. */
 	char *text; /* the checked text for the first listing, or NULL */
 	size_t bytes;
-	uint64_t tag; /* of the text that was last listed or checked */
+	uint64_t tag; /* tag of the text that was last listed or checked */
 	bool due;     /* the first listing has not begun yet */
 	struct origin_request *parked;
 };
 
-/* A request in hand; `in` is the copy that the inner origin gets. */
+/* A request in progress; `in` is the copy for the inner origin. */
 struct named_job {
 	struct thread_job job;
 	struct named *o;
@@ -82,7 +82,8 @@ static void stat_answer(
 	origin_answer(q, status);
 }
 
-/* Compare versions. An index without tags or times matches any. */
+/* Compare the version in the index with that of the file. If the index has no
+ * tag or time, any tag or time is right. */
 static void named_stat_done(struct origin_request *q, int status)
 {
 	struct named_job *j = CONTAINER_OF(q, struct named_job, in.req);
@@ -143,16 +144,19 @@ static void named_run_stat(struct thread_job *job)
 
 /* -- Listings -------------------------------------------------------------- */
 
-/* A batch under construction; its names lie in `text`. */
+/* A batch of entries that is being filled; `text` has their names. */
 struct named_batch {
 	const struct named *o;
 	struct origin_list *l;
 	size_t n, used;
-	/* any: something is below the path; is_file: the path is a file */
+	/* any: there is something below the path; is_file: the path is a file
+	 */
 	bool any, is_file;
 	struct file_entry entry[NAMED_BATCH];
 	char text[8 * PATH_MAX];
-	char last[NAME_MAX + 1]; /* last directory; names often repeat */
+	/* the last directory, because many names follow that are in the same
+	 * one */
+	char last[NAME_MAX + 1];
 };
 
 static void batch_send(struct named_batch *b)
@@ -176,7 +180,7 @@ static void batch_add(struct named_batch *b, const char *name, size_t len,
 	b->used += len + 1;
 }
 
-/* The part of a path below the listed directory, or NULL. */
+/* Returns the part of a path below the listed directory, or NULL. */
 static const char *named_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -233,7 +237,8 @@ static int named_deliver(const struct named *o, struct origin_list *l,
 	return rc;
 }
 
-/* Get the checked text for the first listing, and the current index later. */
+/* Get the text for a listing: for the first one the text that was checked, for
+ * later ones the current index. */
 static int named_text(
 	struct named *o, char **text, size_t *bytes, struct error *err)
 {
@@ -241,14 +246,15 @@ static int named_text(
 	*text = steal_ptr(&o->text);
 	*bytes = o->bytes;
 	pthread_mutex_unlock(&o->layer.lock);
-	/* The caller would take -ENOENT and -ENOTDIR for the path that is
-	 * listed. */
+	/* -EIO, because the caller would think that -ENOENT or -ENOTDIR is
+	 * about the path that it lists. */
 	if (!*text && o->config.load(o->config.arg, text, bytes, err) < 0)
 		return -EIO;
 	return 0;
 }
 
-/* A listing has ended. Continue with all requests that waited for it. */
+/* The first listing has ended: continue with all requests that waited for it.
+ */
 static void named_listed(struct named *o, int status)
 {
 	struct origin_request *q, *next;
@@ -285,11 +291,12 @@ static void named_run_list(struct thread_job *job)
 		pthread_mutex_unlock(&o->layer.lock);
 	} else if (rc != -ENOENT && rc != -ENOTDIR) {
 		o->config.failed(o->config.arg, &err);
-		/* Trying again does not help with a wrong text, so this must
-		 * count as an answer. */
+		/* -EINVAL counts as an answer, so the layer above does not try
+		 * again, which would not help if the text is wrong. */
 		rc = rc == -EBADMSG ? -EINVAL : rc;
 	}
-	bytes = *l->path == '\0'; /* all names were listed */
+	/* after a listing of the root, all names are known */
+	bytes = *l->path == '\0';
 	origin_answer(&l->req, rc);
 	if (bytes)
 		named_listed(o, rc);
@@ -362,8 +369,8 @@ int origin_named_new(struct origin **out, struct origin *inner,
 
 /* -- The check ------------------------------------------------------------- */
 
-/* Parse all lines. With `until_ns`, also ask for a few files until one is
- * found. */
+/* Parse all lines. If until_ns is not 0, also look for a few of the files,
+ * until the source has one of them. */
 static int named_lines(const struct named *o, const char *text, size_t bytes,
 	uint64_t *files, uint64_t until_ns, struct error *err)
 {

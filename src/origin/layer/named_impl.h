@@ -9,12 +9,14 @@
 
 #include "origin/origin.h"
 
-/* A walk over the lines of an index. Zero it, then set `at` and `end`. */
+/* A walk over the lines of an index. The caller zeroes it, then sets `at` and
+ * `end`. */
 struct index_lines {
 	const char *at, *end;
-	uint64_t line; /* number of the last line read, from 1 */
+	/* number of the last line that was read, beginning with 1 */
+	uint64_t line;
 	bool has_tags, crlf;
-	/* The last file read. */
+	/* The last file that was read. */
 	char path[PATH_MAX];
 	struct file_version version;
 };

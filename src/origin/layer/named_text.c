@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses the lines of an index. The text may come from a network: each field is
- * checked before it is used. Pure functions.
- */
+/* Parses the lines of an index. The text may come from a network, so each field
+ * is checked before it is used. Pure functions. */
 #include "origin/layer/named_impl.h"
 
 #include <errno.h>
@@ -57,7 +55,7 @@ static bool take_digits(const struct field *f, uint64_t *out)
 	return true;
 }
 
-/* Parse seconds, maybe with up to nine digits after a point; "" gives 0. */
+/* Parse seconds, with up to nine digits after a point; "" stands for 0. */
 static bool take_time(struct field f, int64_t *out)
 {
 	const char *point = memchr(f.at, '.', f.n);
@@ -87,7 +85,7 @@ static bool take_time(struct field f, int64_t *out)
 	return true;
 }
 
-/* Parse hexadecimal digits; "" gives 0. */
+/* Parse hexadecimal digits; "" stands for 0. */
 static bool take_tag(const struct field *f, uint64_t *out)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Checks whether a source answers at all. Accessing a path on a hung server
- * blocks in the kernel, so a child process accesses it first. Runs before there
- * are threads.
- */
+/* Checks whether a source answers at all. A call for a path on a hung server
+ * blocks in the kernel, so a child process makes the first call. Runs before
+ * there are threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,23 +21,24 @@
 #include "common/base/probe.h"
 #include "origin/layer/stack_impl.h"
 
-/* After this time, a message says that the mount waits. */
+/* If the source does not answer for this time, a message says that the mount
+ * waits. */
 #define NOTICE_MS 3000
 
-/* The number of links that the kernel follows in a path. */
+/* The maximum number of links that the kernel follows in a path. */
 #define LINKS_MAX 40
 
-/* A path, of which the first names have been resolved. */
+/* A path whose links are being resolved, name by name. */
 struct way {
-	char real[PATH_MAX]; /* without links; "" is the root */
-	char rest[PATH_MAX]; /* the part of the path that is left */
+	char real[PATH_MAX]; /* the resolved part; "" is the root */
+	char rest[PATH_MAX]; /* the names that still have to be resolved */
 };
 
 /* The child's progress, in memory that parent and child share. The child fills
- * in one of the two places while the parent may read the other. */
+ * in one of two elements while the parent may read the other one. */
 struct reach_progress {
-	const char *typed;	/* the path; set once */
-	_Atomic unsigned steps; /* release: place[steps % 2] is complete */
+	const char *typed;	/* the path as typed; set once */
+	_Atomic unsigned steps; /* release: element [steps % 2] is complete */
 	struct way place[2];
 };
 
@@ -113,7 +112,8 @@ static void touch(void *arg, int to)
 	(void)fstatfs(fd, &fs);
 }
 
-/* The path as far as it was resolved; NULL if the rest may lead elsewhere. */
+/* Returns the path as far as the child has resolved it; NULL if the rest
+ * contains more links. */
 static char *resolved(struct reach_progress *g)
 {
 	const struct way *w = &g->place[atomic_load(&g->steps) % 2];
@@ -146,7 +146,7 @@ static void announce(const char *source, const char *what)
 }
 
 /* Wait for the child. Returns 0 or -ETIMEDOUT. If `path` is not NULL, the wait
- * ends once *path is known. */
+ * ends as soon as *path is known. */
 static int wait_announced(const struct probe *probe, const char *source,
 	unsigned timeout_s, struct reach_progress *g, char **path)
 {

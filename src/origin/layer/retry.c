@@ -15,9 +15,9 @@
  *
  * Each attempt has its own inner request and its own memory. An attempt that
  * timed out stays until the inner origin answers it; that answer is ignored.
- * The bytes of the current attempt are passed up as they come; the next attempt
- * asks for the missing bytes. References to the request: one for each attempt
- * and one for its timer.
+ * The bytes of the current attempt are passed to the caller when they arrive;
+ * the next attempt requests only the missing bytes. References to the request:
+ * 1 for each attempt and 1 for its timer.
  */
 #include "origin/layer/retry_impl.h"
 
@@ -55,7 +55,7 @@ static struct retry_request *request_new(
 	q->o = o;
 	q->op = outer->op;
 	q->outer = outer;
-	q->refs = 1; /* the caller's reference */
+	q->refs = 1; /* the reference of the code that starts the request */
 	q->until_ns = clock_now_ns() + o->config.total_ns;
 	memcpy(q->path, path, size);
 	return q;
@@ -98,8 +98,8 @@ static void retry_run_note(struct thread_job *job)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* While bytes are being passed up, the note waits: the end of that call submits
- * it. */
+/* Give up on a read: the job `note` answers it on another thread. If the caller
+ * is just getting bytes, call_end() submits the job. */
 static void retry_abandon(struct origin *base, struct origin_read *r)
 {
 	struct retry *o = retry_of(base);
@@ -115,7 +115,7 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 		return;
 	}
 	a = q->last;
-	q->refs++; /* the note's reference */
+	q->refs++; /* the reference of the job `note` */
 	thread_job_init(&q->note, retry_run_note);
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);

@@ -12,7 +12,8 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Extend the time of an attempt only by at least this fraction: one 16th. */
+/* The time limit of an attempt is extended in steps of at least this fraction:
+ * one 16th. */
 #define EXTENDED_SHARE 16u
 
 static bool is_answer(int status)
@@ -35,19 +36,17 @@ static bool is_answer(int status)
 	return status >= 0;
 }
 
-/* Is the status an error that says that reading is not allowed? Retrying is
- * useless, but an operator has to check the modes of the file, or the server.
- */
+/* Does the status say that reading is not allowed? Another attempt would not
+ * help, but an operator has to check the modes of the file, or the server. */
 static bool is_refusal(enum origin_op op, int status)
 {
 	return op == ORIGIN_READ && status < 0 && status != -ESTALE &&
 		status != -ENOENT;
 }
 
-/*
- * Requires the lock: the current attempt ends. Returns the caller's request if
- * the attempt answers it. Otherwise returns NULL, with the lock released.
- */
+/* Requires the lock. End an attempt. If it is the current one and its status is
+ * an answer, returns the caller's request. Otherwise returns NULL, with the
+ * lock released. */
 static struct origin_request *attempt_ended(struct attempt *a, int status)
 {
 	struct retry_request *q = a->q;
@@ -75,7 +74,8 @@ void retry_done(struct origin_request *in, int status)
 	struct retry *o = q->o;
 	struct origin_request *outer = NULL;
 
-	/* This counts before the caller can read the counters. */
+	/* Count before the answer, because the caller may read the counters
+	 * right after it. */
 	if (in->op == ORIGIN_READ && !is_answer(status))
 		COUNT_ADD(
 			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
@@ -86,8 +86,8 @@ void retry_done(struct origin_request *in, int status)
 		retry_time(q);
 		if (status != -ETIMEDOUT)
 			retry_heard(o);
-		/* An error after the last byte does not invalidate the bytes.
-		 */
+		/* After the last byte, an error does not matter: all bytes are
+		 * valid. */
 		if (in->op == ORIGIN_READ &&
 			q->got == origin_read_of(q->outer)->len)
 			status = 0;
@@ -104,9 +104,9 @@ void retry_done(struct origin_request *in, int status)
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* The current attempt has data to pass up. Returns the caller's request; NULL
- * if the attempt is not the current one. Until call_end() the timer does not
- * end the attempt, and an abandon gets no answer. */
+/* Begin to pass data of an attempt to the caller. Returns the caller's request;
+ * NULL if the attempt is not the current one. Until call_end() the timer does
+ * not end the attempt, and an abandoned request is not answered. */
 static struct origin_request *call_begin(struct attempt *a)
 {
 	struct retry_request *q = a->q;
@@ -122,9 +122,9 @@ static struct origin_request *call_begin(struct attempt *a)
 	return outer;
 }
 
-/* The inner origin sends data: extend the attempt's time limit, but not beyond
- * the request's. Bytes come often, so the timer is set again only if that gives
- * much more time. */
+/* The inner origin has sent data: extend the attempt's time limit, but not
+ * beyond that of the request. Data comes often, so the timer is only set if the
+ * new time is much later. */
 static void attempt_extend(struct retry_request *q)
 {
 	uint64_t time_ns = q->o->config.attempt_ns;
@@ -152,7 +152,7 @@ void retry_read_data(
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
 
-	if (!outer) { /* too late for the caller, but the origin is alive */
+	if (!outer) { /* another attempt has replaced this one */
 		COUNT_ADD(o->counters, origin_retry_bytes, len);
 		return;
 	}
@@ -166,7 +166,8 @@ void retry_read_data(
 	pthread_mutex_unlock(&o->layer.lock);
 }
 
-/* A listing that sends batches gets more time, however long it is. */
+/* A listing that sends batches gets more time each time, however long it takes.
+ */
 void retry_list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {

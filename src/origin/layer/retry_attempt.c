@@ -12,7 +12,8 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 
-/* Delay before looking again at an attempt that timed out during a callback. */
+/* If an attempt times out during a callback, the timer fires again after this
+ * time. */
 #define BUSY_NS (5 * NS_PER_MS)
 
 /* -- Life ------------------------------------------------------------------ */
@@ -29,7 +30,7 @@ void retry_put(struct retry_request *q)
 	layer_request_ended(&o->layer);
 }
 
-/* Requires the lock. Cancel the timer; one that is firing just now has no
+/* Requires the lock. Cancel the timer. If it is firing just now, it has no
  * effect. */
 void retry_disarm(struct retry_request *q)
 {
@@ -41,7 +42,8 @@ void retry_disarm(struct retry_request *q)
 void retry_arm(struct retry_request *q, uint64_t at_ns)
 {
 	ASSERT_HELD(&q->o->layer.lock);
-	/* If the timer was set, its reference passes to the new setting. */
+	/* If the timer was set, the reference of that setting belongs to the
+	 * new one. */
 	if (!timer_cancel(q->o->timers, &q->timer))
 		q->refs++;
 	timer_set(q->o->timers, &q->timer, at_ns);
@@ -50,10 +52,8 @@ void retry_arm(struct retry_request *q, uint64_t at_ns)
 
 /* -- Answers --------------------------------------------------------------- */
 
-/*
- * Requires the lock. Take the caller's request, to answer it without the lock.
- * Returns NULL if it has been answered.
- */
+/* Requires the lock. Take the caller's request from q, in order to answer it
+ * without the lock. Returns NULL if it has been answered. */
 struct origin_request *retry_take_outer(struct retry_request *q)
 {
 	struct origin_request *outer = q->outer;
@@ -70,8 +70,8 @@ struct origin_request *retry_take_outer(struct retry_request *q)
 
 /* -- Attempts -------------------------------------------------------------- */
 
-/* Requires the lock, and `outer` set. Bytes passed up are not requested again.
- */
+/* Requires the lock, and that `outer` is set. Bytes that the caller has got are
+ * not requested again. */
 static struct attempt *attempt_new(struct retry_request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
@@ -162,8 +162,8 @@ int retry_try(struct retry_request *q)
 	return 0;
 }
 
-/* The next pause, which doubles each time. Half of it is random, so that
- * requests spread in time. */
+/* Returns the next pause. It doubles each time, and half of it is random, so
+ * that requests spread in time. */
 static uint64_t pause_ns(struct retry_request *q)
 {
 	uint64_t turn =
@@ -190,8 +190,8 @@ static void give_up(struct retry_request *q, int status, int cause)
 		origin_answer(outer, status);
 }
 
-/* Requires the lock. Restart a listing. The lock is released for the callback.
- */
+/* Requires the lock. Have the caller of a listing drop all batches so far. The
+ * lock is released for the callback. */
 static void forget_batches(struct retry_request *q)
 {
 	struct origin_list *l;
@@ -200,14 +200,14 @@ static void forget_batches(struct retry_request *q)
 	if (q->op != ORIGIN_LIST)
 		return;
 	l = origin_list_of(q->outer);
-	/* The next attempt has not begun, so nobody else uses l. */
+	/* no other thread uses l now, because the next attempt has not begun */
 	pthread_mutex_unlock(&q->o->layer.lock);
 	l->restart(l);
 	pthread_mutex_lock(&q->o->layer.lock);
 }
 
-/* Requires the lock, and releases it. An attempt failed with `status`. The
- * caller has a reference. */
+/* Requires the lock, and releases it. Handle an attempt that failed with
+ * `status`. The caller has a reference. */
 void retry_failed(struct retry_request *q, int status)
 {
 	struct retry *o = q->o;
@@ -249,7 +249,8 @@ void retry_time(const struct retry_request *q)
 	}
 }
 
-/* Requires the lock, and releases it. The attempt did not answer in time. */
+/* Requires the lock, and releases it. Handle an attempt that did not answer in
+ * time. */
 static void attempt_late(struct retry_request *q)
 {
 	struct retry *o = q->o;
@@ -260,7 +261,7 @@ static void attempt_late(struct retry_request *q)
 	retry_time(q);
 	q->last = NULL;
 	retry_attempt_abandon(a);
-	if (!q->outer) { /* the caller has abandoned the request meanwhile */
+	if (!q->outer) { /* the caller has abandoned the request */
 		pthread_mutex_unlock(&o->layer.lock);
 		return;
 	}
@@ -286,7 +287,8 @@ void retry_on_timer(struct timer *t)
 
 	pthread_mutex_lock(&o->layer.lock);
 	if (!q->outer || clock_now_ns() < q->due_ns) {
-		/* The timer fired while it was being cancelled or moved. */
+		/* The timer fired while another thread cancelled or moved it.
+		 */
 		pthread_mutex_unlock(&o->layer.lock);
 	} else if (q->busy || (q->last && !q->last->started)) {
 		retry_arm(q, clock_now_ns() + BUSY_NS);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether the source answers, from the results of the retry origin. The
- * source counts as failing from the first request that was given up, or the
- * third read in a row that was refused, until it answers again. Single refused
- * reads are not an outage, because those files may have other modes than the
- * rest. The caller holds the origin's lock, except for origin_retry_health().
+ * Decides from the results of the retry origin whether the source answers. The
+ * source counts as failing from the first request that was given up, or from
+ * the third read in a row that was refused, until it answers again. A single
+ * refused read is not an outage, because the modes of that file may differ from
+ * those of the rest. The caller holds the origin's lock, except for
+ * origin_retry_health().
  */
 #include "origin/layer/retry_impl.h"
 
@@ -15,7 +16,7 @@
 /* This many refused reads in a row count as an outage. */
 #define REFUSED_OUTAGE 3u
 
-/* The path of a request, for messages. */
+/* Returns the path of a request, for messages. */
 static const char *retry_path(const struct retry_request *q)
 {
 	return q->op == ORIGIN_READ ? q->file->path : q->path;
@@ -27,9 +28,9 @@ void retry_heard(struct retry *o)
 	o->heard_ns = clock_now_ns();
 }
 
-/* The source has answered. An answer to a request that began before the last
- * failure proves nothing. While reads fail, names and listings prove nothing
- * either. */
+/* Note that the source has answered. If the request began before the last
+ * failure, its answer does not show that the source works now. While reads
+ * fail, an answer to a look-up or a listing does not show it either. */
 void retry_answered(const struct retry_request *q)
 {
 	struct retry *o = q->o;

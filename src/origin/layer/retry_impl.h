@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the retry origin; private to them. retry.c has the
- * states of a request.
- */
+/* The structs and functions of the files of the retry origin. retry.c draws the
+ * states of a request. */
 #ifndef LAYER_RETRY_IMPL_H
 #define LAYER_RETRY_IMPL_H
 
@@ -15,40 +13,56 @@
 #define PAUSE_MAX_NS (5 * NS_PER_S)
 
 struct retry {
-	struct layer layer; /* its lock is called "lock" below */
+	struct layer layer; /* "the lock" below is the lock of the layer */
 	/* Set once. */
 	struct timers *timers;
 	struct counters *counters;
 	struct retry_config config;
-	_Atomic uint64_t turn; /* relaxed: counts draws of the jitter */
-	unsigned waiting;      /* lock: requests that are not answered yet */
-	uint64_t waiting_ns;   /* lock: time since when some are waiting */
-	uint64_t heard_ns; /* lock: time when the inner origin sent anything */
-	/* The next members belong to retry_health.c; lock. */
-	uint64_t given_up;    /* requests that failed in this outage; 0: none */
-	unsigned refused;     /* reads in a row that were refused */
-	uint64_t gave_up_ns;  /* time of the last failure or refusal */
-	bool lost_reads;      /* some of them were reads */
-	uint64_t answered_ns; /* start of the last request that was answered */
+	_Atomic uint64_t turn; /* relaxed: number of random pauses so far */
+	unsigned waiting; /* guarded by the lock: requests without an answer */
+	/* guarded by the lock: time since when there are such requests */
+	uint64_t waiting_ns;
+	/* guarded by the lock: time at which the inner origin last sent
+	 * anything */
+	uint64_t heard_ns;
+	/* The members below belong to retry_health.c, and are guarded by the
+	 * lock. */
+	uint64_t given_up;   /* requests that failed in this outage; 0: none */
+	unsigned refused;    /* reads in a row that were refused */
+	uint64_t gave_up_ns; /* time of the last failure or refusal */
+	bool lost_reads;     /* some of the requests that failed were reads */
+	/* time at which the last request that was answered had begun */
+	uint64_t answered_ns;
 };
 
 /* A request in progress. */
 struct retry_request {
-	struct timer timer; /* end of the attempt or of the pause */
+	/* fires at the end of the attempt or of the pause */
+	struct timer timer;
 	struct retry *o;
 	enum origin_op op; /* set once */
 	struct origin_request
-		*outer; /* lock: the caller's request; NULL: answered */
-	/* lock: abandoned request that the note will answer */
+		/* the caller's request; NULL: answered. Guarded by the lock */
+		*outer;
+	/* A request that was abandoned, and that `note` will answer. Guarded by
+	 * the lock */
 	struct origin_request *dropped;
-	struct attempt *last; /* lock: the current attempt, or NULL */
-	unsigned refs;	      /* lock: attempts, timer, note */
-	unsigned failed;      /* lock: attempts that failed or timed out */
-	uint64_t due_ns;      /* lock: time the timer is set for */
-	uint64_t until_ns;    /* lock: end of all tries */
-	uint64_t started_ns;  /* lock: start of the current attempt */
-	size_t got;	      /* lock: bytes of a read passed up */
-	bool busy;	      /* lock: bytes or a batch are being passed up */
+	/* the current attempt, or NULL; guarded by the lock */
+	struct attempt *last;
+	/* 1 for each of attempts, timer and note; guarded by the lock */
+	unsigned refs;
+	/* number of attempts that failed or timed out; guarded by the lock */
+	unsigned failed;
+	/* time for which the timer is set; guarded by the lock */
+	uint64_t due_ns;
+	/* time at which the request is given up; guarded by the lock */
+	uint64_t until_ns;
+	/* time at which the current attempt began; guarded by the lock */
+	uint64_t started_ns;
+	/* bytes of a read that the caller has got; guarded by the lock */
+	size_t got;
+	/* the caller is getting bytes or a batch; guarded by the lock */
+	bool busy;
 	struct origin_file *file;
 	struct thread_job note;
 	char path[]; /* path of a stat or a list */
@@ -57,47 +71,47 @@ struct retry_request {
 /* An attempt at a request. The inner origin is called without the lock. */
 struct attempt {
 	uint32_t magic;
-	struct retry_request *q; /* holds a reference */
-	unsigned refs; /* lock: until it is answered, and during each call */
-	bool started;  /* lock */
-	bool unwanted; /* lock: abandon it as soon as it is started */
+	struct retry_request *q; /* with a reference to it */
+	/* 1 until the answer, and 1 during each call of the inner origin;
+	 * guarded by the lock */
+	unsigned refs;
+	bool started; /* guarded by the lock */
+	/* the attempt is to be abandoned as soon as it has started; guarded by
+	 * the lock */
+	bool unwanted;
 	union origin_any in;
 };
 
 /* -- retry_attempt.c ------------------------------------------------------- */
 
-/* Call these with the lock held, except retry_on_timer(). */
+/* Call these with the lock held, but not retry_on_timer(). */
 
 void retry_put(struct retry_request *q);
 
-/* Cancel the timer; one that is firing just now has no effect. */
+/* Cancel the timer. If it is firing just now, it has no effect. */
 void retry_disarm(struct retry_request *q);
 
 /* Set or move the timer. */
 void retry_arm(struct retry_request *q, uint64_t at_ns);
 
-/*
- * Take the caller's request, to answer it without the lock. Returns NULL if it
- * has been answered.
- */
+/* Take the caller's request from q, in order to answer it without the lock.
+ * Returns NULL if it has been answered. */
 struct origin_request *retry_take_outer(struct retry_request *q);
 
 void retry_attempt_put(struct attempt *a);
 
-/* Abandon the attempt; the lock is released meanwhile. */
+/* Abandon the attempt. Releases the lock in the meantime. */
 void retry_attempt_abandon(struct attempt *a);
 
-/*
- * Begin the next attempt; the lock is released meanwhile. -ENOMEM: no attempt
- * has begun.
- */
+/* Begin the next attempt. Releases the lock in the meantime. Returns 0, or
+ * -ENOMEM if no attempt has begun. */
 int retry_try(struct retry_request *q);
 
-/* The current attempt has ended: count its time. */
+/* The current attempt has ended: count the time that it took. */
 void retry_time(const struct retry_request *q);
 
-/* An attempt failed with `status`. Releases the lock. The caller has a
- * reference. */
+/* Handle an attempt that failed with `status`. Releases the lock. The caller
+ * has a reference. */
 void retry_failed(struct retry_request *q, int status);
 
 void retry_on_timer(struct timer *t);
@@ -106,19 +120,19 @@ void retry_on_timer(struct timer *t);
 
 /* Call these with the lock held. */
 
-/* The inner origin has sent something. */
+/* Note that the inner origin has sent something. */
 void retry_heard(struct retry *o);
 
-/* The origin has answered the current attempt. A refused read counts as an
- * answer, but is recorded. */
+/* Note that the origin has answered the current attempt. A refused read counts
+ * as an answer, but the number of these in a row is noted. */
 void retry_answered(const struct retry_request *q);
 void retry_refused(const struct retry_request *q, int status);
 
-/* An attempt failed, and another one will follow. */
+/* Report that an attempt failed and another one will follow. */
 void retry_report_again(const struct retry_request *q, int status);
 
-/* Record that the request has failed. `cause` is the status of its last
- * attempt. */
+/* Note that the request has failed. `cause` is the status of its last attempt.
+ */
 void retry_given_up(const struct retry_request *q, int cause);
 
 /* -- retry_answer.c -------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Resolves the name of a source by its scheme, and builds the stack of origins
- * that reads it. Everything here runs once, in one thread, except the functions
- * for names and faults, which any thread may call.
- */
+/* Resolves the name of a source by its scheme, and builds the stack of origins
+ * that reads the source. Everything here runs once, in one thread, except the
+ * functions for names and faults, which any thread may call. */
 #include "origin/layer/stack_impl.h"
 
 #include <errno.h>
@@ -95,7 +93,7 @@ static const struct scheme schemes[] = {
 	{NULL, NULL, NULL},
 };
 
-/* The scheme of a source; NULL if the source is a path. */
+/* Returns the scheme of a source; NULL if the source is a path. */
 static const struct scheme *scheme_of(const char *source)
 {
 	for (const struct scheme *s = schemes; s->prefix; s++)
@@ -174,8 +172,8 @@ static int resolve_index(struct stack *s, struct error *err)
 			"it, because '%s' is listed directly",
 			s->name);
 	if (strstr(typed, "://")) {
-		/* The message ends here: a URL with a secret must not be
-		 * repeated. */
+		/* The message does not repeat the URL, because the URL may
+		 * contain a secret. */
 		rc = object_resolve(typed, &s->index, err);
 		return rc < 0 ? error_wrap(err, rc, "--manifest") : 0;
 	}
@@ -322,7 +320,8 @@ void stack_health(const struct stack *s, struct origin_health *health)
 	origin_retry_health(s->top, health);
 }
 
-/* If a tier has the store's names, the store is not asked at the start. */
+/* If a tier has saved the names of the source, do not ask the source at the
+ * start. */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of the stack: its struct, and the functions of
- * given_names.c and reachable.c. */
+/* Struct stack, and the functions of given_names.c and reachable.c. */
 #ifndef LAYER_STACK_IMPL_H
 #define LAYER_STACK_IMPL_H
 
@@ -16,22 +15,24 @@ struct stack {
 	char *name;		    /* set once */
 	char *dataset;		    /* set once */
 	bool unreached;		    /* set once */
-	bool kept;		    /* a tier has its names; set once */
+	bool kept; /* a tier has saved the names of the source; set once */
 	/* Set once, by stack_open(). */
 	struct counters *counters;
 	const struct event_sink *events;
-	struct origin *top;	  /* the outermost origin */
-	struct origin *fault;	  /* the fault origin for drills, or NULL */
-	struct origin *remote;	  /* the bottom origin, if it is remote */
-	struct origin *named;	  /* the origin of an index's names */
+	struct origin *top;    /* the outermost origin */
+	struct origin *fault;  /* the fault origin for drills, or NULL */
+	struct origin *remote; /* the bottom origin, if it is remote */
+	/* the origin that takes names from an index, or NULL */
+	struct origin *named;
 	struct stack_names names; /* set by stack_probe() */
 	pthread_mutex_t lock;
-	char *faults; /* lock: the current faults */
-	/* The index of names: set before there are threads, then used only by
-	 * the scan. */
-	char *index;	    /* its path or URL; absolute */
-	uint64_t index_tag; /* hash64() of its text; 0: not known */
-	bool relist;	    /* the mount's names are from another index */
+	char *faults; /* the current faults; guarded by the lock */
+	/* The index of names: set before there are threads. After that, only
+	 * the scan uses it. */
+	char *index;	    /* absolute path, or URL */
+	uint64_t index_tag; /* hash64() of the index's text; 0: not known */
+	/* the mount's names are from an index that has changed since */
+	bool relist;
 };
 
 #ifdef HAVE_REMOTE
@@ -39,21 +40,19 @@ struct object_config;
 void stack_remote_config(const struct stack *s, struct object_config *config);
 #endif
 
-/*
- * given_names.c: names from an index. given_open() puts an origin with those
+/* given_names.c: names from an index. given_open() puts an origin with these
  * names above `o`. given_check() checks at the start that the names are known,
  * or that the index can be read and matches the source. Both return 0, or
- * -errno with err set.
- */
+ * -errno with err set. */
 int given_open(struct stack *s, struct origin **o, struct error *err);
 int given_check(struct stack *s, struct error *err);
 
 /*
- * reachable.c: wait until a directory answers; any answer counts, even a
- * failure. Returns -ETIMEDOUT after timeout_s seconds. Prints a message if the
+ * reachable.c: wait until a directory answers; a failure is an answer, too.
+ * Returns 0, or -ETIMEDOUT after timeout_s seconds. Prints a message if the
  * wait is long. With `kept` it waits at most 3 s, and sets *path to the
- * directory's path, with links resolved as far as the storage answers, or to
- * NULL if that is unknown. The caller frees *path.
+ * directory's path, with as many links resolved as the storage answers for;
+ * NULL if the path is unknown. The caller frees *path.
  */
 int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	char **path, struct error *err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Late answers: a list linked through the requests' priv under a lock, and a
- * thread that empties it.
- */
+/* Late answers: a list of requests, linked by their priv under a lock, and a
+ * thread that answers them. */
 #include "origin/local/late_answers.h"
 
 #include <errno.h>
@@ -15,10 +13,10 @@
 
 struct late {
 	struct thread_pool *pool; /* set once */
-	struct thread_job job;	  /* while queued, owned by the pool */
-	pthread_mutex_t lock;	  /* rank: above the pool's */
-	bool queued; /* lock: `job` was submitted and has not run */
-	struct origin_request *first; /* lock */
+	struct thread_job job;	  /* the pool owns the job while `queued` */
+	pthread_mutex_t lock;	  /* taken before the lock of the pool */
+	bool queued; /* guarded by lock: `job` was submitted and has not run */
+	struct origin_request *first; /* guarded by lock */
 };
 
 static void answer_all(struct thread_job *job)
@@ -29,7 +27,8 @@ static void answer_all(struct thread_job *job)
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
 	while ((q = l->first)) {
-		/* Take it off first, so that an abandon no longer finds it. */
+		/* Remove the request first, so that an abandon does not find it
+		 * any more. */
 		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
 		origin_answer(q, -ENOMEM);

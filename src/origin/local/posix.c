@@ -18,21 +18,20 @@
 
 #define RING_DEPTH 512
 #define READ_THREADS 32
-/* The number of threads for a file system where each may wait for a server. */
+/* The number of threads for a file system on which each call may wait for a
+ * server. */
 #define FAR_THREADS 256
-/*
- * The size of a request: enough to reach a disk's full rate, and so small that
- * other readers wait little behind it and a reader of a slow origin sees its
- * first bytes early.
- */
+/* The length of a request. It is long enough for the full rate of a disk. It is
+ * so short that other readers wait little, and that a reader of a slow origin
+ * gets its first bytes early. */
 #define REQUEST_BYTES ((size_t)256 << 10)
 #define REQUESTS 64
 #define CHUNK_BYTES ((uint64_t)256 << 10)
-/* Operations that take longer than this when the origin ends are left behind.
- */
+/* When the origin ends, it waits at most this long for operations. Their
+ * threads continue to exist. */
 #define CLOSE_NS (NS_PER_S * TIME_LIMIT_FACTOR)
-/* Enough for some hung calls at a time; the retry origin bounds their number.
- */
+/* This is enough for some calls that hang; the retry origin limits their
+ * number. */
 #define META_THREADS 32
 
 static void release(struct posix *p)
@@ -51,10 +50,9 @@ static bool posix_free(struct origin *o)
 	uint64_t now_ns;
 	bool ended;
 
-	/*
-	 * The order matters: each part may have left work for the next, never
-	 * the reverse. No timer is set, but one may be firing.
-	 */
+	/* Free the parts in this order, because each may leave work for those
+	 * after it, but never for those before it. No timer is set, but one may
+	 * be firing. */
 	timers_free(p->timers);
 	pthread_mutex_lock(&p->lock);
 	p->closer = p->pool;
@@ -62,8 +60,8 @@ static bool posix_free(struct origin *o)
 	ended = uring_free(p->ring, CLOSE_NS);
 	late_free(p->late);
 	now_ns = clock_now_ns();
-	/* An operation that hangs in the ring may submit a job to the pool
-	 * later. */
+	/* If an operation hangs in the ring, the pool must stay: the operation
+	 * may later submit a job to it. */
 	if (ended)
 		ended = thread_pool_free(
 			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);

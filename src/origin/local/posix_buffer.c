@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The buffers for the reads of the posix origin. Their number bounds the reads
- * in progress; a read that finds no buffer waits until another read ends.
- * Called by any thread that starts or ends a read.
- */
+/* The buffers for the reads of the posix origin. Their number limits the reads
+ * in progress: a read that gets no buffer waits until another read ends. Called
+ * by any thread that starts or ends a read. */
 #include "origin/local/posix_read_impl.h"
 
 #include <stdlib.h>
@@ -22,13 +20,13 @@ static void posix_buffer_buffer_free(struct read_buffer *b)
 	if (!b)
 		return;
 	if (b->bytes)
-		/* our own mapping: cannot fail */
+		/* cannot fail: the mapping is ours */
 		(void)munmap(b->bytes, BUFFER_BYTES);
 	free(b);
 }
 
-/* The memory is mapped, so it is aligned, and no page is used before a read
- * needs it. */
+/* Allocate a buffer. The memory is mapped, so it is aligned, and its pages take
+ * no memory until a read uses them. */
 static struct read_buffer *posix_buffer_buffer_new(void)
 {
 	struct read_buffer *b = calloc(1, sizeof(*b));
@@ -81,8 +79,9 @@ struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b)
 	}
 	if (p->spares < SPARES_MAX) {
 		p->spares++;
-		/* The buffer that was used last is taken first, so that few
-		 * buffers get all their pages. */
+		/* Add the buffer at the front, where the next read takes it. So
+		 * the same few buffers are used, and the pages of the others
+		 * take no memory. */
 		list_add(&p->spare, &b->node);
 		return NULL;
 	}

@@ -2,16 +2,16 @@
 /*
  * The files of the posix origin: opened by their first read, closed when no
  * read uses them. Openings end on threads of the ring. Closings are jobs of the
- * pool, since they can take a while on network storage.
+ * pool, because they can take a while on network storage.
  *
  * A file, under the origin's lock:
  *
  *   closed --first read--> opening --descriptor--> open
  *     ^  ^----- error -------'                      |
- *     |-- version differs, or no O_DIRECT after all-|
+ *     |-- version differs, or direct I/O refused ---|
  *     '-- the source went away and came back -------'
  *
- * A descriptor has its own count of users, so reads that still use an old
+ * A descriptor has its own reference count, so reads that still use an old
  * descriptor of the file are not disturbed.
  */
 #include "origin/local/posix_read_impl.h"
@@ -31,14 +31,15 @@ static void close_now(struct thread_job *job)
 {
 	struct descriptor *d = CONTAINER_OF(job, struct descriptor, close_job);
 
-	/* The tiers cache the bytes, so the page cache need not (a hint). */
+	/* The tiers cache the bytes, so the kernel need not cache them as well.
+	 * This is a hint. */
 	if (!d->direct)
 		(void)posix_fadvise(d->fd, 0, 0, POSIX_FADV_DONTNEED);
-	(void)close(d->fd); /* it was only read */
+	(void)close(d->fd); /* cannot lose data: the file was only read */
 	free(d);
 }
 
-/* Requires the lock. Drop a reference. The descriptor is closed by the pool, as
+/* Requires the lock. Drop a reference. The pool closes the descriptor, because
  * that can take a while on network storage. */
 void posix_descriptor_put(struct posix *p, struct descriptor *d)
 {
@@ -58,7 +59,7 @@ void posix_file_put(struct origin_file *f)
 	free(f);
 }
 
-/* Requires the lock. Make the next read open the file again. */
+/* Requires the lock. Have the next read open the file again. */
 void posix_file_forget(struct origin_file *f, struct descriptor *d)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -92,22 +93,26 @@ void posix_file_free(struct origin *o, struct origin_file *f)
 	posix_file_put(f);
 }
 
-/* -- Direct I/O -----------------------------------------------------------
+/*
+ * -- Direct I/O -----------------------------------------------------------
  *
  * Each file is opened for direct I/O, so that its pages do not push others out
- * of memory, and read through the page cache where the kernel says that it
- * cannot be read directly at our alignment. Older kernels and some file systems
- * do not say, but answer EINVAL: then the file is opened anew. Where that
- * happens to all files, no more of them are tried.
+ * of memory. If the kernel says that the file does not support direct I/O at
+ * our alignment, it is read through the page cache. Older kernels and some file
+ * systems do not say this, but fail reads with EINVAL: in this case the file is
+ * opened again without direct I/O. After a number of such files in a row,
+ * direct I/O is not tried any more.
  */
 
-/* Linux has this since 6.1; older headers lack it and its two members. */
+/* Linux has this since 6.1. Older headers lack the constant and the two
+ * members. */
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x00002000U
 #endif
 #define DIO_ALIGN_OFFSET 0x98
 
-/* Stop trying direct I/O after this many refusals in a row. */
+/* After this many files in a row have refused direct I/O, it is not tried any
+ * more. */
 #define REFUSED_MAX 8
 
 static bool try_direct(struct posix *p)
@@ -117,13 +122,11 @@ static bool try_direct(struct posix *p)
 		REFUSED_MAX;
 }
 
-/*
- * Properties of an open file that matter before it is read, as far as the
- * kernel knows them without blocking.
- */
+/* Properties of an open file that are needed before it is read, as far as the
+ * kernel knows them without blocking. */
 struct posix_facts {
-	bool direct; /* direct I/O works on it */
-	bool far;    /* on another file system than the root, of any kind */
+	bool direct; /* direct I/O works for the file */
+	bool far;    /* on another file system than the root */
 };
 
 static struct posix_facts posix_file_look(struct posix *p, int fd)
@@ -146,12 +149,13 @@ static struct posix_facts posix_file_look(struct posix *p, int fd)
 	return l;
 }
 
-/* Turn off direct I/O on the descriptor; returns whether that worked. */
+/* Turn off direct I/O for the descriptor. Returns true if that worked. */
 static bool stop_direct(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* If fcntl() fails, the file's reads report EINVAL. */
+	/* If fcntl() fails, reads of the file fail with EINVAL, which is
+	 * handled there. */
 	return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
@@ -195,7 +199,8 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	struct posix_facts l;
 
 	if (!d) {
-		(void)close(fd); /* it was not used */
+		/* cannot lose data: nothing was read or written */
+		(void)close(fd);
 		return NULL;
 	}
 	d->fd = fd;
@@ -207,9 +212,9 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	return d;
 }
 
-/* Requires the lock. Is the file needed although its opening was cancelled? It
- * was cancelled because no read waited for it, but a read may wait now, or the
- * cancel was meant for an earlier opening. */
+/* Requires the lock. Must the file be opened again, because the opening was
+ * cancelled? An opening is cancelled when no read waits for it. But another
+ * read may have come since, or the cancel was meant for an earlier opening. */
 static bool wanted_after_all(struct origin_file *f, int res)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -219,7 +224,8 @@ static bool wanted_after_all(struct origin_file *f, int res)
 	return true;
 }
 
-/* The end of opening: all waiting reads continue with `d` or the error. */
+/* Handle the end of opening: all waiting reads continue with `d` or the error.
+ */
 static void opened(struct origin_file *f, struct descriptor *d, int rc)
 {
 	struct posix *p = f->p;
@@ -243,8 +249,8 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 		pr->d = d;
 		if (d)
 			d->refs++;
-		/* The node of the read's operation is free: no operation is in
-		 * flight. */
+		/* Use the list node of the read's operation, which is free: the
+		 * read has no operation in flight. */
 		list_add_tail(&ready, &pr->op.node);
 	}
 	posix_file_put(f);
@@ -282,15 +288,15 @@ static void posix_file_on_open(struct uring_op *op, int res)
 	opened(f, d, res);
 }
 
-/* Returns true if the file is open, and gives the read its descriptor. */
+/* If the file is open, gives the read its descriptor and returns true. */
 static bool want_descriptor(struct posix_read *pr, bool *open_it)
 {
 	struct origin_file *f = pr->f;
 	LOCK_SCOPE(&pr->p->lock);
 
 	*open_it = false;
-	/* Do not use a descriptor from before the source went away and came
-	 * back. */
+	/* The descriptor may be from before the source went away and came back:
+	 * do not use it. */
 	if (f->state == FILE_OPEN && f->open->turn != pr->p->root_turn)
 		posix_file_forget(f, f->open);
 	if (f->state == FILE_OPEN) {
@@ -314,7 +320,7 @@ static bool want_descriptor(struct posix_read *pr, bool *open_it)
 
 bool posix_file_get(struct posix_read *pr)
 {
-	/* pr may be abandoned from here on, so only f is used */
+	/* use only f from here on, because pr may be abandoned */
 	struct origin_file *f = pr->f;
 	bool open_it;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of the posix origin; private to them. */
+/* The structs and functions of the files of the posix origin. */
 #ifndef LOCAL_POSIX_IMPL_H
 #define LOCAL_POSIX_IMPL_H
 
@@ -16,7 +16,8 @@
 struct stat;
 struct statx;
 
-/* The identity of a source, by which it is recognised when it comes back. */
+/* The identity of a source. It shows whether the directory at the path is the
+ * same source as before. */
 struct posix_root {
 	dev_t dev;
 	ino_t ino;
@@ -26,47 +27,54 @@ struct posix_root {
 struct posix {
 	struct origin base;
 	uint32_t magic;
-	char *dir;   /* set once: absolute */
-	int root_fd; /* set once, O_PATH; posix_root.c may replace its target */
-	struct uring *ring;	    /* reads */
-	struct thread_pool *closer; /* lock: its jobs close files */
+	char *dir; /* absolute path; set once */
+	/* set once, O_PATH; posix_root.c may make the number stand for another
+	 * directory */
+	int root_fd;
+	struct uring *ring; /* runs reads */
+	/* its jobs close files; guarded by the lock */
+	struct thread_pool *closer;
 	/* its jobs are stats, lists and checks of the root */
 	struct thread_pool *pool;
 	struct late *late;
-	struct timers *timers; /* reads that wait to begin */
-	bool direct;	       /* set once: try direct I/O at all */
-	/* relaxed, a hint: how many files in a row refused direct I/O */
+	struct timers *timers; /* for reads that wait before they begin */
+	bool direct;	       /* direct I/O may be tried; set once */
+	/* how many files in a row refused direct I/O; a hint, relaxed */
 	_Atomic unsigned refused;
-	pthread_mutex_t lock;	/* rank: above the ring's, pools', timers' */
-	struct posix_root root; /* lock: identity of root_fd */
-	unsigned root_turn;	/* lock: how often the root was replaced */
-	bool absent;		/* lock: the root has never been seen */
-	struct list waiting;	/* lock: reads that wait for a buffer */
-	struct list spare;	/* lock: unused buffers, newest first */
-	unsigned buffers;	/* lock: number of all buffers */
-	unsigned spares;	/* lock: length of `spare` */
+	/* taken before the locks of ring, pools and timers */
+	pthread_mutex_t lock;
+	struct posix_root root; /* guarded by lock: the identity of root_fd */
+	/* guarded by lock: how often the root was replaced */
+	unsigned root_turn;
+	bool absent;	     /* guarded by lock: the root has never answered */
+	struct list waiting; /* guarded by lock: reads that wait for a buffer */
+	struct list spare;   /* guarded by lock: unused buffers, newest first */
+	unsigned buffers;    /* guarded by lock: number of all buffers */
+	unsigned spares;     /* guarded by lock: length of `spare` */
 };
 
-/* Returns -errno, with the reason in err. Call posix_root_close() even then. */
+/* Open the root. Returns 0, or -errno with the reason in err. Call
+ * posix_root_close() even after a failure. */
 int posix_root_open(struct posix *p, const char *dir, struct error *err);
-/* Like posix_root_open(), without accessing the directory: posix_judge() opens
- * it. */
+/* Like posix_root_open(), but does not access the directory; posix_judge()
+ * opens it later. */
 int posix_root_open_later(struct posix *p, const char *dir, struct error *err);
 void posix_root_close(struct posix *p);
 
 /* Is the source on a file system that asks a server or a process for its data?
- * True if it has never been seen. */
+ * Returns true if the source has never answered. */
 bool posix_root_is_far(const struct posix *p);
 
-/* How often the source came back; pass it to posix_judge(). */
+/* Returns how often the source came back. Pass this to posix_judge(). */
 unsigned posix_root_turn(struct posix *p);
 
-/* The device that the source is on. */
+/* Returns the device of the source. */
 dev_t posix_root_dev(struct posix *p);
 
 /* Check an answer or failure that was obtained since `turn`. Returns `code` if
- * the source was there all the time, else -EIO: a source that went away has not
- * deleted its files, and one that came back must be asked again. Blocks. */
+ * the source was there all the time. Otherwise returns -EIO: if a source went
+ * away, this does not mean that its files were deleted, and one that came back
+ * must be asked again. Blocks. */
 int posix_judge(struct posix *p, unsigned turn, int code);
 
 struct origin_file *posix_file_new(struct origin *o, const char *path);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The stats and lists of the posix origin. Each is one job of a thread pool,
- * since these calls can hang. Only the job touches its memory.
- */
+/* The stats and lists of the posix origin. Each is one job of a thread pool,
+ * because these calls can hang. Only the job uses its memory. */
 #include "origin/local/posix_impl.h"
 
 #include <dirent.h>
@@ -29,7 +27,8 @@ struct meta {
 	struct origin_request *req;
 };
 
-/* A batch under construction; `text` holds names and targets. */
+/* A batch of entries that is being filled; `text` has their names and targets.
+ */
 struct batch {
 	struct origin_list *list;
 	size_t n, used;
@@ -37,7 +36,8 @@ struct batch {
 	char text[BATCH_ENTRIES * (NAME_MAX + 1) + PATH_MAX];
 };
 
-/* Returns false for kinds of files that are not part of a dataset. */
+/* Convert attributes. Returns false for a kind of file that is not part of a
+ * dataset. */
 static bool attr_of(const struct statx *stx, struct file_attr *attr)
 {
 	switch (stx->stx_mode & S_IFMT) {
@@ -65,8 +65,8 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 }
 
 /* Get the attributes of `name` in the directory `fd`, or of `fd` itself if
- * `name` is "". Returns 1 with attr, and target for a link; 0 if the name is
- * gone or is not a kind of file that datasets have; or -errno. */
+ * `name` is "". Returns 1 with attr set, and `target` for a link; 0 if the name
+ * is gone or is a kind of file that is not part of a dataset; or -errno. */
 static int posix_meta_look(
 	int fd, const char *name, struct file_attr *attr, char target[PATH_MAX])
 {
@@ -81,7 +81,8 @@ static int posix_meta_look(
 	if (attr->kind != KIND_LINK)
 		return 1;
 	n = readlinkat(fd, name, target, PATH_MAX);
-	if (n < 0) /* EINVAL: just now replaced by another kind of file */
+	/* -EINVAL: another kind of file has just replaced the link */
+	if (n < 0)
 		return errno == ENOENT || errno == EINVAL ? 0 : -errno;
 	if (n >= PATH_MAX)
 		return -ENAMETOOLONG;
@@ -136,7 +137,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 	char target[PATH_MAX];
 	int rc;
 
-	/* The remaining room is enough for the longest name or target. */
+	/* The text must have room for the longest name or target. */
 	if (b->n == BATCH_ENTRIES ||
 		sizeof(b->text) - b->used < NAME_MAX + 1 + PATH_MAX)
 		flush(b);
@@ -150,7 +151,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 	return 0;
 }
 
-/* List a directory. Names that vanish meanwhile are left out. */
+/* List a directory. Names that vanish during the listing are left out. */
 static int list_dir(struct batch *b, DIR *dir)
 {
 	for (;;) {
@@ -201,8 +202,8 @@ static void run_list(struct thread_job *job)
 	unsigned turn = posix_root_turn(m->p);
 	int rc = list_path(m->p, l);
 
-	/* An empty root may be the bare mountpoint of storage that went away.
-	 */
+	/* An empty root may be the bare mountpoint of storage that went away,
+	 * so check it. */
 	rc = posix_judge(m->p, turn, rc);
 	free(m);
 	origin_answer(&l->req, rc);

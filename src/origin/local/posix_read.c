@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The posix origin's reads. A read waits until its version has settled, its
- * file is open and a buffer is free, reads its range, checks the file's version
- * *after* that, and answers. The steps run on threads of the ring; starts and
- * abandons come from any thread.
+ * file is open and a buffer is free. Then it reads its range, checks the file's
+ * version *after* that, and answers. The steps run on threads of the ring;
+ * starts and abandons come from any thread.
  *
  *   settling --old enough--> opening --> buffer --> reading --> looking
  *      |                       ^  ^-- another version, once --'   |
  *      '-- is old enough ------'                                  v
  *    abandoned: answered at once; the steps go on              answered
  *
- * A read belongs to the origin, not to the request: an abandoned request is
- * answered at once, and its read ends, and frees its buffer, when the kernel
- * has completed it.
+ * A read belongs to the origin, not to the request. If the request is
+ * abandoned, it is answered at once. Its read ends, and frees its buffer, when
+ * the kernel has completed it.
  */
 #include "origin/local/posix_read_impl.h"
 
@@ -28,11 +28,12 @@
  * No read begins while the version that it wants is younger than this. write(2)
  * sets the mtime *before* it copies the bytes. So a version that was seen
  * during a write is current before the read and after it, although its bytes
- * are still changing. Once the mtime is old, the write that set it is over, and
- * any other write gives the file another mtime before it changes a byte.
+ * are still changing. Once the mtime is older than this, the write that set it
+ * is over, and any other write gives the file another mtime before it changes a
+ * byte.
  *
  * This cannot detect a single write that lasts longer than SETTLE_NS; stores
- * through a shared mapping (the mtime is that of the first store to each page
+ * through a shared mapping (their mtime is that of the first store to each page
  * since the page was last written back); a change after which size and mtime
  * are restored exactly; or a server whose clock differs from ours by more than
  * SETTLE_NS.
@@ -64,7 +65,7 @@ static void posix_read_put(struct posix_read *pr)
 		posix_read_read_more(next);
 }
 
-/* The number of requested bytes that are in the buffer. */
+/* Returns the number of requested bytes that are in the buffer. */
 static size_t have_bytes(const struct posix_read *pr)
 {
 	uint64_t end = pr->start + pr->got;
@@ -74,7 +75,7 @@ static size_t have_bytes(const struct posix_read *pr)
 	return end - pr->off < pr->len ? (size_t)(end - pr->off) : pr->len;
 }
 
-/* Answer with an error, or with the requested bytes, all of which are in the
+/* Answer with an error, or with the requested bytes, which must all be in the
  * buffer. */
 static void posix_read_answer(struct posix_read *pr, int status)
 {
@@ -103,10 +104,8 @@ static void run_judge(struct thread_job *job)
 	posix_read_answer(pr, posix_judge(pr->p, pr->turn, pr->status));
 }
 
-/*
- * Answer with an error. If it says that the file is gone, the source must be
- * there, too; checking that can block.
- */
+/* Answer with an error. If the error says that the file is gone, first check
+ * that the source is not gone, which can block. */
 void posix_read_fail(struct posix_read *pr, int status)
 {
 	bool gone = status == -ENOENT || status == -ENOTDIR ||
@@ -126,7 +125,7 @@ static bool abandoned(struct posix_read *pr)
 	return !pr->r;
 }
 
-/* Give up the descriptor and start over with a new one. */
+/* Drop the descriptor, and start the read again with a new one. */
 static void reopen(struct posix_read *pr)
 {
 	pthread_mutex_lock(&pr->p->lock);
@@ -141,7 +140,8 @@ static void reopen(struct posix_read *pr)
 static void mismatch(struct posix_read *pr)
 {
 	if (!pr->fresh && ++pr->rounds <= 2)
-		reopen(pr); /* it was opened before the file was replaced */
+		/* the descriptor was opened before the file was replaced */
+		reopen(pr);
 	else {
 		pthread_mutex_lock(&pr->p->lock);
 		posix_file_forget(pr->f, pr->d);
@@ -178,10 +178,8 @@ static bool have_all(const struct posix_read *pr)
 	return pr->start + pr->got >= pr->off + pr->len;
 }
 
-/*
- * Account for `n` bytes. A short read is continued at an offset aligned for
- * O_DIRECT; a read of 0 bytes means the end of the file.
- */
+/* Add `n` bytes that were read. A short read continues at an offset that is
+ * aligned for O_DIRECT; a read of 0 bytes means the end of the file. */
 static void got_bytes(struct posix_read *pr, size_t n)
 {
 	size_t before = pr->got;
@@ -219,7 +217,8 @@ static void posix_read_on_read(struct uring_op *op, int res)
 		posix_read_fail(pr, res == -EISDIR ? -ESTALE : res);
 }
 
-/* Start the next read of the file. The descriptor and the buffer are there. */
+/* Start to read the next bytes of the file. The read has its descriptor and
+ * buffer. */
 static void posix_read_read_more(struct posix_read *pr)
 {
 	uint64_t end = pr->off + pr->len;
@@ -236,7 +235,7 @@ static void posix_read_read_more(struct posix_read *pr)
 		(size_t)(end - pr->start) - pr->got, pr->start + pr->got);
 }
 
-/* Start reading. The descriptor is there. */
+/* Start to read. The read has its descriptor. */
 void posix_read_begin(struct posix_read *pr)
 {
 	int rc = 0;
@@ -267,10 +266,8 @@ static void on_settled(struct timer *t)
 	posix_read_start(CONTAINER_OF(t, struct posix_read, settle));
 }
 
-/*
- * The time to wait for a version to settle: at most SETTLE_NS, and 0 for a
- * version far in the future, since waiting would not help.
- */
+/* Returns the time to wait until a version has settled: at most SETTLE_NS, and
+ * 0 for a version far in the future, for which waiting would not help. */
 static int64_t unsettled_ns(int64_t mtime_ns)
 {
 	struct timespec ts;
@@ -326,8 +323,8 @@ static void posix_read_run_note(struct thread_job *job)
 }
 
 /* Requires the lock. Detach the request from its read. Sets *waited if the read
- * has no operation in flight, so that its steps end here. Returns an operation
- * for the caller to cancel without the lock, or NULL. */
+ * has no operation in flight, so that no further step follows. Returns an
+ * operation that the caller has to cancel without the lock, or NULL. */
 static struct uring_op *detach(struct posix_read *pr, bool *waited)
 {
 	ASSERT_HELD(&pr->p->lock);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The root of the posix origin: the descriptor that all names are resolved
- * beneath, and checks that the path still leads to it. Used by the thread that
+ * The root of the posix origin: the descriptor beneath which all names are
+ * resolved, and checks that the path still leads to it. Used by the thread that
  * creates the origin, later by the threads of its pool.
  *
- * A source that goes away (its file system is unmounted, its server dies) has
- * not deleted its files: every answer is -EIO until its path leads to it again.
- * It counts as the same source if its inode number and file system type are
- * those of the start. The device number may differ, as after a remount. The
- * bare directory below a mountpoint has another inode number. The new root is
- * opened in place of the old one, under the same descriptor number, so that
- * code which uses the number need not know. A source that hangs at the start is
- * opened in the same way when it answers for the first time.
+ * If a source goes away (its file system is unmounted, its server dies), this
+ * does not mean that its files were deleted: every answer is -EIO until the
+ * path leads to the source again. It counts as the same source if its inode
+ * number and file system type are those of the start. The device number may
+ * differ, as after a remount. The bare directory below a mountpoint has another
+ * inode number. The new root is opened in place of the old one, under the same
+ * descriptor number, so that code which uses the number need not know. A source
+ * that hangs at the start is opened in the same way when it answers for the
+ * first time.
  */
 #include "origin/local/posix_impl.h"
 
@@ -29,7 +30,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* Constants that <linux/magic.h> lacks, in older versions or in all. */
+/* Constants that <linux/magic.h> lacks in older versions, or in all. */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xFF534D42
 #endif
@@ -46,7 +47,7 @@
 #define GPFS_MAGIC 0x47504653
 #define LUSTRE_MAGIC 0x0BD00BD0
 
-/* Get the identity of an open directory. Returns -errno. */
+/* Get the identity of an open directory. Returns 0 or -errno. */
 static int posix_root_look(int fd, struct posix_root *root)
 {
 	struct statfs fs;
@@ -68,7 +69,8 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 			"cannot open '%s': %m; is the storage mounted?", dir);
 	if (p->root_fd < 0)
 		return error_set(err, -errno, "cannot open '%s': %m", dir);
-	/* O_PATH needs no permission, but listing will. */
+	/* Opening with O_PATH needs no permission, so check here that listing
+	 * will be allowed. */
 	if (faccessat(p->root_fd, ".", R_OK | X_OK, AT_EACCESS))
 		return error_set(err, -errno,
 			"cannot read '%s': %m; give this user r and x "
@@ -82,7 +84,8 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 
 int posix_root_open_later(struct posix *p, const char *dir, struct error *err)
 {
-	/* A placeholder for the root; nothing can be opened beneath it. */
+	/* The eventfd is a placeholder for the root; nothing can be opened
+	 * beneath it. */
 	p->root_fd = eventfd(0, EFD_CLOEXEC);
 	p->dir = strdup(dir);
 	p->absent = true;
@@ -129,10 +132,9 @@ dev_t posix_root_dev(struct posix *p)
 	return p->root.dev;
 }
 
-/*
- * Requires the lock. Make the descriptor of the root one for the file of `fd`.
- * Returns a descriptor of the old root, which the caller closes without the
- * lock (that can end a whole mount), or -errno.
+/* Requires the lock. Make the number of the root's descriptor stand for the
+ * file of `fd`. Returns a descriptor of the old root, or -errno. The caller
+ * closes the old root without the lock, because that may unmount a file system.
  */
 static int replace(struct posix *p, int fd, const struct posix_root *now)
 {
@@ -144,7 +146,8 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	if (dup3(fd, p->root_fd, O_CLOEXEC) < 0) {
 		int rc = -errno;
 
-		/* the root's descriptor keeps the file open, too */
+		/* nothing ends here: the root's descriptor keeps the file open,
+		 * too */
 		(void)close(old);
 		return rc;
 	}
@@ -154,12 +157,13 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	return old;
 }
 
-/* Is the root the same as at `turn`? If the source came back, its new root is
- * used from now on. */
+/* Is the root the same as at `turn`? If the source came back, use its new root
+ * from now on. */
 static bool is_there(
 	struct posix *p, unsigned turn, int fd, const struct posix_root *now)
 {
-	CLEANUP_FD int old = -1; /* closed after the lock is released */
+	/* closed at the end, after the lock is released */
+	CLEANUP_FD int old = -1;
 	LOCK_SCOPE(&p->lock);
 
 	if (p->absent) {

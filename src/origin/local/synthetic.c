@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The synthetic origin: a tree of any number of files whose names and bytes are
+/* The synthetic origin: a tree of any number of files whose names and bytes are
  * computed, for tests of scale. It stores nothing for a file. Requests are jobs
- * of a small pool; each job alone owns its memory.
- */
+ * of a small pool; only the job uses its memory. */
 #include "origin/origin.h"
 
 #include <endian.h>
@@ -23,20 +21,21 @@
 #include "origin/local/late_answers.h"
 
 #define THREADS 4
-/* The depth of the queue of a disk, which this origin stands in for. */
+/* The number of requests in flight, as for a disk, for which this origin stands
+ * in. */
 #define REQUESTS 64
 #define FILES_A_DIR 1000
 #define MTIME_NS (INT64_C(1000000000) * INT64_C(1000000000))
 #define BATCH_ENTRIES 512
-/* The maximum length of the pieces in which the bytes of a read come. */
+/* The bytes of a read are passed on in pieces of at most this length. */
 #define PIECE_BYTES ((size_t)256 << 10)
-/* 'd', 20 digits, '/', 'f', 20 digits, ".bin" */
+/* Size of a buffer for a path: 'd', 20 digits, '/', 'f', 20 digits, ".bin" */
 #define PATH_BYTES 64
 
 struct synthetic {
 	struct origin base;
 	uint32_t magic;
-	/* All set once. */
+	/* All members are set once. */
 	struct thread_pool *pool;
 	struct late *late;
 	uint64_t files, size_bytes, seed, dirs, files_a_dir;
@@ -49,7 +48,7 @@ struct origin_file {
 	char path[1];
 };
 
-/* A request in hand. */
+/* A request in progress. */
 struct job {
 	struct thread_job job;
 	struct synthetic *syn;
@@ -64,7 +63,8 @@ static struct synthetic *synthetic_of(struct origin *o)
 
 /* -- Bytes ----------------------------------------------------------------- */
 
-/* A permutation of 64 bits: a multiply, two xorshifts, a multiply. */
+/* Returns a word of the file: a permutation of 64 bits by a multiply, two
+ * xorshifts and a multiply. */
 static uint64_t word_at(uint64_t key, uint64_t index)
 {
 	uint64_t x = key + index * UINT64_C(0x9e3779b97f4a7c15);
@@ -86,7 +86,7 @@ void origin_synthetic_fill(
 		size_t n = 8 - skip;
 
 		if (n == 8 && len >= 8) {
-			memcpy(to, &word, 8); /* the usual case: a whole word */
+			memcpy(to, &word, 8); /* usually a whole word */
 		} else {
 			n = n < len ? n : len;
 			memcpy(to, (unsigned char *)&word + skip, n);
@@ -115,8 +115,8 @@ static uint64_t number_after(const char *text, char letter)
 	return *text == letter ? strtoull(text + 1, NULL, 10) : UINT64_MAX;
 }
 
-/* The kind of file at `path`, and the number of its directory; 0 if there is
- * none. */
+/* Returns the kind of file at `path`, and gets the number of its directory; 0
+ * if there is no such file. */
 static enum file_kind synthetic_parse(
 	const struct synthetic *s, const char *path, uint64_t *dir)
 {
@@ -365,7 +365,8 @@ static int parse_spec(struct synthetic *s, const char *spec, struct error *err)
 {
 	int rc;
 
-	s->files = s->size_bytes = UINT64_MAX; /* not given */
+	/* the spec does not contain them */
+	s->files = s->size_bytes = UINT64_MAX;
 	rc = words_parse(s, synthetic_words, spec, err);
 	return rc ? rc : shape(s, err);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Calls: builds and signs a request right before it is sent, collects error
- * documents, and repeats what the server wants repeated. Runs on loop threads;
- * the origin's lock guards what its calls share.
- */
+/* Calls: builds and signs a request right before it is sent, collects error
+ * documents, and repeats the request if the server wants that. Runs on loop
+ * threads; the origin's lock guards what its calls share. */
 #include "origin/object/object_impl.h"
 
 #include <errno.h>
@@ -98,8 +96,8 @@ static bool is_success(const struct head *h)
 	return h->code >= 200 && h->code < 300;
 }
 
-/* Is the rest of the answer short? Reading it then keeps the connection usable.
- */
+/* Is the rest of the answer short? Then it is read to its end, so that the
+ * connection can be used again. */
 static bool is_short(const struct head *h)
 {
 	return h->has_length && h->length <= CALL_ERROR_MAX;
@@ -123,7 +121,7 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
-	/* The document may have no end; its beginning is enough. */
+	/* Cut the document, which may have no end; its beginning is enough. */
 	if (bytes_len(&c->error) + len > CALL_ERROR_MAX)
 		return -EALREADY;
 	bytes_add(&c->error, data, len);
@@ -143,7 +141,7 @@ static void call_done(struct transfer *t, int status)
 	struct call *c = call_of(t);
 
 	if (status == -EALREADY)
-		status = 0; /* only the headers were wanted */
+		status = 0; /* the caller wants only the headers */
 	if (status == 0 && !is_success(&t->head)) {
 		if (answer_repeats(c, &status))
 			return;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The meaning of answers other than 2xx: whether the call is repeated, and how
- * it ends otherwise. Loop threads.
- */
+/* Handles answers other than 2xx: decides whether the call is repeated, and
+ * with which status it ends otherwise. Loop threads. */
 #include "origin/object/object_impl.h"
 
 #include <errno.h>
@@ -23,8 +21,8 @@
 #define MOVED_MAX 3u
 #define REDIRECTS_MAX 5u
 #define AGAIN_MAX 5u
-#define AGAIN_PROPFIND_MAX 2u /* after that, GET is tried */
-/* doubles each time, to 3.1 s in all */
+#define AGAIN_PROPFIND_MAX 2u /* after this many repetitions, GET is tried */
+/* first pause; it doubles each time, to 3.1 s in total */
 #define AGAIN_PAUSE_NS (100 * NS_PER_MS)
 #define RENEW_PAUSE_NS (20 * NS_PER_MS)
 
@@ -81,7 +79,7 @@ static void keep_failure(struct call *c, int status)
 
 /* -- Repeating ------------------------------------------------------------- */
 
-/* The next pause: twice as long each time, half of it random. */
+/* Returns the next pause. It doubles each time, and half of it is random. */
 static uint64_t throttle_pause(struct call *c)
 {
 	uint64_t round = loops_round_trip_ns(c->r->loops);
@@ -135,7 +133,7 @@ static bool repeat_skewed(struct call *c)
 	return true;
 }
 
-/* Repeat the call in the region that the server names, in a header or in the
+/* Repeat the call in the region that the server names in a header or in the
  * document. */
 static bool repeat_moved(struct call *c)
 {
@@ -182,8 +180,9 @@ static bool is_propfind(const struct call *c)
 	return strcmp(c->method, "PROPFIND") == 0;
 }
 
-/* Repeat two kinds of call that no layer above repeats: the one request of a
- * start, and the PROPFINDs that may show that a server has no WebDAV. */
+/* Repeat two kinds of calls that no layer above repeats: the one request at the
+ * start of a mount, and a PROPFIND that may show that a server has no WebDAV.
+ */
 static bool repeat_alone(struct call *c)
 {
 	bool is_trial = is_propfind(c) && !object_flag(&c->r->dav);
@@ -250,12 +249,10 @@ static bool is_redirect(unsigned code)
 		code == 308;
 }
 
-/*
- * A redirect that is not followed is final, because asking again would give the
- * same redirect. Temporary redirects of a store are an exception: S3 redirects
- * requests for a new bucket for a while, and a gateway redirects to another
- * gateway that stands in for it.
- */
+/* A redirect that is not followed is final, because the same request would get
+ * the same redirect. Temporary redirects of a store are an exception: for a
+ * while, S3 redirects requests for a new bucket, and a gateway may redirect to
+ * another gateway that takes its place. */
 static int redirect_status(const struct call *c)
 {
 	unsigned code = call_status(c);
@@ -292,18 +289,18 @@ static const struct meaning *find_meaning(const char *code)
 	return NULL;
 }
 
-/* Does the answer say that the key of the request does not exist? While the
- * store is away, a proxy may answer 404, too, but without S3's error code. The
- * answer to HEAD has no document that could have a code. A listing has no key.
- */
+/* Does the answer say that the key of the request does not exist? While a store
+ * is away, a proxy may also answer 404, but without the error code of S3. The
+ * answer to HEAD has no document and so no code. A listing has no key. */
 static bool misses_key(const struct call *c, const struct meaning *m)
 {
 	return bytes_len(&c->query) == 0 &&
 		(m || strcmp(c->method, "HEAD") == 0);
 }
 
-/* The document is not trusted, as anyone on the network path may have sent it:
- * only known codes from it appear in messages. */
+/* Returns the status for an answer of S3. The document is not trusted, because
+ * anybody on the network path may have sent it: messages contain only known
+ * codes of it. */
 static int s3_status(struct call *c)
 {
 	const struct meaning *m = find_meaning(c->code);
@@ -331,8 +328,8 @@ static bool is_code(const struct call *c, const char *code)
 	return strcmp(c->code, code) == 0;
 }
 
-/* Did the answer name another region than the call used? The origin's region
- * may already be that one, because another call's answer can have set it. */
+/* Did the answer name another region than that of the call? The origin's region
+ * may already be that one, if another call has got such an answer. */
 static bool names_other_region(const struct call *c)
 {
 	const char *region = call_answer(c)->region;
@@ -355,7 +352,8 @@ static bool s3_repeats(struct call *c)
 	if (code == 301 || code == 307 ||
 		is_code(c, "AuthorizationHeaderMalformed"))
 		return repeat_moved(c);
-	/* The code in the document varies, and HEAD has no document. */
+	/* The status is enough: the code in the document varies, and the answer
+	 * to HEAD has no document. */
 	return code == 400 && names_other_region(c) && repeat_moved(c);
 }
 
@@ -373,8 +371,8 @@ static int http_status(struct call *c)
 	return status;
 }
 
-/* Keep the host of a redirect for messages. The path and the query are left
- * out, because they may hold a secret. */
+/* Keep the host of a redirect for messages. Leave out the path and the query,
+ * because they may contain a secret. */
 static void keep_redirect(const struct call *c, int status)
 {
 	char host[OBJECT_HOST_MAX], words[900];

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fetches one object as a whole, for small files beside a dataset. The object
- * is read like a file of a dataset, through an origin created for it. The
- * caller's thread waits, and gives up when no byte comes for a while.
- */
+/* Fetches one whole object, for small files beside a dataset. The object is
+ * read like a file of a dataset, through an origin created for it. The caller's
+ * thread waits, and gives up if no byte comes for a while. */
 #include "origin/object/object.h"
 
 #include <errno.h>
@@ -19,15 +17,16 @@
 
 struct fetching {
 	union {
-		struct origin_request req; /* the members that both have */
+		/* the members that stats and reads have in common */
+		struct origin_request req;
 		struct origin_stat stat;
 		struct origin_read read;
 	};
 	char *text;
 	struct file_version version;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t cond;
-	uint64_t until_ns; /* when it is over, no more bytes are waited for */
+	uint64_t until_ns; /* time until which to wait for more bytes */
 	bool done;
 	int status;
 };
@@ -57,8 +56,8 @@ static void fetching_data(
 	f->until_ns = clock_now_ns() + OBJECT_WAIT_NS;
 }
 
-/* Wait for the end of the request. After -ETIMEDOUT, freeing the origin ends
- * the request; no further one may be sent. */
+/* Wait for the end of the request. After -ETIMEDOUT, no other request may be
+ * started; freeing the origin ends this one. */
 static int fetching_wait(struct fetching *f)
 {
 	LOCK_SCOPE(&f->lock);
@@ -129,7 +128,7 @@ int object_fetch(const char *url, const struct object_config *config,
 	if (rc < 0)
 		return rc;
 	name = strrchr(source, '/');
-	/* In a URL the name is percent-encoded, in a key it is not. */
+	/* In a URL the name is percent-encoded, in a key of S3 it is not. */
 	if (name < strstr(source, "://") + 3 ||
 		(strncmp(source, "s3:", 3) != 0 &&
 			bytes_decode(name + 1, false) < 0))
@@ -144,7 +143,7 @@ int object_fetch(const char *url, const struct object_config *config,
 	rc = fetch_object(o, &f, name, most);
 	if (rc < 0)
 		object_reason(o, rc, &why);
-	(void)origin_free(o); /* never fails, and ends requests in flight */
+	(void)origin_free(o); /* cannot fail; ends the requests in flight */
 	pthread_cond_destroy(&f.cond);
 	if (rc < 0) {
 		free(f.text);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses the three kinds of directory listing of web servers into names. Links
- * that do not name an entry of the directory (a link up, a query for another
- * order) are left out. Pure functions.
- */
+/* Parses the three kinds of directory listings of web servers into names.
+ * Leaves out links that do not name an entry of the directory, such as a link
+ * to its parent or to another order. Pure functions. */
 #include "origin/object/http_names_impl.h"
 
 #include <errno.h>
@@ -26,7 +24,7 @@ void listing_release(struct listing_names *x)
 	memset(x, 0, sizeof(*x));
 }
 
-/* Add a name, and take ownership of it. */
+/* Add a name. The listing owns it from now on. */
 static struct listing_name *listing_add(struct listing_names *x, char *name)
 {
 	if (!name || x->n == LISTING_NAMES_MAX ||
@@ -46,8 +44,8 @@ static bool is_name(const char *name, size_t len)
 		strcmp(name, "..") != 0;
 }
 
-/* The next byte of a path, decoded. An encoded slash is not a separator, so it
- * returns -1. */
+/* Returns the next byte of a path, decoded; -1 for an encoded slash, because it
+ * does not separate names. */
 static int path_next(const char **at)
 {
 	int high = **at == '%' ? hex_value((*at)[1]) : -1;
@@ -59,8 +57,8 @@ static int path_next(const char **at)
 	return high * 16 + low == '/' ? -1 : high * 16 + low;
 }
 
-/* The rest of a link after `path`, even if the two encode characters
- * differently; NULL if the link does not begin with `path`. */
+/* Returns the rest of a link after `path`, even if link and path encode
+ * characters differently; NULL if the link does not begin with `path`. */
 static const char *link_after(const char *path, const char *link)
 {
 	while (*path)
@@ -69,8 +67,8 @@ static const char *link_after(const char *path, const char *link)
 	return link;
 }
 
-/* The name to which a link leads, if that is one level below the directory, or
- * NULL. A slash at the end of the link marks a directory. */
+/* Returns the name to which a link leads if that is an entry of the directory,
+ * otherwise NULL. If the link ends with a slash, the entry is a directory. */
 static char *link_name(const char *path, const char *link, bool *is_dir)
 {
 	const char *host = strstr(link, "://");
@@ -185,7 +183,7 @@ static void json_end(struct json_listing *j)
 	struct listing_name *added;
 	size_t len = j->now.name ? strlen(j->now.name) : 0;
 
-	/* Caddy writes a slash after the names of directories. */
+	/* Remove the slash that Caddy writes after the name of a directory. */
 	if (j->now.is_dir && len > 0 && j->now.name[len - 1] == '/')
 		j->now.name[len - 1] = '\0';
 	if (j->other || !j->now.name ||
@@ -218,7 +216,8 @@ static void json_member(
 	} else if (strcmp(key, "type") == 0) {
 		j->now.is_dir = strcmp(value, "directory") == 0;
 		j->other = !j->now.is_dir && strcmp(value, "file") != 0;
-	} else if (strcmp(key, "is_dir") == 0) { /* Caddy's "type" */
+		/* this member is Caddy's "type" */
+	} else if (strcmp(key, "is_dir") == 0) {
 		j->now.is_dir = strcmp(value, "true") == 0;
 	} else if (strcmp(key, "size") == 0) {
 		j->now.has_size =
@@ -239,7 +238,7 @@ int listing_from_json(struct listing_names *x, const char *doc, size_t len)
 
 /* -- HTML ------------------------------------------------------------------ */
 
-/* Decode the characters that listings escape in attributes. */
+/* Decode the characters that listings encode in attributes. */
 static void listing_unescape(char *text)
 {
 	static const struct {
@@ -281,7 +280,7 @@ static void html_link(struct listing_names *x, const char *path, char *link)
 		added->is_dir = is_dir;
 }
 
-/* Order by name, a directory before a file of the same name. */
+/* Compare names. A directory comes before a file of the same name. */
 static int listing_by_name(const void *a, const void *b)
 {
 	const struct listing_name *x = a, *y = b;
@@ -290,8 +289,8 @@ static int listing_by_name(const void *a, const void *b)
 	return order ? order : y->is_dir - x->is_dir;
 }
 
-/* Drop repeated names: pages link to an entry more than once, by its icon and
- * by its name. */
+/* Drop repeated names: a page may have several links to an entry, such as one
+ * at its icon and one at its name. */
 static void listing_unique(struct listing_names *x)
 {
 	size_t n = 0;

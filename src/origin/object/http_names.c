@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names of an http origin. A directory is listed by WebDAV if the server has
- * that, else by its page, in JSON or HTML. If the page has no sizes,
- * http_sizes.c asks for them. Each listing runs on one loop's thread.
- */
+/* Names of an http origin. A directory is listed by WebDAV if the server
+ * supports that, otherwise from its page, in JSON or HTML. If the page has no
+ * sizes, http_sizes.c asks for them. Each listing runs on one loop's thread. */
 #include "origin/object/http_names_impl.h"
 
 #include <errno.h>
@@ -12,11 +10,12 @@
 
 #include "common/base/cleanup.h"
 
-/* The longest document; call_verdict.c and the manual state the limit. */
+/* Maximum length of a document; call_verdict.c and the manual state the limit.
+ */
 #define DOC_MAX ((size_t)48 << 20)
-/* Limits for a server that shows one listing at every path, and so has a tree
- * without end. The depth alone is not enough: with two directories in each
- * listing there would be 2^32. */
+/* Limits for a server that sends the same listing for every path, so that its
+ * tree has no end. A limit for the depth is not enough: with two directories in
+ * each listing there would be 2^32 of them. */
 #define DIRS_DEEP 32u
 #define TOO_DEEP_MAX 1000u
 
@@ -33,8 +32,8 @@ struct names_listing {
 	struct bytes doc;
 	struct listing_names names;
 	bool dav;
-	bool probe;   /* the only question is whether there is a listing */
-	int dav_lost; /* failure of PROPFIND that may pass; 0: none */
+	bool probe;   /* the caller only asks whether there is a listing */
+	int dav_lost; /* failure of PROPFIND that may be temporary; 0: none */
 	struct sizes sizes;
 };
 
@@ -155,8 +154,8 @@ static void names_send(struct names_listing *g)
 	call_start(g->loop, c);
 }
 
-/* The path with which absolute links in the listing begin. After a redirect it
- * is the path to which the redirect led. */
+/* Returns the path with which absolute links in the listing begin. After a
+ * redirect, this is the path to which the server has redirected. */
 static char *own_path(const struct names_listing *g)
 {
 	const struct bytes *moved = &g->call.redirect;
@@ -184,7 +183,7 @@ static int names_parse(struct names_listing *g, const char *type)
 		return listing_from_dav(
 			&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(type, "application/json") == 0) {
-		/* The files of such a server have times but no ETags. */
+		/* The files of this server have times but no ETags. */
 		object_set_flag(&g->r->untagged, true);
 		return listing_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
@@ -197,8 +196,8 @@ static int names_parse(struct names_listing *g, const char *type)
 	return -ENOTDIR;
 }
 
-/* Is this a failure that may pass: a closed connection, or a server or proxy
- * that failed? */
+/* May this failure be temporary? It may be if the connection was closed, or if
+ * the server or a proxy failed. */
 static bool dav_may_return(unsigned code, int status)
 {
 	return code == 0
@@ -206,12 +205,10 @@ static bool dav_may_return(unsigned code, int status)
 		: code == 408 || code == 429 || (code >= 500 && code != 501);
 }
 
-/*
- * PROPFIND got no answer of WebDAV. Returns true if GET was sent instead. Some
- * servers without WebDAV close the connection or fail each time, so GET is
- * tried after a failure, too. A server that is known to have WebDAV gets no GET
- * after a failure, because its listing may have other names.
- */
+/* Handle the failure of PROPFIND. Returns true if GET was sent instead. Some
+ * servers without WebDAV close the connection or fail each time, so GET is also
+ * tried after a failure. If a server is known to have WebDAV, GET is not sent
+ * after a failure, because its listing may have other names. */
 static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
@@ -220,7 +217,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 
 	if (status == -ECANCELED || (passing ? known : code == 0))
 		return false;
-	/* A missing directory does not mean that others are missing. */
+	/* A missing directory says nothing about other directories. */
 	if (passing)
 		g->dav_lost = status;
 	else if (code != 404 && !known)
@@ -307,9 +304,9 @@ struct names_look {
 	struct origin_stat *s;
 };
 
-/* Did a redirect show that the name is a directory? A server redirects from a
- * directory's name to the same name with a slash. A redirect from a file's name
- * may lead to a login page. */
+/* Did a redirect show that the name is a directory? A server redirects from the
+ * name of a directory to the same name with a slash. A redirect from the name
+ * of a file may lead to a login page. */
 static bool went_to_dir(const struct names_look *k)
 {
 	const struct bytes *to = &k->call.redirect;
@@ -352,9 +349,10 @@ static void names_look_done(struct call *c, int status)
 	}
 	if (size_by_get(c, status))
 		return;
-	/* A file of unknown size is hidden. */
+	/* If the size of a file is unknown, the file is not shown. */
 	status = size_answered(c, status, &v);
-	/* `known` may have a listing's time, even if the server sends none. */
+	/* `known` may have a time from a listing, even if the server sends no
+	 * times. */
 	if (status == 0 && object_is_foreign(known, call_answer(c))) {
 		if (known->tag || v.size_bytes != known->size_bytes)
 			status = -EBADMSG;

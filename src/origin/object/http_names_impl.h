@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Gets the names of an http origin from WebDAV, nginx's JSON or an HTML
- * listing, whichever the server has; private to this room.
- */
+/* Gets the names of an http origin from WebDAV, nginx's JSON or an HTML
+ * listing, whichever the server has. Private to this room. */
 #ifndef OBJECT_HTTP_NAMES_IMPL_H
 #define OBJECT_HTTP_NAMES_IMPL_H
 
@@ -13,14 +11,14 @@ void names_stat(struct object_origin *r, struct origin_stat *s);
 void names_list(struct object_origin *r, struct origin_list *l);
 
 /* Find out whether there is a listing, and nothing else: batch() gets no
- * entries, and no file's size is asked for. */
+ * entries, and no sizes of files are requested. */
 void names_probe(struct object_origin *r, struct origin_list *l);
 
 /* The names of one directory, as a listing has them. */
 struct listing_name {
 	char *name; /* decoded, without slashes */
 	bool is_dir, has_size;
-	bool fails; /* the server answers only with errors */
+	bool fails; /* the server answers every request with an error */
 	bool again; /* private to http_sizes.c */
 	uint64_t size_bytes, tag;
 	int64_t mtime_ns;
@@ -54,8 +52,9 @@ int listing_from_html(
 void size_call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, bool by_get);
 
-/* Repeat the call as a GET if HEAD was refused, failed, or returned no size, as
- * Apache's does for an empty file. Returns true if the call was repeated. */
+/* Repeat the call as a GET if HEAD was refused, failed, or returned no size.
+ * For example, Apache returns none for an empty file. Returns true if the call
+ * was repeated. */
 bool size_by_get(struct call *c, int status);
 
 /* Get the version from the headers. Returns 0, or -ENOENT if they have no size.
@@ -66,12 +65,14 @@ int size_answered(const struct call *c, int status, struct file_version *v);
 
 struct size_head {
 	struct call call;
-	struct sizes *s; /* the look-up it belongs to; NULL: unused */
+	/* the look-up to which the request belongs; NULL: unused */
+	struct sizes *s;
 	size_t which;
-	unsigned round; /* round of its last request */
+	unsigned round; /* number of the round of the file's last request */
 };
 
-/* A look-up of sizes on a loop's thread. Zero it, and set the first members. */
+/* Looks up sizes on a loop's thread. The caller zeroes the struct, and sets the
+ * first members. */
 struct sizes {
 	/* Set by the caller. */
 	struct object_origin *r;
@@ -81,16 +82,16 @@ struct sizes {
 	/* status 0: the look-up is complete, and files without a size cannot be
 	 * served; or -errno. May free `s`. */
 	void (*done)(struct sizes *s, int status);
-	/* Private. */
-	size_t next; /* index in this round's order */
+	/* The members below are private. */
+	size_t next; /* index of the next file, in this round's order */
 	unsigned round, heads, in_a_row;
-	size_t failed, again; /* numbers of files in this round */
-	int failure;	      /* first failure in this round */
+	size_t failed, again; /* numbers of files of this round */
+	int failure;	      /* status of the first failure of this round */
 	int status;	      /* the status that ends the look-up */
 	struct size_head head[SIZES_PARALLEL];
 };
 
-/* Ask for the sizes of all files without one. */
+/* Request the sizes of all files without one. */
 void sizes_ask(struct sizes *s);
 
 #endif

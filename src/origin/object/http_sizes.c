@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks up the sizes of files whose index has none, with HEAD, a few at a time.
+ * Looks up the sizes of files with HEAD, a few at a time, if the index of their
+ * directory has no sizes.
  *
- * A file for which the server has only errors is left without a size, so that
- * the rest of its directory can be shown. An outage must not hide files,
- * however. Therefore errors count only while the server answers for another
- * file, the witness: the last file of this origin whose size the server
- * returned.
+ * If the server has only errors for a file, the file gets no size, so that the
+ * rest of its directory can be shown. But an outage must not hide files.
+ * Therefore errors count only if the server answers for another file, the
+ * witness: the last file of this origin whose size the server returned.
  *
  *   round --all asked, or errors in a row--> witness --answers--> next round
  *     |                                         '-- fails --> the error
  *     '-- no error ------------------------------------------> 0
  *
- * A round repeats the requests whose errors may pass. Loop thread.
+ * A round repeats the requests whose errors may be temporary. Loop thread.
  */
 #include "origin/object/http_names_impl.h"
 
@@ -27,14 +27,15 @@
 #define ROUNDS_MAX 5u
 /* The first pause between two rounds. It doubles each time, to 3 s in all. */
 #define ROUND_PAUSE_NS (200 * NS_PER_MS)
-/* After so many errors in a row, the witness is asked before further files. */
+/* After so many errors in a row, the size of the witness is requested before
+ * those of further files. */
 #define DOUBTFUL SIZES_PARALLEL
-/* Number of files that may be hidden if the server has returned no size at all.
- */
+/* Maximum number of files that are hidden if the server has not returned any
+ * size. */
 #define UNWITNESSED_MAX 3u
-/* A prime above LISTING_NAMES_MAX. The next file is this many places further,
- * so that the first requests are for all parts of the directory: errors often
- * hit neighbours. */
+/* A prime above LISTING_NAMES_MAX. The index of the next file is this much
+ * higher, modulo the number of files, so that the first requests are for all
+ * parts of the directory: errors often affect neighbours. */
 #define SPREAD UINT64_C(2654435761)
 
 /* -- One size -------------------------------------------------------------- */
@@ -82,7 +83,8 @@ int size_answered(const struct call *c, int status, struct file_version *v)
 {
 	const struct head *h = call_answer(c);
 
-	/* An empty file has no first byte: "bytes star/0". */
+	/* An empty file has no first byte: the server answers "bytes star/0".
+	 */
 	if (h->code == 416 && h->has_total && h->total == 0)
 		status = 0;
 	v->size_bytes = h->has_total ? h->total : h->length;
@@ -122,7 +124,8 @@ static void witness_done(struct call *c, int status)
 	h->s = NULL;
 	s->heads--;
 	if (status == -ENOENT) {
-		/* The witness is gone, so its error does not show an outage. */
+		/* The witness is gone, so this error does not show an outage.
+		 */
 		object_set_witness(s->r, NULL);
 		sizes_ask(s);
 	} else if (status < 0) {
@@ -134,7 +137,7 @@ static void witness_done(struct call *c, int status)
 
 static const struct call_ops witness_ops = {.done = witness_done};
 
-/* Ask for the size of the witness. Returns false if there is no witness. */
+/* Request the size of the witness. Returns false if there is no witness. */
 static bool ask_witness(struct sizes *s)
 {
 	CLEANUP_FREE char *path = object_witness(s->r);
@@ -150,7 +153,7 @@ static bool ask_witness(struct sizes *s)
 	return true;
 }
 
-/* No request is in flight: end the round. */
+/* End the round, because no request is in flight any more. */
 static void sizes_drained(struct sizes *s)
 {
 	if (s->status < 0 || s->failed == 0)
@@ -165,8 +168,8 @@ static void sizes_drained(struct sizes *s)
 
 /* -- Files ----------------------------------------------------------------- */
 
-/* The path of the directory with the name, or NULL if memory is short. The
- * caller frees it. */
+/* Returns the path of the directory with the name, or NULL if memory is short.
+ * The caller frees it. */
 static char *size_path(const struct sizes *s, const struct listing_name *x)
 {
 	char *path;
@@ -177,8 +180,9 @@ static char *size_path(const struct sizes *s, const struct listing_name *x)
 		: path;
 }
 
-/* Is this an error of the file alone? Throttling is an error of the server. So
- * is a failed connection, unless a redirect of the server led there. */
+/* Does this error concern only the file? Throttling concerns the server. So
+ * does a failed connection, unless the server has redirected the request to
+ * another host. */
 static bool is_of_file(const struct call *c, int status)
 {
 	bool answered = call_status(c) != 0 || bytes_len(&c->redirect) > 0;
@@ -230,7 +234,8 @@ static void size_done(struct call *c, int status)
 	if (status == 0)
 		size_found(s, x, &v);
 	else if (status == -ENOENT || status == -EACCES)
-		x->fails = false; /* the file is hidden, but its server works */
+		/* the file stays hidden, but the server works */
+		x->fails = false;
 	else if (is_of_file(c, status))
 		size_failed(s, x, c, status);
 	else
@@ -266,7 +271,8 @@ static void ask_one(struct sizes *s, struct size_head *h, size_t which)
 	h->round = s->round;
 }
 
-/* Get the next file of this round. Returns false if all have been asked for. */
+/* Get the next file of this round. Returns false if the sizes of all have been
+ * requested. */
 static bool next_file(struct sizes *s, size_t *which)
 {
 	while (s->next < s->names->n) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Remote origins: construction, the table of operations, messages for the
- * operator. Requests come from any thread and are posted to the loops.
- */
+/* Remote origins: construction, the table of operations, and messages for the
+ * operator. Requests come from any thread and are posted to the loops. */
 #include "origin/object/object_impl.h"
 
 #include <errno.h>
@@ -18,11 +16,11 @@
 #include "origin/object/http_names_impl.h"
 #include "origin/object/site_impl.h"
 
-/* The length of a GET, short enough that other readers get their turn. */
+/* The length of a GET. It is so short that other readers get their turn. */
 #define REQUEST_BYTES ((size_t)8 << 20)
 #define CHUNK_BYTES (UINT64_C(1) << 20)
 /* With many long requests in flight, memory must remain for items that were
- * fetched but not read yet. */
+ * fetched but not read yet, so requests may use only 1 / MEMORY_SHARE. */
 #define MEMORY_SHARE 4u
 /*
  * The search for the depth begins with this number of requests. With 10 to 30
@@ -49,7 +47,8 @@ static void answer_bad_path(struct post *p)
 	origin_answer(q, -EINVAL);
 }
 
-/* Servers shorten "a/../b", so such a path would name another object there. */
+/* A server would shorten "a/../b" and return another object, so such a path
+ * fails. */
 static void refuse_path(struct object_origin *r, struct origin_request *q)
 {
 	struct bad_path *b = calloc(1, sizeof(*b));

@@ -16,17 +16,20 @@
 
 /* Settings from the mount's options. Strings are copied. */
 struct object_config {
-	const char *endpoint_url; /* NULL: AWS_ENDPOINT_URL_S3, or AWS itself */
-	const char *region;	  /* NULL: environment, profile, the server */
-	const char *profile;	  /* NULL: AWS_PROFILE, or "default" */
+	/* NULL: AWS_ENDPOINT_URL_S3 decides, or it is AWS itself */
+	const char *endpoint_url;
+	const char *region;  /* NULL: environment, profile or server decide */
+	const char *profile; /* NULL: AWS_PROFILE decides, or it is "default" */
 	bool no_sign_request;
 	bool requester_pays;
 	bool insecure_tls;
-	bool creds_later; /* without credentials, wait until there are some */
+	/* if there are no credentials, requests wait until there are some */
+	bool creds_later;
 	bool http2;
 	unsigned loops, depth; /* 0 stands for the defaults */
 	struct counters *counters;
-	const struct event_sink *events; /* gets no secrets; may be NULL */
+	/* its messages contain no secrets; may be NULL */
+	const struct event_sink *events;
 };
 
 /*
@@ -36,11 +39,9 @@ struct object_config {
  */
 int object_resolve(const char *source, char **out, struct error *err);
 
-/*
- * The dataset as tiers record it: SOURCE, as returned by object_resolve(), and
- * the store if it is not AWS, as two stores may have buckets of one name. The
- * caller frees *out. Returns 0, or -ENOMEM with err set.
- */
+/* Get the dataset as tiers record it: SOURCE, as returned by object_resolve(),
+ * and the store if that is not AWS, because buckets of two stores may have the
+ * same name. The caller frees *out. Returns 0, or -ENOMEM with err set. */
 int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err);
 
@@ -52,11 +53,9 @@ int object_dataset(const char *source, const struct object_config *config,
 int object_new(struct origin **out, const char *source,
 	const struct object_config *config, struct error *err);
 
-/*
- * Ask the store once whether SOURCE can be read; waits at most 5 s. Returns 0,
- * or -errno with the problem and its remedy in err. Not needed for a mount
- * whose names are already known.
- */
+/* Ask the store once whether SOURCE can be read; waits at most 5 s. Returns 0,
+ * or -errno with the problem and its remedy in err. A mount whose names are
+ * already known need not call this. */
 int object_probe(struct origin *o, struct error *err);
 
 /*
@@ -66,12 +65,10 @@ int object_probe(struct origin *o, struct error *err);
 int object_size(struct origin *o, const char *path, uint64_t until_ns,
 	uint64_t *size_bytes, struct error *err);
 
-/*
- * Read one whole object of at most `most` bytes. The caller frees the text,
+/* Read one whole object of at most `most` bytes. The caller frees the text,
  * which has a NUL after it. The scheme of `url` is s3, http or https. Waits at
- * most 4.5 s for the first byte, and as long for each further one. Returns 0,
- * or -errno with err set.
- */
+ * most 4.5 s for the first byte, and as long for each later one. Returns 0, or
+ * -errno with err set. */
 int object_fetch(const char *url, const struct object_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err);
 

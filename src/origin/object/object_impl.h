@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of this room: the remote origin, its location, and the
- * *call*: one request, including its repetitions (after throttling, with
+/* The structs and functions of this room: the remote origin, its location, and
+ * the *call*: one request, including its repetitions (after throttling, with
  * renewed credentials, in another region, with a corrected clock, after a
- * redirect). A call runs on one loop; other threads reach it only
- * by posts.
- */
+ * redirect). A call runs on one loop; other threads reach it only by posts. */
 #ifndef OBJECT_IMPL_H
 #define OBJECT_IMPL_H
 
@@ -31,42 +28,44 @@ struct object_origin {
 	struct counters *counters;
 	struct creds *creds; /* NULL: requests are not signed */
 	bool s3, payer, path_style, aws;
-	char *scheme;	 /* "http" or "https" */
-	char *bucket;	 /* s3 */
-	char *prefix;	 /* of keys: "" or ends with '/'; not encoded */
-	char *base_path; /* encoded; no '/' at its end */
+	char *scheme; /* "http" or "https" */
+	char *bucket; /* used for s3 only */
+	/* prefix of all keys: "" or a text that ends with '/'; not encoded */
+	char *prefix;
+	char *base_path; /* encoded; does not end with '/' */
 	uid_t uid;
 	gid_t gid;
 	struct loop *late_loop;
 	struct post late; /* answers the requests in `no_memory` */
 	const struct event_sink *events;
 
-	/* Only one request is sent at the start of a mount, and its thread
-	 * waits for it. So nobody reads the log, and no layer above repeats the
-	 * request. Relaxed. */
+	/* At the start of a mount only one request is sent, and its thread
+	 * waits for the answer. During this time nobody reads the log, and no
+	 * layer above repeats the request. Relaxed. */
 	atomic_bool alone;
 	/* Properties of an http server, learned from its answers; relaxed. dav:
-	 * WebDAV answered PROPFIND; no_dav: it did not; no_head: HEAD is
-	 * refused; untagged: files have no tags. */
+	 * it answered PROPFIND by WebDAV; no_dav: it did not; no_head: it
+	 * refuses HEAD; untagged: files have no tags. */
 	atomic_bool dav, no_dav, no_head, untagged;
-	atomic_uint too_deep; /* directories hidden since the root was listed */
-	_Atomic int64_t skew_s; /* server's clock minus ours; relaxed */
-	/* Guards all members below and the object that a read's priv points to.
-	 * Rank: above the loops' locks. */
+	/* number of directories not shown since the root was listed */
+	atomic_uint too_deep;
+	_Atomic int64_t skew_s; /* the server's clock minus ours; relaxed */
+	/* Guards all members below, and the object to which a read's priv
+	 * points. Taken before the loops' locks. */
 	pthread_mutex_t lock;
-	/* with the port, if it is not the default */
+	/* with the port, unless it is the default */
 	char host[OBJECT_HOST_MAX];
 	char region[OBJECT_REGION_MAX];
-	struct error last; /* the last refusal, for messages */
-	int last_status;   /* the status that `last` explains, or 0 */
-	/* enum hidden: one bit for each kind that was logged */
+	struct error last; /* reason of the last failure, for messages */
+	int last_status;   /* the status to which `last` belongs, or 0 */
+	/* one bit for each enum hidden that was logged */
 	unsigned told_hidden;
 	char *witness; /* path of the last file whose size was returned */
-	/* requests to answer, linked by priv */
+	/* requests to be answered with -ENOMEM, linked by priv */
 	struct origin_request *no_memory;
 };
 
-/* Read a flag of the origin; flags are relaxed. */
+/* Read a flag of the origin; all flags are relaxed. */
 static inline bool object_flag(const atomic_bool *flag)
 {
 	return atomic_load_explicit(flag, memory_order_relaxed);
@@ -80,8 +79,8 @@ static inline void object_set_flag(atomic_bool *flag, bool value)
 struct call;
 
 struct call_ops {
-	/* Called for an answer of 2xx, as those of transfer_ops. Either may be
-	 * NULL. */
+	/* Called for an answer of 2xx, like the functions of transfer_ops. Both
+	 * may be NULL. */
 	int (*head)(struct call *c, const struct head *h);
 	int (*data)(struct call *c, const void *data, size_t len);
 	void (*slow)(struct call *c);
@@ -90,7 +89,7 @@ struct call_ops {
 	void (*done)(struct call *c, int status);
 };
 
-/* Limit for error documents; useful ones are short. */
+/* Limit for error documents. Useful ones are shorter. */
 #define CALL_ERROR_MAX 16384u
 
 struct call {
@@ -100,40 +99,42 @@ struct call {
 	const char *method;
 	struct bytes path;  /* encoded, begins with '/' */
 	struct bytes query; /* canonical; "" if there is none */
-	struct bytes more;  /* further header lines */
+	struct bytes more;  /* further lines of the header */
 	const char *body;   /* the body to send; NULL for s3 */
 	size_t body_len;
 	struct bytes error; /* the body of an answer that is not 2xx */
-	/* http: the place to which the call was redirected */
+	/* http: URL to which the call was redirected */
 	struct bytes redirect;
 	char code[64];	   /* code of the last S3 error document, or "" */
 	const char *words; /* the meaning of that code, or NULL */
-	bool heads_only;   /* do not read a body that is not short */
+	bool heads_only;   /* read the body only if it is short */
 	/* Numbers of repetitions so far, by reason. */
 	unsigned throttled, renewed, moved, skewed, again;
-	unsigned generation; /* generation of the credentials that signed it */
-	char region[OBJECT_REGION_MAX]; /* the region to which it was sent */
+	/* generation of the credentials that signed the call */
+	unsigned generation;
+	/* the region to which the call was sent */
+	char region[OBJECT_REGION_MAX];
 };
 
-/* The HTTP status of the call's answer. */
+/* Returns the HTTP status of the call's answer. */
 static inline unsigned call_status(const struct call *c)
 {
 	return c->t.head.code;
 }
 
-/* The loop of the call. */
+/* Returns the loop of the call. */
 static inline struct loop *call_loop(const struct call *c)
 {
 	return c->t.loop;
 }
 
-/* The head of the call's answer; see struct transfer. */
+/* Returns the head of the call's answer; see struct transfer. */
 static inline const struct head *call_answer(const struct call *c)
 {
 	return &c->t.head;
 }
 
-/* The Content-Type of the call's answer. */
+/* Returns the Content-Type of the call's answer. */
 static inline const char *call_type(const struct call *c)
 {
 	return c->t.head.type;
@@ -146,34 +147,36 @@ static inline void call_set_stall(struct call *c, unsigned seconds)
 	c->t.stall_s = seconds;
 }
 
-/* Make zeroed memory a call. The caller sets path, query and more afterwards.
- */
+/* Initialise a call of zeros. The caller then sets path, query and `more`. */
 void call_init(struct call *c, struct object_origin *r,
 	const struct call_ops *ops, const char *method);
 
-/* Start the call on the loop `l`, on its thread. */
+/* Start the call. This must run on the thread of the loop `l`. */
 void call_start(struct loop *l, struct call *c);
 
-/* End the call without done(), on the loop's thread. */
+/* End the call without calling done(). This must run on the thread of its loop.
+ */
 void call_cancel(struct call *c);
 void call_release(struct call *c);
 
-/* Set the path to that of the source itself, which is that of its bucket. */
+/* Set the path to that of the source itself; for s3 this is the path of the
+ * bucket. */
 void call_base_path(struct call *c);
 
-/* Set the path to that of a whole key, encoded. */
+/* Set the path to that of a complete key, and encode it. */
 void call_key(struct call *c, const char *key);
 
-/* Set the path to that of a key or of a name below the source, encoded. */
+/* Set the path to that of a key or of a name below the source, and encode it.
+ */
 void call_path(struct call *c, const char *name);
 
-/* Add "name=value" to the query. The caller adds names in sorted order. */
+/* Add "name=value" to the query. The caller must add names in sorted order. */
 void call_query(struct call *c, const char *name, const char *value);
 
 /* -- call_verdict.c: what an answer that is not 2xx means ------------------ */
 
-/* Handle an answer. Returns true if the call was started again, else false and
- * *status is the status with which it ends. */
+/* Handle an answer. Returns true if the call was started again. Otherwise sets
+ * *status to the status with which the call ends, and returns false. */
 bool answer_repeats(struct call *c, int *status);
 
 /* Handle a failed connection. Returns true if the call was started again. */
@@ -188,31 +191,32 @@ struct file_attr object_dir_attr(const struct object_origin *r);
 struct file_attr object_file_attr(const struct object_origin *r, uint64_t size,
 	int64_t mtime_ns, uint64_t tag);
 
-/* The file had a version, but the answer has none: it comes from a proxy or a
- * login page. */
+/* Does the answer come from a proxy or a login page? It does if the file had a
+ * version and the answer has none. */
 static inline bool object_is_foreign(
 	const struct file_version *known, const struct head *h)
 {
 	return (known->tag || known->mtime_ns) && !h->tag && !h->modified_ns;
 }
 
-/* The key of a path, or NULL if memory is short. The caller frees it. */
+/* Returns the key of a path, or NULL if memory is short. The caller frees it.
+ */
 char *object_key(const struct object_origin *r, const char *path);
 
-/* Do listings come in no order? */
+/* Are listings of this bucket unsorted? */
 bool object_lists_unordered(const struct object_origin *r);
 
-/* Keep the reason of a failure and its remedy, for object_last_error(), and for
- * origin_explain() with this status. */
+/* Store the reason of a failure and its remedy. object_last_error() returns it,
+ * and origin_explain() does so for this status. */
 void object_words(struct object_origin *r, int status, const char *words);
 
-/* The path of the last file whose size the server returned, or NULL if there
- * was none. The caller frees it. The setter takes ownership of `path`, which
- * may be NULL. */
+/* object_witness() returns the path of the last file whose size the server
+ * returned, or NULL if there was none. The caller frees it.
+ * object_set_witness() owns `path` from then on, which may be NULL. */
 char *object_witness(struct object_origin *r);
 void object_set_witness(struct object_origin *r, char *path);
 
-/* Why a name is not shown. */
+/* The reason why a name is not shown. */
 enum hidden {
 	HIDDEN_NAME,
 	HIDDEN_SIZE,
@@ -221,25 +225,25 @@ enum hidden {
 	HIDDEN_ORDER,
 };
 
-/* Count a name that is not shown; the first one of each reason is logged. */
+/* Count a name that is not shown. The first one for each reason is logged. */
 void object_hidden(struct object_origin *r, const char *key, enum hidden why);
 
-/* Answer with -ENOMEM from another thread. Uses the request's priv. */
+/* Have another thread answer with -ENOMEM. Uses the request's priv. */
 void object_late(struct object_origin *r, struct origin_request *q);
 void object_answer_late(struct post *p);
 
-/* Requires the lock. Was the request passed to object_late(), and is not
- * answered yet? */
+/* Requires the lock. Was the request passed to object_late(), and has it not
+ * been answered yet? */
 bool object_is_late(
 	const struct object_origin *r, const struct origin_request *q);
 
 /* -- object_probe.c -------------------------------------------------------- */
 
-/* Limit of each wait for a store at a start: a mount that cannot work is to
- * fail within 5 s in all. */
+/* Limit for each wait for a store at a start: if a mount cannot work, it has to
+ * fail within 5 s. */
 #define OBJECT_WAIT_NS (9 * NS_PER_S / 2)
 
-/* Get the reason why a request ended with this status; never "". */
+/* Get the reason why a request ended with this status. It is never "". */
 void object_reason(struct origin *o, int status, struct error *why);
 
 /* -- object_read.c --------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Questions to the store before a mount serves, for which the caller's thread
- * waits: whether the source can be read, and the size of one file. If the store
- * does not answer in time, the question stays until the origin is freed.
+/* Questions to the store before a mount serves: whether the source can be read,
+ * and the size of one file. The caller's thread waits for the answer. If the
+ * store does not answer in time, the request stays until the origin is freed.
  */
 #include "origin/object/object_impl.h"
 
@@ -16,10 +15,12 @@
 #include "origin/object/s3_list_impl.h"
 #include "origin/object/http_names_impl.h"
 
-/* Shared by the waiting thread and the loop; the last user frees it. */
+/* The waiting thread and the loop share this; the last one to use it frees it.
+ */
 struct store_question {
 	union {
-		struct origin_request req; /* the members that both have */
+		/* the members that lists and stats have in common */
+		struct origin_request req;
 		struct origin_list list;
 		struct origin_stat stat;
 	};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranged reads, the same for S3 and http: one GET each, and a second one (a
- * hedge) on a fresh connection if the first is late. Size, ETag and range are
- * checked in the headers before the first byte is used. The request whose valid
- * headers come first is used.
+ * hedge) on a new connection if the first is late. Size, ETag and range are
+ * checked in the headers before the first byte is used. If there are two
+ * requests, the one whose valid headers come first is used.
  *
- * A get lives on one loop's thread. Other threads post `begin` and `drop` to
- * it; the request's priv points to it, under the origin's lock.
+ * A struct get runs on one loop's thread. Other threads post `begin` and `drop`
+ * to this loop; the request's priv points to the struct get, under the origin's
+ * lock.
  */
 #include "origin/object/object_impl.h"
 
@@ -18,23 +19,23 @@
 
 #include "common/base/cleanup.h"
 
-/* A server without ranges may send a whole file of up to this size for a part
- * of it. */
+/* If a server does not support ranges, it may send a whole file of up to this
+ * size for a part of it. */
 #define UNRANGED_MAX (UINT64_C(8) << 20)
 #define NOBODY (-1)
-/* Longer reads are spread evenly over the loops, because their bytes keep a
- * processor busy. */
+/* Longer reads are spread evenly over the loops, because receiving their bytes
+ * keeps a processor busy. */
 #define SHORT_MAX ((size_t)256 << 10)
 
 struct origin_file {
 	struct object_origin *r;
-	_Atomic unsigned refs; /* one for the handle, and one for each get */
-	/* r->lock: a strong one from an earlier answer */
+	_Atomic unsigned refs; /* 1 for the handle, and 1 for each get */
+	/* a strong ETag from an earlier answer; guarded by r->lock */
 	char etag[HEAD_ETAG_MAX];
 	char path[];
 };
 
-/* A first attempt and its hedge. */
+/* The first request of a get, or its hedge. */
 struct get_try {
 	struct call call;
 	struct get *get;
@@ -47,7 +48,7 @@ struct get {
 	struct origin_file *file;
 	struct loop *loop;
 	struct post begin, drop;
-	/* Used on the loop's thread. */
+	/* The members below are used on the loop's thread. */
 	struct get_try tries[2];
 	int winner;
 	bool whole; /* the whole file is requested */
@@ -85,7 +86,7 @@ void object_file_free(struct origin *o, struct origin_file *f)
 
 /* -- The end --------------------------------------------------------------- */
 
-/* The status of a read: a missing file counts as another version. */
+/* Returns the status of a read: a missing file counts as another version. */
 static int read_status(int status)
 {
 	return status == -ENOENT ? -ESTALE : status;
@@ -101,7 +102,7 @@ static void get_end(struct get *g, int status)
 		call_release(&g->tries[i].call);
 	}
 	pthread_mutex_lock(&g->r->lock);
-	r->req.priv = NULL; /* no thread posts to this get from here on */
+	r->req.priv = NULL; /* after this, no thread posts to this get */
 	pthread_mutex_unlock(&g->r->lock);
 	loop_unpost(g->loop, &g->drop);
 	if (status == 0 && g->next != g->end)
@@ -131,7 +132,7 @@ static int refuse_answer(const struct get *g, int status, const char *why)
 	return status;
 }
 
-/* Does the answer belong to the version that is wanted? */
+/* Is the answer of the version that the caller wants? */
 static int check_version(const struct get *g, const struct head *h)
 {
 	const struct file_version *want = &g->read->want;
@@ -142,8 +143,8 @@ static int check_version(const struct get *g, const struct head *h)
 	/* S3 always sends an ETag, so this answer is not from S3. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
-	/* `want` may have a time from a listing, although the server sends
-	 * none. */
+	/* `want` may have a time from a listing, even if the server sends no
+	 * times. */
 	if (object_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");
@@ -157,7 +158,7 @@ static int check_version(const struct get *g, const struct head *h)
 	 * the object's. */
 	if (!has_size && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no size");
-	/* Nothing shows that the answer is this file: it may be a login page.
+	/* Nothing shows that the answer is this file: it could be a login page.
 	 */
 	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
 		return refuse_answer(
@@ -165,7 +166,7 @@ static int check_version(const struct get *g, const struct head *h)
 	return other_size ? -ESTALE : 0;
 }
 
-/* Is the answer the part that was requested? */
+/* Is the answer the range that was requested? */
 static int check_part(struct get *g, const struct head *h)
 {
 	if (h->code == 206) {
@@ -204,8 +205,9 @@ static int get_head(struct call *c, const struct head *h)
 	struct get *g = t->get;
 	int rc = 0;
 
-	/* The other try was faster. libcurl forbids removing a transfer inside
-	 * a callback, so the slower try ends here, or with the get. */
+	/* The other request was faster. libcurl does not allow to remove a
+	 * transfer in a callback, so the slower one ends by this error, or with
+	 * the get. */
 	if (g->winner != NOBODY)
 		return -ECANCELED;
 	/* For S3 a Content-Encoding is only metadata of the object. From a web
@@ -251,7 +253,7 @@ static int get_data(struct call *c, const void *data, size_t len)
 		g->read->data(g->read, off, at, n);
 	}
 	/* Stop at the end of a range, because the server may send on without
-	 * end. A whole file that came in place of a range has an end. */
+	 * end. If a whole file came in place of a range, read it to its end. */
 	return more && call_status(c) == 206 ? -EALREADY : 0;
 }
 
@@ -278,7 +280,8 @@ static void get_done(struct call *c, int status)
 	t->running = false;
 	if (g->winner != NOBODY && t != &g->tries[g->winner])
 		return;
-	/* The other try may still deliver the bytes. It has not begun to. */
+	/* The other request may still deliver the bytes, of which it has sent
+	 * none yet. */
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Data that the requests of one origin share: attributes, keys, the abilities
- * of the server, messages for the operator, and answers to requests without
- * memory. Any thread.
- */
+/* What the requests of one origin have in common: attributes, keys, the
+ * abilities of the server, messages for the operator, and answers when memory
+ * is short. Any thread. */
 #include "origin/object/object_impl.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists a bucket in ranges of keys: each range page by page, and as many ranges
- * at a time as the pages so far justify. A range whose page shows that more
- * follows is split, so that one huge flat directory is listed as fast as many
- * small ones. Keys beyond a range's end belong to another range.
+ * Lists a bucket in ranges of keys. Each range is listed page by page, and
+ * several ranges at a time, as many as the pages so far justify. If a page
+ * shows that more keys follow in its range, the range is split, so that one
+ * huge flat directory is listed as fast as many small ones. Keys beyond the end
+ * of a range belong to another range.
  *
  * A range runs on one loop's thread. The listing's lock guards what its ranges
- * share, and is held while batches are handed up.
+ * share, and is held while the caller gets batches.
  */
 #include "origin/object/s3_range_impl.h"
 
@@ -24,16 +25,15 @@
 #define PAGE_KEYS "1000"
 #define PAGE_TRIES 6u
 #define PAGE_PAUSE_NS (100 * NS_PER_MS)
-/* A store may take long to find a page behind many deleted keys. This limit is
- * below the 30 s after which the attempt at a listing is given up. */
+/* A store may take long to find a page after many deleted keys. This limit is
+ * below the 30 s after which the retry origin gives up the listing. */
 #define PAGE_STALL_S 25u
-/* The number of pages that splitting may cost: a range ends in the middle of a
- * page, which costs an extra page. SPARE_FREE are allowed in all, and one more
- * for each SPARE_PAGES full pages. */
+/* The number of additional pages that splitting may cost: each range ends in
+ * the middle of a page. SPARE_FREE are always allowed, and one more for each
+ * SPARE_PAGES full pages. */
 #define SPARE_FREE 48u
 #define SPARE_PAGES 10u
-/* A range is split while each part has at least this many pages, as far as
- * known. */
+/* A range is split only if each part seems to have at least this many pages. */
 #define PART_PAGES 2u
 
 /* -- A page ---------------------------------------------------------------- */
@@ -154,8 +154,8 @@ static void range_begin(struct post *p)
 	range_next(CONTAINER_OF(p, struct s3_range, begin));
 }
 
-/* Begin ranges. Call it without the lock. A range may end, and be freed, once
- * it has begun. */
+/* Begin ranges. Call this without the lock. A range may end and be freed as
+ * soon as it has begun. */
 static void ranges_begin(struct s3_range *x)
 {
 	struct s3_range *other;
@@ -185,7 +185,8 @@ static struct s3_range *range_new(struct s3_listing *g)
 	return x;
 }
 
-/* Requires the lock. The number of further ranges that are worthwhile now. */
+/* Requires the lock. Returns the number of further ranges that are worthwhile
+ * now. */
 static unsigned ranges_wanted(const struct s3_listing *g)
 {
 	uint64_t full = g->keys / g->page_keys;
@@ -198,11 +199,9 @@ static unsigned ranges_wanted(const struct s3_listing *g)
 	return (unsigned)(want < most ? want : most);
 }
 
-/*
- * Requires the lock. The number of further parts into which to split the rest
- * of the range. There are two estimates, from the whole range so far and from
- * its last page, because the density of keys varies.
- */
+/* Requires the lock. Returns the number of further parts into which to split
+ * the rest of the range. There are two estimates, one from the whole range so
+ * far and one from its last page, because the density of keys varies. */
 static unsigned parts_left(
 	const struct s3_range *x, const struct page_progress *p)
 {
@@ -225,7 +224,7 @@ static unsigned parts_left(
 }
 
 /* Requires the lock. Split the rest of the range. The range keeps the keys
- * below the first point. Returns the new ranges, which have not begun. */
+ * below the first split point. Returns the new ranges, which have not begun. */
 static struct s3_range *range_split(
 	struct s3_range *x, const struct page_progress *p)
 {
@@ -239,8 +238,8 @@ static struct s3_range *range_split(
 		wanted < parts ? wanted : parts, points);
 
 	ASSERT_HELD(&x->g->lock);
-	/* Create the last range first: each ends where the one created before
-	 * begins. */
+	/* Create the last range first, because each range ends where the one
+	 * created before it begins. */
 	for (unsigned i = n; i-- > 0;) {
 		struct s3_range *more;
 
@@ -248,7 +247,7 @@ static struct s3_range *range_split(
 			continue;
 		more = range_new(g);
 		if (!more)
-			break; /* memory is short: go on with fewer ranges */
+			break; /* memory is short: continue with fewer ranges */
 		strcpy(more->end, x->end);
 		strcpy(more->after, g->prefix);
 		strcat(more->after, points[i]);
@@ -260,7 +259,7 @@ static struct s3_range *range_split(
 	return others;
 }
 
-/* The status of a listing in which no key could be shown. */
+/* Returns the status of a listing in which no key could be shown. */
 static int empty_status(const struct s3_listing *g)
 {
 	if (g->sizeless) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Adds one page of a range to its listing: which keys are names of files or
- * directories, which are hidden, and how far the range has got.
- */
+/* Adds one page of a range to its listing: which keys are names of files or
+ * directories, which are not shown, and how far the range has come. */
 #include "origin/object/s3_range_impl.h"
 
 #include <errno.h>
@@ -16,12 +14,12 @@
 #define EMPTY_PAGES 1000u
 #define REPEATED_PAGES 8u
 
-/* Requires the listing's lock. */
+/* Requires the listing's lock. Count a key that is not shown. */
 static void hide_key(struct s3_listing *g, const char *key, enum hidden why)
 {
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
-		return; /* the full listing will report it */
+		return; /* the full listing will count the key */
 	object_hidden(g->r, key, why);
 }
 
@@ -40,7 +38,8 @@ static void take_name(
 	rc = key_to_path(name, len);
 	if (rc < 0)
 		hide_key(g, bytes_get(&x->page.text) + o->key, HIDDEN_NAME);
-	else if (o->is_prefix || rc > 0) /* rc > 0: the key marks a directory */
+	/* If rc > 0, the key marks a directory */
+	else if (o->is_prefix || rc > 0)
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = object_dir_attr(g->r)};
 	else
@@ -111,7 +110,8 @@ int range_take_page(struct s3_range *x, struct page_progress *p)
 		g->page_keys = p->new;
 	g->keys += p->new;
 	x->keys += p->new;
-	/* Report an empty batch, too: it shows that the server is alive. */
+	/* Report even an empty batch, because it shows that the server answers.
+	 */
 	if (!g->probe)
 		g->l->batch(g->l, x->entries, p->n);
 	return g->keys > g->keys_max ? -E2BIG : 0;
@@ -119,7 +119,7 @@ int range_take_page(struct s3_range *x, struct page_progress *p)
 
 bool range_stands_still(struct s3_range *x, const struct page_progress *p)
 {
-	/* With a delimiter, servers repeat a prefix that has many keys. */
+	/* With a delimiter, servers repeat a prefix if many keys have it. */
 	bool repeats = x->page.n > 0 && x->g->l->deep;
 
 	if (p->further) {

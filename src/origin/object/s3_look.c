@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Looks up one name in a bucket. A short listing distinguishes files from
- * directories and gives the same version as a long one. Where listing is
- * forbidden, HEAD finds files only. Each look-up runs on one loop's thread.
+/* Looks up one name in a bucket. A short listing shows whether the name is a
+ * file or a directory, and gives the same version as a long listing. If listing
+ * is forbidden, HEAD finds only files. Each look-up runs on one loop's thread.
  */
 #include "origin/object/s3_list_impl.h"
 
@@ -22,7 +21,8 @@ struct s3_look {
 	struct origin_stat *stat;
 	struct s3_page page;
 	enum { LOOK_NAME, LOOK_BELOW, LOOK_HEAD } step;
-	bool found; /* a file was found, and a directory is being looked for */
+	/* a file was found; a directory of the same name may still be found */
+	bool found;
 	struct file_attr attr;
 	char *key;
 };
@@ -93,8 +93,8 @@ static void look_send(struct s3_look *k)
 	call_start(k->loop, c);
 }
 
-/* How object number i of the listing relates to the name; NOTHING: there is no
- * such object. */
+/* How object number i of the listing relates to the name that is looked up.
+ * NOTHING: there is no object i. */
 enum relation { NOTHING, SAME, BELOW, OTHER };
 
 static enum relation relation_of(const struct s3_look *k, size_t i)
@@ -119,7 +119,8 @@ static void take_file(struct s3_look *k, const struct s3_object *o)
 	k->attr = object_file_attr(k->r, o->size_bytes, o->mtime_ns, o->tag);
 }
 
-/* Decide what the name is. A directory hides a file of the same name. */
+/* Decide what the name is. If there are a directory and a file of this name, it
+ * is the directory. */
 static void look_names(struct s3_look *k)
 {
 	enum relation first = relation_of(k, 0), second = relation_of(k, 1);
@@ -130,7 +131,8 @@ static void look_names(struct s3_look *k)
 	}
 	if (first == SAME)
 		take_file(k, &k->page.objects[0]);
-	/* Names such as "a-b" sort between "a" and "a/". */
+	/* Names such as "a-b" sort between "a" and "a/", so "a/" may still
+	 * follow. */
 	if (first == OTHER || second == OTHER) {
 		k->step = LOOK_BELOW;
 		look_send(k);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One page of ListObjectsV2. Keys come percent-encoded if the server followed
- * encoding-type=url, where '+' is a blank. One thread at a time per page.
+/* One page of ListObjectsV2. Keys are percent-encoded, with '+' for a blank, if
+ * the server has followed encoding-type=url. One thread at a time uses a page.
  */
 #include "origin/object/s3_page_impl.h"
 
@@ -62,7 +61,7 @@ static void page_add(struct s3_page *p)
 		p->objects[p->n++] = p->now;
 }
 
-/* The text stays in the page, with a NUL after it. */
+/* Add the text to the text of the page, with a NUL after it. */
 static void page_take_key(struct s3_page *p, const char *text, size_t len)
 {
 	p->now.key = bytes_len(&p->text);
@@ -99,8 +98,8 @@ static void result_end(
 	struct s3_page *p, const char *name, const char *text, size_t len)
 {
 	if (strcmp(name, "Contents") == 0) {
-		/* An object without a size must not be taken for an empty file.
-		 */
+		/* An object without a size is bad; it must not look like an
+		 * empty file. */
 		p->now.bad = !p->has_key || !p->has_size;
 		p->now.sizeless = p->has_key && !p->has_size;
 		page_add(p);
@@ -162,7 +161,7 @@ int s3_page_feed(struct s3_page *p, const void *data, size_t len)
 	return rc == 0 && p->failed ? -EBADMSG : rc;
 }
 
-/* Decode the keys in place: no key gets longer. */
+/* Decode the keys in place, because no key gets longer. */
 static void decode_keys(struct s3_page *p)
 {
 	for (size_t i = 0; i < p->n; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses points that split a range of keys, so that several requests can list
- * it at a time, without knowing its keys. Keys are mostly numbered or hashed.
- * All digits are considered possible at a place where one was seen, and all
- * letters at a place where more than one was seen. A wrong guess costs an empty
- * page, never a key. Pure functions.
+ * Chooses points that split a range of keys, without knowing the keys, so that
+ * several requests can list the range at a time. Keys are mostly numbered or
+ * hashed. If a digit was seen at a place of the keys, all digits are considered
+ * possible there; if more than one letter was seen, all letters are. A wrong
+ * guess costs an empty page, but no key is missed. Pure functions.
  */
 #include "origin/object/s3_list_impl.h"
 
@@ -19,12 +19,12 @@ void split_note(struct split_seen *seen, const char *key)
 	}
 }
 
-/* Numbers of words, and masks of their bits, in a map of 256 bits. */
+/* Indices of words in a map of 256 bits, and masks of bits in these words. */
 #define WORD_DIGITS 1
 #define WORD_UPPER 2
 #define WORD_LOWER 3
 #define DIGITS UINT32_C(0x03ff0000)
-#define LETTERS UINT32_C(0x07fffffe) /* of either case */
+#define LETTERS UINT32_C(0x07fffffe) /* letters of either case */
 #define LETTERS_HEX UINT32_C(0x0000007e)
 
 struct alphabet {
@@ -41,7 +41,7 @@ static unsigned count_bits(const uint32_t bytes[8])
 	return n;
 }
 
-/* The bytes that keys may have at this place. */
+/* Returns the bytes that keys may have at this place. */
 static struct alphabet alphabet_at(const struct split_seen *seen, unsigned at)
 {
 	const uint32_t *was = seen->bytes[at];
@@ -66,7 +66,7 @@ static bool alphabet_has(const struct alphabet *a, unsigned c)
 	return a->bytes[c / 32] >> (c % 32) & 1;
 }
 
-/* The number of bytes of the alphabet that are smaller. */
+/* Returns how many bytes of the alphabet are smaller. */
 static unsigned alphabet_rank(const struct alphabet *a, unsigned char c)
 {
 	uint32_t part = a->bytes[c / 32] & ((UINT32_C(1) << c % 32) - 1);
@@ -86,9 +86,9 @@ static unsigned shared_length(const char *a, const char *b)
 	return i;
 }
 
-/* The bytes above `low` and below `high` that keys are likely to have. Only
- * ASCII, because a request must not contain half a character. With `beyond`
- * also the byte after `low`, to find out whether a letter is always the same.
+/* Find the bytes between `low` and `high` that keys are likely to have. Only
+ * ASCII, because a request must not contain half a character. With `beyond`,
+ * also the byte after `low`, which shows whether a letter is always the same.
  */
 static unsigned candidates(const struct split_seen *seen, unsigned at,
 	unsigned low, unsigned high, bool beyond, char out[128])
@@ -106,7 +106,7 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 	const char *b, unsigned max, char (*points)[SPLIT_POINT_MAX])
 {
 	unsigned at = b ? shared_length(a, b) : 0, n = 0;
-	/* A point equal to b would split nothing. */
+	/* Exclude b itself, because a point equal to b would split nothing. */
 	unsigned high = b ? (unsigned char)b[at] + (b[at] && b[at + 1]) : 256;
 	bool beyond = !b;
 	char bytes[128];
@@ -114,8 +114,8 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 	for (; at < SPLIT_PLACES && a[at] && n == 0; at++) {
 		n = candidates(
 			seen, at, (unsigned char)a[at], high, beyond, bytes);
-		/* If the point has a's own byte here, it is below b whatever
-		 * follows. */
+		/* If the point has the same byte as a here, it is below b,
+		 * whatever bytes follow. */
 		high = 256;
 		beyond = false;
 	}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Turns a source as typed into a host, a path and a region. Runs before any
- * thread exists, except for regions and redirects.
- */
+/* Finds out host, path and region of a source from its text. Runs before any
+ * thread exists, except the functions for regions and redirects. */
 #include "origin/object/site_impl.h"
 
 #include <errno.h>
@@ -15,7 +13,7 @@
 #define S3 "s3://"
 #define REGION_DEFAULT "us-east-1"
 #define ENDPOINT_MAX 1024
-/* The characters that a bucket's name may begin and end with. */
+/* The characters with which the name of a bucket may begin and end. */
 #define BUCKET_ENDS "abcdefghijklmnopqrstuvwxyz0123456789"
 
 static bool is_s3(const char *source)
@@ -27,7 +25,7 @@ static bool is_s3(const char *source)
 
 static int refuse_source(const char *why, struct error *err)
 {
-	/* The source may contain a password, so the message does not repeat it.
+	/* The message does not repeat the source, which may contain a password.
 	 */
 	return error_set(err, -EINVAL, "cannot use this source: %s", why);
 }
@@ -51,7 +49,7 @@ static int check_bucket(const char *bucket, size_t len, struct error *err)
 	return 0;
 }
 
-/* The length without slashes at the end. */
+/* Returns the length of a text without slashes at its end. */
 static size_t trimmed_length(const char *text)
 {
 	size_t len = strlen(text);
@@ -176,13 +174,14 @@ static int open_aws(struct object_origin *r)
 	r->aws = true;
 	r->scheme = strdup("https");
 	r->base_path = strdup("");
-	/* With a dot in the name, the certificate would not match the host. */
+	/* If the name contains a dot, the certificate would not match the host,
+	 * so use path style. */
 	r->path_style = strchr(r->bucket, '.') != NULL;
 	aws_host(r);
 	return r->scheme && r->base_path ? 0 : -ENOMEM;
 }
 
-/* Add the bucket for path style: it is the first part of the path. */
+/* For path style, make the bucket the first part of the path. */
 static int add_bucket(struct object_origin *r)
 {
 	struct bytes path = {0};
@@ -238,8 +237,8 @@ static bool is_of_aws(const char *host)
 	return end && (!end[14] || strcmp(end + 14, ".cn") == 0);
 }
 
-/* The text of a dataset that is not in AWS never equals a SOURCE. The same
- * objects always get the same text. */
+/* If the dataset is not in AWS, its text never equals a SOURCE. The same
+ * objects always have the same text. */
 int object_dataset(const char *source, const struct object_config *config,
 	char **out, struct error *err)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the location of an origin: host, region and path from the URL as typed.
- */
+/* Finds out host, region and path of an origin from its URL as typed. */
 #ifndef OBJECT_SITE_IMPL_H
 #define OBJECT_SITE_IMPL_H
 
@@ -13,7 +11,7 @@ int site_open(struct object_origin *r, const char *source,
 	const struct object_config *config, struct error *err);
 void site_release(struct object_origin *r);
 
-/* Record that the bucket is in another region. Any thread. */
+/* Note that the bucket is in another region. Any thread. */
 void site_set_region(struct object_origin *r, const char *region);
 
 #endif
