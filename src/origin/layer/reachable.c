@@ -112,8 +112,8 @@ static void touch(void *arg, int to)
 	(void)fstatfs(fd, &fs);
 }
 
-/* Returns the path as far as the child has resolved it; NULL if the rest
- * contains more links. */
+/* Returns the path with all links replaced that the child has resolved; NULL if
+ * the rest contains "..", which may lead to another directory then. */
 static char *resolved(struct reach_progress *g)
 {
 	const struct way *w = &g->place[atomic_load(&g->steps) % 2];

@@ -84,7 +84,7 @@ struct stack_names {
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err);
 
-/* Did the names of the mount come from an earlier version of the index? If so,
+/* Were the names of the mount read from an index that has changed since? If so,
  * list them again, and then call stack_listed(). One thread. */
 bool stack_must_relist(const struct stack *s);
 void stack_listed(struct stack *s);

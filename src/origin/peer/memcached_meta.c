@@ -8,7 +8,7 @@
 struct meta_word {
 	const char *word;
 	enum meta_kind kind;
-	bool flags; /* meta flags follow */
+	bool flags; /* meta flags follow the word */
 };
 
 static const struct meta_word meta_words[] = {
@@ -46,7 +46,7 @@ static bool meta_number(
 	return true;
 }
 
-/* The end of the word that begins at `at`. */
+/* Returns the end of the word that begins at `at`. */
 static const char *meta_word_end(const char *at, const char *end)
 {
 	const char *space = memchr(at, ' ', (size_t)(end - at));
@@ -71,7 +71,7 @@ static int meta_flag(const char *at, const char *end, struct meta_answer *out)
 		fits = at == end;
 		out->won = true;
 		break;
-	default: /* the other flags are not needed */
+	default: /* other flags are ignored */
 		break;
 	}
 	return fits ? 0 : -EBADMSG;
@@ -85,7 +85,7 @@ static int meta_flags(const char *at, const char *end, struct meta_answer *out)
 		if (*at++ != ' ')
 			return -EBADMSG;
 		if (at == end)
-			break; /* a space at the end of the line */
+			break; /* there was a space at the end of the line */
 		stop = meta_word_end(at, end);
 		if (stop == at || meta_flag(at, stop, out) < 0)
 			return -EBADMSG;

@@ -31,10 +31,12 @@ enum meta_kind {
 
 struct meta_answer {
 	enum meta_kind kind;
-	uint32_t value_bytes; /* META_VA: length without its CR LF */
-	uint32_t opaque;      /* flag O; 0: none */
-	uint64_t cas;	      /* flag c; 0: none */
-	/* flag W: the key was created, and this client has the lease */
+	/* META_VA: length of the value without its CR LF */
+	uint32_t value_bytes;
+	uint32_t opaque; /* value of flag O; 0: none */
+	uint64_t cas;	 /* value of flag c; 0: none */
+	/* flag W: this request has created the key, so this client has the
+	 * lease */
 	bool won;
 	/* The text after the first word of STAT, VERSION and errors, in the
 	 * caller's buffer, without a NUL. */
@@ -43,8 +45,8 @@ struct meta_answer {
 };
 
 /* Parse the first line of `bytes`. Returns its length with its line end; 0 if
- * the line is incomplete; -EBADMSG if the line is not part of the protocol, or
- * announces a value longer than value_max. */
+ * the line is incomplete; or -EBADMSG if the line is not part of the protocol,
+ * or announces a value longer than value_max. */
 ssize_t meta_parse(const void *bytes, size_t size, uint32_t value_max,
 	struct meta_answer *out);
 

@@ -15,7 +15,8 @@
 
 #include "common/base/clock.h"
 
-/* Room for an answer with the longest value, and some of the next answer. */
+/* Size of a buffer for an answer with the longest value, and for a part of the
+ * next answer. */
 #define WIRE_IN_BYTES (UNIT_VALUE_MAX + META_LINE_MAX + ((size_t)256 << 10))
 #define WIRE_IOV_MAX 32
 /* A request has up to four parts: line, head, body, CR LF. */
@@ -24,21 +25,21 @@
 enum wire_state { WIRE_CLOSED, WIRE_CONNECTING, WIRE_OPEN };
 
 struct wire {
-	void *owner; /* set once, as `loop` */
+	void *owner; /* set once, as is `loop` */
 	struct loop *loop;
 	int fd;
 	enum wire_state state;
-	uint32_t events;  /* events that the loop watches for */
-	uint32_t opaque;  /* the last one used */
+	uint32_t events;  /* events for which the loop watches the connection */
+	uint32_t opaque;  /* the last opaque that was used */
 	struct list line; /* requests in flight, oldest first */
 	unsigned nline;
 	size_t cost_bytes;
-	/* The first request that is not sent in full, and the bytes of it that
+	/* The first request that is not sent in full, and how many of its bytes
 	 * are sent. */
 	struct list *unsent;
 	size_t sent_bytes;
-	/* time since when the oldest request or the connection has been waited
-	 * for */
+	/* time since when the oldest request waits for its answer or, while
+	 * connecting, since the beginning */
 	uint64_t since_ns;
 	uint64_t received;
 	size_t from, to; /* in[from] to in[to - 1] are not parsed yet */
@@ -120,7 +121,7 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	if (w->fd < 0)
 		return -errno;
 	if (addr->sa_family != AF_UNIX)
-		/* A failure only makes the connection slower. */
+		/* If this fails, the connection is only slower. */
 		(void)setsockopt(
 			w->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	w->events = 0;
@@ -128,7 +129,7 @@ int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	if (rc == 0)
 		rc = wire_poll_for(w, EPOLLIN | EPOLLOUT);
 	if (rc < 0) {
-		(void)close(w->fd); /* no request was sent on it */
+		(void)close(w->fd); /* cannot lose data: no request was sent */
 		w->fd = -1;
 		return rc;
 	}
@@ -153,7 +154,8 @@ void wire_shut(struct wire *w, int status)
 	if (w->state == WIRE_CLOSED)
 		return;
 	w->state = WIRE_CLOSED;
-	(void)close(w->fd); /* this also removes it from the loop */
+	/* close() also removes the descriptor from the loop */
+	(void)close(w->fd);
 	w->fd = -1;
 	list_init(&failed);
 	list_splice_tail(&failed, &w->line);
@@ -193,8 +195,8 @@ void request_line(struct request *q, const char *format, ...)
 
 void wire_queue(struct wire *w, struct request *q, uint64_t now_ns)
 {
-	/* The line fits: its parts, the key and the numbers have limited
-	 * lengths. */
+	/* The line fits into this room, because its parts, the key and the
+	 * numbers have limited lengths. */
 	size_t room = sizeof(q->line) - q->line_bytes;
 	int len;
 
@@ -222,7 +224,8 @@ static size_t request_bytes(const struct request *q)
 		(q->body_bytes ? q->head_bytes + q->body_bytes + 2 : 0);
 }
 
-/* Add the rest of one part, without the first *skip bytes of the request. */
+/* Add a part of the request. *skip bytes of the request have been sent, so
+ * leave them out. */
 static int wire_part(
 	struct iovec *iov, const void *data, size_t len, size_t *skip)
 {
@@ -291,12 +294,13 @@ int wire_flush(struct wire *w)
 			return -errno;
 		wire_sent(w, (size_t)n);
 	}
-	return 0; /* wire_event() returns and the loop watches for EPOLLOUT */
+	return 0; /* wire_event() returns, and the loop watches for EPOLLOUT */
 }
 
 /* -- Receiving ------------------------------------------------------------- */
 
-/* An error line has no opaque; every other answer to a meta command has. */
+/* Does the answer belong to the request? An error line has no opaque; every
+ * other answer to a meta command has one. */
 static bool wire_fits(const struct request *q, const struct meta_answer *a)
 {
 	if (a->kind == META_ERROR || a->kind == META_FULL)
@@ -308,11 +312,9 @@ static bool wire_fits(const struct request *q, const struct meta_answer *a)
 	return a->opaque == q->opaque && a->kind <= META_EX;
 }
 
-/*
- * Take one answer out of the buffer. Returns 1 if an answer was taken, 0 if
- * more bytes are needed, or -errno. A request that has not been sent in full
- * cannot have an answer, except an error.
- */
+/* Take one answer out of the buffer. Returns 1 if there was one, 0 if more
+ * bytes are needed, or -errno. If a request has not been sent in full, its only
+ * possible answer is an error. */
 static int wire_take(struct wire *w, uint64_t now_ns)
 {
 	const uint8_t *at = w->in + w->from;
@@ -329,7 +331,7 @@ static int wire_take(struct wire *w, uint64_t now_ns)
 	all = (size_t)n;
 	if (!wire_fits(q, &a))
 		return -EBADMSG;
-	/* A server may refuse a value before all of it is sent. */
+	/* A server may refuse a value before it has received all of it. */
 	if (list_next(&w->line) == w->unsent)
 		return a.kind >= META_FULL ? 0 : -EBADMSG;
 	if (a.kind == META_VA) {
@@ -358,7 +360,8 @@ static int wire_parse(struct wire *w, uint64_t now_ns)
 	return rc;
 }
 
-/* Make room after the bytes that are not parsed, enough for a whole answer. */
+/* Move the bytes that are not parsed to the front, so that a whole answer fits
+ * after them. */
 static void wire_make_room(struct wire *w)
 {
 	if (w->from == w->to)
@@ -405,7 +408,9 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 	int rc = 0;
 
 	if (w->state == WIRE_CLOSED)
-		return 0; /* the event was queued before the close */
+		/* the loop had queued the event before the connection was
+		 * closed */
+		return 0;
 	if (w->state == WIRE_CONNECTING) {
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 			rc = wire_connected(w, now_ns);
@@ -415,7 +420,8 @@ int wire_event(struct wire *w, uint32_t events, uint64_t now_ns)
 		rc = wire_receive(w, now_ns);
 	if (rc == 0 && events & EPOLLOUT)
 		rc = wire_flush(w);
-	/* An answer may have been kept until its request was sent in full. */
+	/* Parse answers again: one may have waited until its request was sent
+	 * in full. */
 	if (rc == 0)
 		rc = wire_parse(w, now_ns);
 	if (rc == 0 && w->unsent == &w->line)

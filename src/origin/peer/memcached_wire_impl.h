@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One connection to a memcached: requests go out in order, pipelined, and are
- * answered in order. Any error, including a time-out, closes the connection and
- * fails every request on it. Used only by the thread of the peers. Private to
- * this room.
- */
+/* One connection to a memcached. Requests are sent without waiting for earlier
+ * answers, and are answered in order. Any error, including a time-out, closes
+ * the connection and fails all its requests. Used only by the thread of the
+ * peers. Private to this room. */
 #ifndef PEER_MEMCACHED_WIRE_IMPL_H
 #define PEER_MEMCACHED_WIRE_IMPL_H
 
@@ -18,53 +16,57 @@
 #include "origin/peer/memcached_meta_impl.h"
 #include "origin/peer/peer_unit_impl.h"
 
-/* An answer must be complete this long after the one before it. */
+/* Maximum time from one complete answer to the next one. */
 #define WIRE_ANSWER_MS 500u
 
 #define WIRE_LINE_MAX 192u
 
-/* Embedded in its owner, who frees it in answered(). */
+/* Embedded in a struct of its owner, who frees it in answered(). */
 struct request {
 	/*
-	 * Called once, or once for each line of `lines` with META_STAT before
-	 * the last. status 0: `a` is the answer, and `value` the value of
-	 * META_VA, lent for the call. Otherwise -errno: the connection is lost,
-	 * `a` is NULL. May send more, but not close connections.
+	 * Called once; with `lines`, also once for each line with META_STAT
+	 * before that. status 0: `a` is the answer, and `value` the value of
+	 * META_VA, valid during the call. Otherwise -errno: the connection is
+	 * lost, and `a` is NULL. answered() may send more requests, but must
+	 * not close connections.
 	 */
 	void (*answered)(struct request *q, int status,
 		const struct meta_answer *a, const uint8_t *value);
-	char line[WIRE_LINE_MAX]; /* with CR LF, without the opaque */
+	char line[WIRE_LINE_MAX]; /* with CR LF, but without the opaque */
 	size_t line_bytes;
 	/* Sent after the line if body_bytes > 0: head, body, CR LF. */
 	uint8_t head[UNIT_HEAD_BYTES];
 	size_t head_bytes;
-	const void *body; /* must stay until answered() */
+	const void *body; /* must be valid until answered() */
 	size_t body_bytes;
 	size_t cost_bytes; /* expected length of the answer, for wire_cost() */
-	bool lines;	   /* `stats`: several STAT lines, until END */
-	bool plain;	   /* no opaque: `stats`, `version`, `mn` */
-	struct list link;  /* private */
-	uint32_t opaque;   /* private */
+	/* the answer has several STAT lines, until END, as that of `stats` */
+	bool lines;
+	/* the request has no opaque, as `stats`, `version` and `mn` */
+	bool plain;
+	struct list link; /* private */
+	uint32_t opaque;  /* private */
 };
 
 struct wire;
 
-/* Create a connection. Returns NULL if memory is short. The loop's events have
- * the connection as their data. */
+/* Create a connection. Returns NULL if memory is short. The loop passes the
+ * connection as the data of its events. */
 struct wire *wire_new(struct loop *loop, void *owner);
 void *wire_owner(const struct wire *w);
-/* if it is open, requests end with -ECANCELED */
+/* ends the requests of an open connection with -ECANCELED */
 void wire_free(struct wire *w);
 
 /* Begin to connect. Returns 0 or -errno. */
 int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
 	uint64_t now_ns);
-/* Close the connection and fail all requests with this status. Must not be
- * called from inside answered(). */
+/* Close the connection and fail all requests with this status. Do not call this
+ * in answered(). */
 void wire_shut(struct wire *w, int status);
 
 bool wire_is_closed(const struct wire *w);
-bool wire_is_open(const struct wire *w); /* connected */
+/* has the connection been established? */
+bool wire_is_open(const struct wire *w);
 
 /* Write the line of a request: "COMMAND KEY FLAGS", and for ms the number of
  * bytes between KEY and FLAGS. The caller sets the other members of the
@@ -74,20 +76,22 @@ void request_line(struct request *q, const char *format, ...)
 
 /* Queue a request on a connection that is not closed; wire_flush() sends it. */
 void wire_queue(struct wire *w, struct request *q, uint64_t now_ns);
-/* Send what is queued. Returns 0, or -errno: close the connection with that
- * status. */
+/* Send the queued requests. Returns 0, or -errno: the caller then closes the
+ * connection with that status. */
 int wire_flush(struct wire *w);
 
-/* Handle events of epoll. Returns the same as wire_flush(). */
+/* Handle events of epoll. Returns like wire_flush(). */
 int wire_event(struct wire *w, uint32_t events, uint64_t now_ns);
 
-/* Returns 0, or -ETIMEDOUT if an answer is overdue: close the connection. */
+/* Returns 0, or -ETIMEDOUT if an answer is overdue: the caller then closes the
+ * connection. */
 int wire_check(const struct wire *w, uint64_t now_ns);
 
-/* The number of bytes expected in answers or still to be sent. */
+/* Returns the number of bytes that are expected in answers or still have to be
+ * sent. */
 size_t wire_cost(const struct wire *w);
 unsigned wire_requests(const struct wire *w);
-/* The number of bytes received since the last call. */
+/* Returns the number of bytes received since the last call. */
 uint64_t wire_take_received(struct wire *w);
 
 #endif

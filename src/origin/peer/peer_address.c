@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The address of a host; looks up its name. See peer_address_impl.h. */
+/* Finds the address of a host, by looking up its name if necessary. See
+ * peer_address_impl.h. */
 #include "origin/peer/peer_address_impl.h"
 
 #include <errno.h>
@@ -22,11 +23,11 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_SOUGHT, ADDRESS_THERE };
 
 struct address {
 	uint32_t magic;
-	/* this and the next member are set once */
+	/* this member and the next one are set once */
 	char node[PEER_NAME_MAX + 1];
 	char port[ADDRESS_PORT_TEXT];
-	pthread_mutex_t lock; /* guards the rest */
-	/* one for the owner, and one for a thread that looks up */
+	pthread_mutex_t lock; /* guards all members below */
+	/* 1 for the owner, and 1 for a thread that is looking up */
 	unsigned refs;
 	enum address_state state;
 	int status; /* status of the last look-up */
@@ -61,7 +62,9 @@ static bool address_split(const char *host, char node[PEER_NAME_MAX + 1],
 	} else if (end && strchr(host, ':') == end) {
 		len = (size_t)(end - host);
 	} else {
-		end = NULL; /* a bare IPv6 address has several colons */
+		/* not a port: an IPv6 address without brackets has several
+		 * colons */
+		end = NULL;
 	}
 	if (end && !is_port(end + 1))
 		return false;
@@ -140,7 +143,8 @@ int address_new(struct address **out, const char *host)
 		address_take(a, (const struct sockaddr *)&un, sizeof(un));
 	} else {
 		(void)address_split(host, a->node, a->port);
-		/* If `host` is a name, address_get() looks it up later. */
+		/* Only a number is converted here. If `host` is a name,
+		 * address_get() looks it up later. */
 		(void)address_look(a, AI_NUMERICHOST);
 	}
 	*out = a;
@@ -180,7 +184,7 @@ static int address_seek(struct address *a)
 		a->state = ADDRESS_UNKNOWN;
 		return -rc;
 	}
-	/* cannot fail: the thread was created joinable */
+	/* cannot fail: the thread can be joined */
 	(void)pthread_detach(thread);
 	return -EAGAIN;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
- * unix socket. A thread looks names up, because that can block; numbers and
- * paths need no lookup. Private to this room.
- */
+/* The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
+ * unix socket. A separate thread looks names up, because a look-up can block;
+ * numbers and paths need none. Private to this room. */
 #ifndef PEER_ADDRESS_IMPL_H
 #define PEER_ADDRESS_IMPL_H
 
@@ -14,17 +12,19 @@
 
 struct address;
 
-/* Returns 0, or -EINVAL if `host` has none of these forms. */
+/* Check the spelling of a host. Returns 0, or -EINVAL if it has none of these
+ * forms. */
 int address_check(const char *host, struct error *err);
 /* Create the address of a host that has passed address_check(). Returns 0 or
  * -ENOMEM. */
 int address_new(struct address **out, const char *host);
-/* NULL is allowed. A look-up in progress ends by itself. */
+/* Free an address. A look-up in progress ends by itself. NULL is allowed. */
 void address_free(struct address *a);
 
-/* Get the address, which is valid until the next call. Returns -EAGAIN if the
- * look-up is in progress: call again. Any other -errno: the look-up failed, and
- * the next call starts another. */
+/* Get the address, which is valid until the next call. Returns 0; -EAGAIN if
+ * the look-up is in progress, so that the caller has to call again later; or
+ * another -errno if the look-up failed, and then the next call starts another
+ * one. */
 int address_get(
 	struct address *a, const struct sockaddr **addr, socklen_t *len);
 

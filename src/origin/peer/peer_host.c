@@ -18,15 +18,16 @@
 #define HOST_WIRES 3u
 #define HOST_PUSH_WIRE (HOST_WIRES - 1)
 
-/* Limit for the bytes that are requested or being sent on one connection. */
+/* Limit for the bytes that are requested or being sent on a connection. */
 #define HOST_WINDOW_BYTES (8 * UNIT_BYTES)
-/* Lease commands are small; a connection has no more requests than this. */
+/* Maximum number of requests on a connection. Lease commands are small, so
+ * HOST_WINDOW_BYTES does not limit them. */
 #define HOST_REQUESTS_MAX 4096u
 
 #define HOST_RETRY_MIN_NS (250 * NS_PER_MS)
 #define HOST_RETRY_MAX_NS (2 * NS_PER_S)
-/* The maximum pause after failed trials, so that a restarted host is used again
- * within 5 s. */
+/* The maximum pause between trials that fail. With it, a restarted host is used
+ * again within 5 s. */
 #define HOST_TRIAL_MAX_NS (4 * NS_PER_S)
 #define HOST_REOPEN_NS (50 * NS_PER_MS)
 #define HOST_STATS_NS (2 * NS_PER_S)
@@ -34,21 +35,24 @@
 #define HOST_PROBE_PUSHES 100u
 
 struct peer_host {
-	/* this and the members up to `wire` are set once */
+	/* this member and those up to `wire` are set once */
 	struct peer_host_config config;
 	char name[PEER_NAME_MAX + 1];
 	struct address *address;
 	struct wire *wire[HOST_WIRES];
-	/* The next members belong to the peers' thread. */
-	uint64_t reopen_ns[HOST_WIRES]; /* do not open before */
+	/* Only the peers' thread uses the members below. */
+	/* time before which the connection is not opened again */
+	uint64_t reopen_ns[HOST_WIRES];
 	enum peer_state state;
 	bool give_up;
 	bool trial;
-	/* what the log has reported */
+	/* states that the log has reported */
 	bool was_away, was_full, was_other, was_stranger;
-	uint64_t retry_ns, wait_ns; /* retry not before; the last pause */
-	uint64_t stats_ns;	    /* time to ask again */
-	uint64_t rate_since_ns, rate_bytes, rate; /* rate: bytes/s */
+	/* time of the next attempt, and length of the last pause */
+	uint64_t retry_ns, wait_ns;
+	uint64_t stats_ns; /* time to ask for statistics again */
+	/* rate in bytes/s, and the measurement in progress */
+	uint64_t rate_since_ns, rate_bytes, rate;
 	bool full;
 	unsigned nskipped;
 	struct inquiry inquiry;
@@ -197,7 +201,8 @@ void peer_host_set_manifest(struct peer_host *h, struct hash128 digest)
 {
 	h->inquiry.has_digest = true;
 	h->inquiry.digest = digest;
-	h->stats_ns = 0; /* store the digest and compare others at once */
+	/* 0: store the digest and compare those of others at once */
+	h->stats_ns = 0;
 }
 
 /* -- States ---------------------------------------------------------------- */
@@ -231,7 +236,7 @@ static void peer_host_close_all(struct peer_host *h, int status)
 	}
 }
 
-/* Set the time of the next attempt, with a longer pause after each failure. */
+/* Set the time of the next attempt. The pause grows with each failure. */
 static void peer_host_back_off(struct peer_host *h, uint64_t now_ns)
 {
 	uint64_t max = h->trial ? HOST_TRIAL_MAX_NS : HOST_RETRY_MAX_NS;
@@ -242,7 +247,7 @@ static void peer_host_back_off(struct peer_host *h, uint64_t now_ns)
 	h->retry_ns = now_ns + h->wait_ns;
 }
 
-/* Close all connections. Must not be called from inside answered(). */
+/* Close all connections. Do not call this in answered(). */
 static void peer_host_down(struct peer_host *h, int status, uint64_t now_ns)
 {
 	char why[PEER_REASON_MAX];
@@ -284,7 +289,8 @@ uint64_t peer_host_rate(const struct peer_host *h)
 static void peer_host_refuse(
 	struct peer_host *h, const char *fault, uint64_t now_ns)
 {
-	/* peer_host_tick() will close the connections. */
+	/* peer_host_tick() will close the connections, because answered() must
+	 * not. */
 	peer_host_back_off(h, now_ns);
 	host_set(h, PEER_REFUSED, fault);
 }
@@ -302,7 +308,8 @@ static void peer_host_told(struct inquiry *i, uint64_t now_ns)
 		host_set(h, PEER_UP, "");
 	else
 		peer_host_say(h, NULL);
-	/* During a trial, the pause after the next failure grows. */
+	/* Reset the pause, but not during a trial, where it has to grow with
+	 * each failure. */
 	if (!fault && !h->trial)
 		h->wait_ns = 0;
 	if (other && !h->was_other)
@@ -326,8 +333,8 @@ static int peer_host_connect(
 	return rc < 0 ? rc : wire_open(w, addr, len, now_ns);
 }
 
-/* The first connection asks for the settings; the others are opened after it.
- */
+/* Open the first connection, and ask for the settings on it. The other
+ * connections are opened when they are known. */
 static void peer_host_probe(struct peer_host *h, uint64_t now_ns)
 {
 	int rc;
@@ -444,7 +451,8 @@ void peer_host_flush(struct peer_host *h, uint64_t now_ns)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* The less busy connection for requests of this kind; NULL: none is open. */
+/* Returns the less busy connection for requests of this kind; NULL: none is
+ * open. */
 static struct wire *peer_host_pick(
 	const struct peer_host *h, enum peer_host_line line)
 {

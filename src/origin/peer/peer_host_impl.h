@@ -9,9 +9,9 @@
  *     |   +-- no answer: DOWN         +----- it answers a probe ----------+
  *     +-- settings are wrong: REFUSED, probed like DOWN
  *
- * After a time-out, a host that answers again is on trial: it is asked for one
- * unit at a time until a unit comes in time. So a link that works but is too
- * slow delays an occasional read, not all of them.
+ * After a time-out, a host that answers again is on trial: it gets requests for
+ * one unit at a time until a unit arrives in time. So a link that works but is
+ * too slow delays only some reads.
  *
  * Used only by the thread of the peers, except host_status() and the counts.
  * Private to this room.
@@ -23,9 +23,9 @@
 #include "origin/peer/memcached_wire_impl.h"
 
 enum peer_host_line {
-	HOST_GETS,   /* units, on the less busy of two connections */
-	HOST_SMALL,  /* leases, on the same connections */
-	HOST_PUSHES, /* units to store, on a connection of their own */
+	HOST_GETS, /* requests for units, on the less busy of two connections */
+	HOST_SMALL,  /* lease commands, on the same two connections */
+	HOST_PUSHES, /* units to be stored, on a separate connection */
 };
 
 /* Counts of struct peer_status; the mount has counters for the same events. */
@@ -49,10 +49,11 @@ struct peer_host_config {
 	struct hash128 dataset;
 	bool named; /* there is a dataset */
 	uint64_t secret_mark;
-	/* The number of hosts with another secret, for the peers' thread. */
+	/* The number of hosts with another secret. Only the peers' thread uses
+	 * it. */
 	unsigned *nstrangers;
-	struct counters *counters;	 /* or NULL */
-	const struct event_sink *events; /* or NULL */
+	struct counters *counters;	 /* may be NULL */
+	const struct event_sink *events; /* may be NULL */
 };
 
 struct peer_host;
@@ -61,8 +62,8 @@ int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 	const char *name, bool self, struct error *err);
 void peer_host_free(struct peer_host *h);
 
-/* Connect, probe, check for overdue answers, or ask for statistics, as is due.
- */
+/* Do what is due: connect, probe, check for overdue answers, or ask for
+ * statistics. */
 void peer_host_tick(struct peer_host *h, uint64_t now_ns);
 /* Handle an event of one of the connections. */
 void peer_host_event(
@@ -73,10 +74,10 @@ void peer_host_flush(struct peer_host *h, uint64_t now_ns);
 bool peer_host_is_up(const struct peer_host *h);
 /* May another request for a unit be sent? */
 bool peer_host_has_room(const struct peer_host *h, enum peer_host_line line);
-/* The recent rate of the host's answers, in bytes/s. */
+/* Returns the recent rate of the host's answers, in bytes/s. */
 uint64_t peer_host_rate(const struct peer_host *h);
 
-/* Send a request. Returns -EHOSTDOWN, or 0: answered() will be called. */
+/* Send a request. Returns 0 if answered() will be called, or -EHOSTDOWN. */
 int peer_host_send(struct peer_host *h, enum peer_host_line line,
 	struct request *q, uint64_t now_ns);
 
@@ -84,20 +85,22 @@ int peer_host_send(struct peer_host *h, enum peer_host_line line,
 void peer_host_delete(
 	struct peer_host *h, enum peer_host_line line, const char *key);
 
-/* The host takes too long: close all connections as soon as possible. */
+/* Note that the host takes too long: close all its connections as soon as
+ * possible. */
 void peer_host_give_up(struct peer_host *h);
 
-/* A unit came in time: the trial is over. */
+/* Note that a unit came in time, which ends a trial. */
 void peer_host_delivered(struct peer_host *h);
 
-/* The host refused a unit because its memory is full, or accepted one. */
+/* Note that the host refused a unit because its memory is full, or that it
+ * accepted one. */
 void peer_host_full(struct peer_host *h, bool full);
-/* Should this push be sent? After a refusal, only one in 100 is. */
+/* May this push be sent? After a refusal, only one in 100 may. */
 bool peer_host_may_push(struct peer_host *h);
 
-/* Add to a count; any thread. */
+/* Add to a count. Any thread may call this. */
 void host_count(struct peer_host *h, enum host_count what, uint64_t n);
-/* Count a damaged unit, and report it unless secrets differ. */
+/* Count a damaged unit. Report it, unless this host has another secret. */
 void peer_host_bad(struct peer_host *h);
 
 /* Set the digest of this host's manifest, which is stored in its own server. */

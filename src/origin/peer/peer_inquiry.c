@@ -7,11 +7,11 @@
 
 #define NOTE_TEXT 32u
 
-/* A question to a server. It is freed when it is answered. */
+/* A question to a server. It is freed when the answer comes. */
 struct question {
 	struct request q;
 	struct inquiry *i;
-	enum peer_match *match; /* for a note, as the next members */
+	enum peer_match *match; /* this member and those below are for a note */
 	char note[NOTE_TEXT + 1];
 };
 
@@ -39,7 +39,7 @@ static void question_answered(struct request *r, int status,
 	question_end(q, status);
 }
 
-/* Handle the note that the server's host has stored there. */
+/* Handle a note, which the server's host has stored in it. */
 static void note_answered(struct request *r, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
@@ -51,7 +51,7 @@ static void note_answered(struct request *r, int status,
 			? PEER_MATCH_SAME
 			: PEER_MATCH_DIFFERS;
 	else if (status == 0 && a->kind == META_HD)
-		*q->match = PEER_MATCH_SAME; /* the server is this host's */
+		*q->match = PEER_MATCH_SAME; /* it is this host's own server */
 	else
 		*q->match = PEER_MATCH_UNKNOWN;
 	question_end(q, status);
@@ -83,7 +83,7 @@ static void question_ask(
 	wire_queue(w, &q->q, now_ns);
 }
 
-/* Ask for a note. Every host stores its own notes in its own server; other
+/* Ask for a note. Every host stores its notes in its own server, and the other
  * hosts compare them with theirs. */
 static void question_note(struct inquiry *i, struct wire *w, const char *key,
 	struct hash128 note, enum peer_match *match)

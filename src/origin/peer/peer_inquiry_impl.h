@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Asks a server for its settings, its use, the digest of its host's manifest,
- * and a mark of its host's secret. Used by the peers' thread. Private to this
- * room.
- */
+/* Asks a server for its settings, its use, the digest of its host's manifest,
+ * and a hash of its host's secret. Used by the peers' thread. Private to this
+ * room. */
 #ifndef PEER_INQUIRY_IMPL_H
 #define PEER_INQUIRY_IMPL_H
 
@@ -12,7 +10,7 @@
 #include "origin/peer/memcached_wire_impl.h"
 
 struct inquiry {
-	/* this and the members up to told() are set once */
+	/* this member and those up to told() are set once */
 	struct hash128 dataset;
 	bool named; /* there is a dataset */
 	uint64_t secret_mark;
@@ -21,8 +19,8 @@ struct inquiry {
 	void (*told)(struct inquiry *i, uint64_t now_ns);
 	struct server server;
 	enum peer_match manifest, secret;
-	bool self; /* set once: the server is of this host */
-	/* this and the next one are about this host's manifest */
+	bool self; /* set once: this is the server of this host */
+	/* this member and the next one are about this host's manifest */
 	bool has_digest;
 	struct hash128 digest;
 	unsigned nasked; /* private: number of questions without an answer */
@@ -32,7 +30,7 @@ struct inquiry {
 /* Ask for version, settings and use. If memory is short, the connection counts
  * as lost. */
 void inquiry_settings(struct inquiry *i, struct wire *w, uint64_t now_ns);
-/* Ask for use and digest, unless an answer is outstanding. */
+/* Ask for use and digest, unless an earlier answer has not come yet. */
 void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns);
 
 #endif

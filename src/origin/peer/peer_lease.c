@@ -11,9 +11,10 @@
 #include "common/base/clock.h"
 
 #define LEASE_BEAT_NS (250 * NS_PER_MS)
-/* The server deletes a lease after this time if its holder does not end it. */
+/* If the holder of a lease does not end it, the server deletes it after this
+ * time. */
 #define LEASE_TTL_S 30
-/* The time for which a refused item is not offered again. */
+/* A refused item is not offered again for this time. */
 #define LEASE_REFUSED_TTL_S 60
 
 static const char lease_refusal[] = "refused";
@@ -28,11 +29,11 @@ struct lease {
 };
 
 struct leases {
-	struct list held; /* leases, the one with the oldest beat first */
-	uint64_t nonce;	  /* nonce of this client */
+	struct list held; /* list of struct lease, oldest beat first */
+	uint64_t nonce;	  /* random number of this client */
 };
 
-/* A value of a lease that is being sent. It is freed when it is answered. */
+/* A value of a lease that is being sent. It is freed when the answer comes. */
 struct lease_note {
 	struct request q;
 	char text[40];
@@ -45,7 +46,8 @@ struct leases *leases_new(void)
 	if (!l)
 		return NULL;
 	list_init(&l->held);
-	/* A nonce that is not random only makes a dead lease look alive. */
+	/* If the number is not random, the worst effect is that a dead lease
+	 * looks alive. */
 	if (getrandom(&l->nonce, sizeof(l->nonce), 0) < 0)
 		l->nonce = clock_now_ns();
 	return l;
@@ -101,8 +103,8 @@ bool lease_is_refusal(const uint8_t *value, size_t bytes)
 static void lease_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
-	/* If the command is lost, the lease gets no more beats, which ends it,
-	 * too. */
+	/* If the command is lost, the lease still ends, because it gets no more
+	 * beats. */
 	(void)status;
 	(void)a;
 	(void)value;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The owner of an item: the host whose hash, mixed with the item's, is the
- * highest (rendezvous hashing). Pure functions, callable from any thread.
- */
+/* Finds the owner of an item: the host whose hash, mixed with that of the item,
+ * is the highest (rendezvous hashing). Pure functions, callable from any
+ * thread. */
 #include "origin/peer/peer.h"
 
 #include <string.h>
@@ -29,8 +28,8 @@ size_t peer_owner(const uint64_t *peer_host_hash, size_t n, struct hash128 item)
 		uint64_t weight = owner_mix(
 			owner_mix(peer_host_hash[i] ^ item.lo) + item.hi);
 
-		/* If two are equal, the host with the higher hash wins, in any
-		 * order of hosts. */
+		/* If two weights are equal, the host with the higher hash wins,
+		 * so that the order of the hosts does not matter. */
 		if (i == 0 || weight > best ||
 			(weight == best &&
 				peer_host_hash[i] > peer_host_hash[owner])) {

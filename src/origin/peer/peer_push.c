@@ -13,7 +13,7 @@ static void push_end(struct push_job *j, int status)
 	free(j);
 }
 
-/* Record that the server has no memory for the unit. */
+/* Note that the server has no memory for the unit. */
 static void push_refuse(struct push_job *j)
 {
 	leases_refused(j->all->leases, j->unit.item);
@@ -49,7 +49,8 @@ static void push_answered(struct request *q, int status,
 		push_delete(j);
 		push_refuse(j);
 	} else if (a->kind == META_NS) {
-		/* The unit that is stored already may be of another dataset. */
+		/* If some mounts have another dataset, the stored unit may be
+		 * theirs, so this push counts as refused. */
 		push_end(j, trusts_any_foreign(j->all->trusts) ? -ENOSPC : 0);
 	} else {
 		host_count(j->host, HOST_ERRORS, 1);
@@ -69,7 +70,8 @@ static void push_send(struct push_job *j, uint64_t now_ns)
 	j->q.body = j->p->data;
 	j->q.body_bytes = j->unit.bytes;
 	j->q.answered = push_answered;
-	/* Add, never replace: other hosts may use the stored unit. */
+	/* The command only adds a unit and never replaces one, because other
+	 * hosts may be using the stored unit. */
 	request_line(&j->q, "ms %s %zu ME T%d", key,
 		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, UNIT_TTL_S);
 	if (peer_host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)

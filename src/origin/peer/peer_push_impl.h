@@ -8,7 +8,7 @@
 #include "origin/peer/peer_trust_impl.h"
 
 struct pushes {
-	struct list waiting; /* jobs that wait */
+	struct list waiting; /* list of struct push_job that wait */
 	struct leases *leases;
 	struct trusts *trusts;
 	uint64_t seed;
@@ -20,12 +20,12 @@ struct push_job {
 	struct request q;
 	struct pushes *all;
 	struct provider_push *p;
-	struct peer_host *host; /* the owner */
+	struct peer_host *host; /* the host that owns the item */
 	struct unit unit;
 };
 
-/* Send as many units as the connections have room for, and end pushes that
- * cannot be sent. */
+/* Send units as long as the connections have room, and end pushes that cannot
+ * be sent. */
 void pushes_step(struct pushes *all, uint64_t now_ns);
 
 #endif

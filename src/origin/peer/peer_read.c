@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads of items; the states are in peer_read_impl.h. */
+/* Reads of items; peer_read_impl.h draws the states. */
 #include "origin/peer/peer_read_impl.h"
 
 #include <errno.h>
@@ -7,25 +7,26 @@
 
 #include "common/base/clock.h"
 
-/* A read that gets no answer for this time goes to the origin. */
+/* If a read gets no answer for this time, the origin is asked. */
 #define READ_LIMIT_NS (650 * NS_PER_MS)
-/* A server that is alive and delivers must answer within this time. */
+/* A fast server must answer within this time. */
 #define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
-/* A link that is slower than this is not worth waiting for. */
+/* If a link is slower than this, reads do not wait for it. */
 #define READ_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
-/* A link that is faster than this delivers 8 MiB within READ_LIMIT_NS. */
+/* A link that is faster than this delivers 8 MiB within READ_LIMIT_NS, so its
+ * server counts as fast. */
 #define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
-/* The interval at which a comparison is looked at, if its end is not reported.
- */
+/* If the end of a comparison is not reported, its result is checked at this
+ * interval. */
 #define READ_LOOK_CHECK_NS (200 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
 
-/* A command to a server. It is freed when it is answered. */
+/* A command to a server. It is freed when the answer comes. */
 struct read_get {
 	struct request q;
 	struct list link;  /* in the list of the reading's commands */
-	struct reading *g; /* NULL: the read ended before the answer came */
+	struct reading *g; /* NULL if the read has ended */
 	struct reads *reads;
 	struct peer_host *host;
 	struct unit unit;
@@ -53,7 +54,8 @@ static struct read_get *read_get_new(struct reading *g)
 	return t;
 }
 
-/* The command is answered. Returns the read that it belongs to, or NULL. */
+/* Handle the answer to a command. Returns the read to which the command
+ * belongs, or NULL. */
 static struct reading *read_get_done(struct read_get *t)
 {
 	list_del(&t->link);
@@ -62,7 +64,7 @@ static struct reading *read_get_done(struct read_get *t)
 	return t->g;
 }
 
-/* Make requests in flight ignore their answers. */
+/* Have the answers to the read's commands ignored. */
 static void read_leave(struct reading *g)
 {
 	LIST_FOREACH_SAFE(l, next, &g->gets) {
@@ -98,8 +100,8 @@ static uint32_t read_unit_bytes(const struct reading *g, uint32_t n)
 	return (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES);
 }
 
-/* Delete a unit. If the command is lost, the next reader of the unit tries
- * again. */
+/* Delete a unit. If the command is lost, the next reader of the unit deletes
+ * it. */
 static void read_delete(struct reading *g, uint32_t n)
 {
 	char key[UNIT_KEY_MAX];
@@ -108,7 +110,7 @@ static void read_delete(struct reading *g, uint32_t n)
 	peer_host_delete(g->host, HOST_SMALL, key);
 }
 
-/* Pass on the part of the unit that was requested. */
+/* Pass the requested part of the unit to the caller. */
 static void read_deliver(
 	struct reading *g, const struct unit *u, const uint8_t *content)
 {
@@ -173,7 +175,7 @@ static void read_unit_answered(struct request *q, int status,
 	free(t);
 }
 
-/* Request missing units, as long as there is room. */
+/* Request missing units, as long as the host has room for requests. */
 static void read_get_units(struct reading *g, uint64_t now_ns)
 {
 	char key[UNIT_KEY_MAX];
@@ -240,11 +242,11 @@ static void read_wait(struct reading *g, const struct meta_answer *a,
 		return;
 	}
 	g->state = READ_WAITING;
-	g->urgent_ns = 0; /* no server is waited for now */
+	g->urgent_ns = 0; /* 0: the read does not wait for a server now */
 	g->look_ns = now_ns + READ_LOOK_NS;
 }
 
-/* Returns true if this host holds the lease and the read still wants it. */
+/* Does this host hold the lease, and does the read still want it? */
 static bool read_won(const struct read_get *t, uint64_t now_ns)
 {
 	struct leases *all = t->reads->leases;
@@ -272,7 +274,8 @@ static void read_lease_answered(struct request *q, int status,
 	if (won) {
 		g->ours = ours;
 		if (ours)
-			read_again(g, now_ns); /* units may have come */
+			/* request units again, because some may have come */
+			read_again(g, now_ns);
 		else
 			read_finish(g, -ENOENT);
 	} else if (status < 0) {
@@ -305,8 +308,8 @@ static void read_ask_lease(struct reading *g, uint64_t now_ns)
 	g->state = READ_LEASING;
 	(void)unit_lease_key(key, g->item);
 	t->q.answered = read_lease_answered;
-	/* T and N must not be combined: a loser would extend a dead winner's
-	 * lease. */
+	/* Do not add T to N: a loser would extend the lease of a dead winner.
+	 */
 	request_line(&t->q, "mg %s v N%d", key, READ_LEASE_TTL_S);
 	read_get_send(t, HOST_SMALL, now_ns);
 }
@@ -318,7 +321,7 @@ static void read_check(struct reading *g, uint64_t now_ns)
 	if (g->check_ns == 0)
 		g->check_ns = now_ns + READ_LIMIT_NS;
 	g->state = READ_CHECKING;
-	g->urgent_ns = 0; /* no server is waited for now */
+	g->urgent_ns = 0; /* 0: the read does not wait for a server now */
 	g->look_ns = now_ns + READ_LOOK_CHECK_NS;
 }
 
@@ -377,8 +380,8 @@ static void read_overdue(struct reading *g, uint64_t now_ns)
 	read_finish(g, -ETIMEDOUT);
 }
 
-/* A reader waits. If that takes long, end the read: what came is kept, and the
- * origin is asked for the rest. */
+/* A reader waits for the read. If that takes too long, end the read: the bytes
+ * that came are used, and the origin is asked for the rest. */
 static void read_urgent(struct reading *g, uint64_t now_ns)
 {
 	if (!atomic_load_explicit(&g->r->urgent, memory_order_relaxed))
@@ -423,7 +426,8 @@ void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
 		if (g->state != READ_DONE)
 			continue;
 		read_leave(g);
-		/* This host won the lease, but will not ask the origin. */
+		/* This host has won the lease, but its reader does not want the
+		 * item any more, so the origin is not asked. */
 		if (g->ours && g->status == -ECANCELED)
 			leases_end(all->leases, g->item, now_ns);
 		list_del(&g->link);

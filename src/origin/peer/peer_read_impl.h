@@ -46,11 +46,12 @@ struct reads {
 struct reading {
 	struct post begin;
 	struct list link;
-	struct list active; /* list and lock of peers.c */
-	/* this and the members up to `last` are set once */
+	/* in the list of active readings of peers.c, under its lock */
+	struct list active;
+	/* this member and those up to `last` are set once */
 	struct reads *reads;
 	struct provider_read *r;
-	struct peer_host *host; /* the owner */
+	struct peer_host *host; /* the host that owns the item */
 	struct hash128 item;
 	uint32_t first, last;	/* range of units */
 	_Atomic bool abandoned; /* set by any thread */
@@ -61,23 +62,25 @@ struct reading {
 	unsigned nasked;  /* length of `gets` */
 	uint32_t next;	  /* the next unit to request */
 	bool has[READ_UNITS];
-	uint64_t limit_ns;  /* time limit of the server's answer */
-	uint64_t urgent_ns; /* since when a reader waits for the server, or 0 */
-	uint64_t look_ns;   /* WAITING, CHECKING: time to look again */
-	uint64_t beat_ns;   /* WAITING: time when the lease last changed */
-	uint64_t beat;	    /* hash of the lease's value then */
+	uint64_t limit_ns; /* time at which the server must have answered */
+	/* time since when a reader waits for the server; 0: none waits */
+	uint64_t urgent_ns;
+	uint64_t look_ns; /* WAITING, CHECKING: time of the next check */
+	uint64_t beat_ns; /* WAITING: time at which the lease last changed */
+	uint64_t beat;	  /* hash of the lease's value at that time */
 	bool has_beat;
-	bool foreign;	   /* a unit is of another dataset */
-	bool unsure;	   /* a unit's writer is not trusted yet */
-	uint64_t writer;   /* id of that writer */
-	unsigned news;	   /* news of that writer when the unit came */
-	uint64_t check_ns; /* CHECKING: time limit; 0: never checked */
+	bool foreign;	 /* a unit is of another dataset */
+	bool unsure;	 /* the writer of a unit is not trusted yet */
+	uint64_t writer; /* id of that writer */
+	unsigned news;	 /* trusts_news() for that writer when the unit came */
+	/* CHECKING: time at which to stop waiting; 0: no comparison so far */
+	uint64_t check_ns;
 };
 
 /* Initialise a reading, before it is added to the list. */
 void reading_begin(struct reading *g, uint64_t now_ns);
-/* Continue all reads. Reads that are done move to `ended`; later answers to
- * their commands are dropped. */
+/* Continue all reads. Reads that have ended move to `ended`; later answers to
+ * their commands are ignored. */
 void reads_step(struct reads *all, struct list *ended, uint64_t now_ns);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "origin/peer/peer_unit_impl.h"
 
-/* The first release with everything that is used; the newest of that is ms with
- * a length first. */
+/* The first release that has everything that refrain uses. The newest part is
+ * ms with a length first. */
 #define SERVER_MAJOR 1
 #define SERVER_MINOR 6
 #define SERVER_PATCH 10
@@ -59,12 +59,12 @@ void server_stat(struct server *s, const char *text, size_t len)
 	}
 	if (strcmp(line, "slab_reassign") == 0)
 		s->moves = strcmp(value, "no") != 0;
-	/* In `stats`, only a server with extstore has these. */
+	/* If `stats` contains such a line, the server has extstore. */
 	if (strncmp(line, "extstore_", 9) == 0)
 		s->extstore = true;
 }
 
-/* Text that is not a version counts as new enough. */
+/* Is the version too old? A text that is not a version counts as new enough. */
 static bool is_too_old(const char *version)
 {
 	static const unsigned long oldest[] = {

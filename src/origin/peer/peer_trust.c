@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides which units are used; the states are in peer_trust_impl.h. */
+/* Decides which units are used; peer_trust_impl.h draws the states. */
 #include "origin/peer/peer_trust_impl.h"
 
 #include <errno.h>
@@ -11,16 +11,15 @@
 #include "common/base/clock.h"
 #include "common/base/list.h"
 
-/* Number of index lists, a power of two. */
+/* Number of hash buckets of writers, a power of two. */
 #define TRUST_BUCKETS 256u
 #define TRUST_WRITERS_MAX 4096u
 /* Maximum number of comparisons at a time. */
 #define TRUST_CHECKS_MAX 16u
-/* The pause after a comparison that the origin did not answer. */
+/* The pause after a comparison for which the origin gave no answer. */
 #define TRUST_PAUSE_NS (250 * NS_PER_MS)
 #define TRUST_PROBE_READS 64u
-/* The index for the comparison of a unit that is not one of a writer's first.
- */
+/* For a comparison that belongs to no proof: an index that no proof has. */
 #define TRUST_NO_PROOF TRUST_UNITS
 
 enum writer_state { WRITER_NEW, WRITER_TRUSTED, WRITER_FOREIGN };
@@ -43,18 +42,19 @@ struct writer {
 };
 
 struct trusts {
-	struct peers *owner; /* set once, as are the next four */
+	struct peers *owner; /* set once, as are the next four members */
 	peers_check_fn *check;
 	void *check_arg;
 	struct counters *counters;
 	const struct event_sink *events;
-	struct list bucket[TRUST_BUCKETS]; /* writers */
+	struct list bucket[TRUST_BUCKETS]; /* lists of struct writer */
 	struct writer *own;
 	unsigned nwriters, nchecks;
-	unsigned nforeign, ntrusted; /* both count other mounts */
+	/* numbers of other mounts in these states */
+	unsigned nforeign, ntrusted;
 	uint64_t again_ns;
 	unsigned nskipped;
-	atomic_bool differ; /* relaxed: no other data depends on it */
+	atomic_bool differ; /* relaxed, because no other data depends on it */
 };
 
 /* -- Writers --------------------------------------------------------------- */
@@ -95,7 +95,8 @@ static void writer_set(
 		&t->differ, !trusts_may_push(t), memory_order_relaxed);
 }
 
-/* The proof that has the unit, else an unused one, else NULL. */
+/* Returns the proof of this unit; if there is none, an unused proof; otherwise
+ * NULL. */
 static struct proof *writer_proof(struct writer *w, const struct unit *u)
 {
 	struct proof *empty = NULL;

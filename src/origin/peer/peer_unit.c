@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys and values in the engine. */
+/* Writes and checks the keys and values in the engine. */
 #include "origin/peer/peer_unit_impl.h"
 
 #include <endian.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Keys and values in the engine; doc/formats.md describes them. Pure
- * functions. Private to this room.
- */
+/* Writes and checks the keys and values in the engine; doc/formats.md describes
+ * them. Pure functions. Private to this room. */
 #ifndef PEER_UNIT_IMPL_H
 #define PEER_UNIT_IMPL_H
 
@@ -18,10 +16,10 @@
 #define UNIT_HEAD_BYTES 24u
 #define UNIT_VALUE_MAX (UNIT_BYTES + UNIT_HEAD_BYTES)
 
-/* The server deletes a unit after this time (a week) without reads. */
+/* If nobody reads a unit for this time (a week), the server deletes it. */
 #define UNIT_TTL_S 604800
 
-/* Room for any key, NUL included; memcached allows 250. */
+/* Size of a buffer for any key, with its NUL; memcached allows 250 bytes. */
 #define UNIT_KEY_MAX 64u
 
 /* One unit of an item. */
@@ -29,7 +27,7 @@ struct unit {
 	struct hash128 item;
 	uint32_t n;	 /* index of the unit in its item */
 	uint32_t bytes;	 /* length of the content */
-	uint64_t writer; /* the id of the mount that pushed it */
+	uint64_t writer; /* the id of the mount that has pushed it */
 };
 
 /* Write the key of a unit, "rf2:ITEM:N". Returns its length. */
@@ -42,15 +40,15 @@ size_t unit_manifest_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
 /* Write the key of the hash of a host's secret, "rf2:DATASET:secret". */
 size_t unit_secret_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
 
-/* The seed of all checksums, from dataset and secret. */
+/* Returns the seed of all checksums, computed from dataset and secret. */
 uint64_t unit_seed(
 	struct hash128 dataset, const void *secret, size_t secret_bytes);
 
-/* Write the bytes that precede the content. */
+/* Write the bytes that precede the content of a unit. */
 void unit_seal(uint8_t head[UNIT_HEAD_BYTES], uint64_t seed,
 	const struct unit *u, const void *content);
 
-/* The value of unit_secret_key(); it does not reveal the secret. */
+/* Returns the value for unit_secret_key(). It does not reveal the secret. */
 uint64_t unit_secret_mark(uint64_t seed);
 
 /* Is this the complete and correct value of the unit? If so, sets u->writer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The hosts of the partitioned cache and the thread that talks to them. Other
- * threads post reads, pushes and ends of leases to its loop. */
+/* The hosts of the partitioned cache and the thread that exchanges messages
+ * with them. Other threads post reads, pushes and ends of leases to its loop.
+ */
 #include "origin/peer/peer.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 #include "origin/peer/peer_push_impl.h"
 #include "origin/peer/peer_read_impl.h"
 
-/* The interval of checks for overdue answers while there are requests. */
+/* While there are requests, the thread checks for overdue answers at this
+ * interval. */
 #define PEERS_TICK_NS (5 * NS_PER_MS)
 #define PEERS_IDLE_NS (100 * NS_PER_MS)
 #define PEERS_DEPTH 64u
@@ -25,7 +27,7 @@
 #define PEERS_PENDING_BYTES ((uint64_t)64 << 20)
 #define PEERS_CONTENT_PCT 94
 
-/* A note that all requests for an item have ended. */
+/* A message to the thread: all requests for an item have ended. */
 struct peers_end {
 	struct post post;
 	struct peers *peers;
@@ -35,24 +37,25 @@ struct peers_end {
 struct peers {
 	struct provider provider; /* must be first */
 	uint32_t magic;
-	size_t n; /* set once, as the members up to `seed` */
+	size_t n; /* set once, as are the members up to `seed` */
 	struct peer_host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
 	uint64_t seed;
 	struct loop loop;
 	pthread_t thread;
-	struct reads reads; /* the peers' thread only, as the next members */
+	/* the peers' thread uses this member and the next four */
+	struct reads reads;
 	struct pushes pushes;
 	struct leases *leases;
 	struct trusts *trusts;
-	unsigned nstrangers; /* hosts with another secret */
-	/* Posted when memory is short for a request, when it is short for a
-	 * peers_end, and when the digest has changed. */
+	unsigned nstrangers; /* number of hosts with another secret */
+	/* Posted if memory is short: `failed` for a request, `lost_end` for a
+	 * peers_end. has_digest is posted when the digest has changed. */
 	struct post failed, lost_end, has_digest;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards all members below */
 	struct list active;   /* readings that may be abandoned */
-	/* Requests without memory, linked by their .priv. */
+	/* Requests to be answered with -ENOMEM, linked by their .priv. */
 	struct provider_read *failed_reads;
 	struct provider_push *failed_pushes;
 	struct hash128 digest;
@@ -113,7 +116,7 @@ static void peers_read(struct provider *s, struct provider_read *r)
 }
 
 /* Abandon a read. The peers' thread is not woken: while there are reads or
- * leases, it looks every PEERS_TICK_NS. */
+ * leases, it checks them every PEERS_TICK_NS anyway. */
 static void peers_abandon(struct provider *s, struct provider_read *r)
 {
 	struct peers *p =
@@ -161,7 +164,7 @@ static void peers_push(struct provider *s, struct provider_push *push)
 	loop_post(&p->loop, &j->begin);
 }
 
-/* Answer the requests for which there was no memory. */
+/* Answer the requests for which memory was short. */
 static void peers_fail(struct post *post)
 {
 	struct peers *p = CONTAINER_OF(post, struct peers, failed);
@@ -203,7 +206,7 @@ static void peers_forget_leases(struct post *post)
 
 /* Post the end of an item. The peers' thread is not woken, because the caller
  * holds a lock. The end matters only if there is a lease, and then the thread
- * looks every PEERS_TICK_NS. */
+ * checks every PEERS_TICK_NS anyway. */
 static void peers_ended(struct provider *s, const struct provider_item *item)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, provider);
@@ -277,7 +280,7 @@ static bool peers_are_idle(const struct peers *p)
 
 static void peers_on_event(struct loop *l, uint64_t data, uint32_t events)
 {
-	/* set by loop_watch() */
+	/* `data` is what loop_watch() has got */
 	struct wire *w = (struct wire *)(uintptr_t)data;
 
 	(void)l;
@@ -420,7 +423,8 @@ int peers_start(struct peers **out, const struct peers_config *config,
 		if (rc < 0)
 			(void)error_set(err, rc, "cannot start a thread: %m");
 		else
-			loop_wake(&p->loop); /* probe at once */
+			/* wake the thread, so that it probes at once */
+			loop_wake(&p->loop);
 	}
 	if (rc < 0) {
 		peers_free(p);
@@ -486,7 +490,7 @@ bool peers_settle(struct peers *p, uint64_t timeout_ns)
 	while (!peers_are_settled(p)) {
 		if (clock_now_ns() > end)
 			return false;
-		/* an early return only repeats the check */
+		/* if the pause ends early, the check is only repeated */
 		(void)nanosleep(&pause, NULL);
 	}
 	return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing strings, percent-encoding, small files. Each string has one owner; no
- * shared state. */
+/* Growing strings, percent-encoding, and small files. Each string has one
+ * owner; no shared state. */
 #include "origin/web/body.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/hex.h"
 
-/* The minimum room of a string. */
+/* The minimum memory that a string allocates. */
 #define FIRST_ROOM ((size_t)256)
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 
@@ -63,7 +63,7 @@ void bytes_printf(struct bytes *b, const char *fmt, ...)
 	va_copy(again, args);
 	n = vsnprintf(b->at + b->len, room, fmt, args);
 	va_end(args);
-	/* If the room was too small, format again. */
+	/* If the memory was too small, allocate more and format again. */
 	if (n >= 0 && bytes_reserve(b, (size_t)n)) {
 		if ((size_t)n >= room)
 			(void)vsnprintf(

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The chain of credentials and their renewal. Each origin that signs has one
- * thread, which waits for the time to renew, for changes of the files, and for
- * reports that the server refuses the current credentials. Readers copy under a
- * lock that is never held over I/O.
- */
+/* Searches the places of credentials in order, and renews credentials. Each
+ * origin that signs has one thread, which waits until it is time to renew,
+ * until a file changes, or until a server has refused the current credentials.
+ * Readers copy the credentials under a lock that is never held during I/O. */
 #include "origin/web/creds.h"
 
 #include <errno.h>
@@ -23,8 +21,8 @@
 #include "common/base/magic.h"
 #include "origin/web/creds_fetch_impl.h"
 
-/* Renew this long before the credentials expire, or after 3/4 of a shorter
- * life. */
+/* Credentials are renewed this long before they expire, or after 3/4 of their
+ * life if that is earlier. */
 #define EARLY_S 300
 #define AGAIN_NS (2 * NS_PER_S)
 #define LOOK_NS (5 * NS_PER_S)
@@ -42,17 +40,19 @@ struct creds {
 	bool started;
 	enum creds_kind kind;
 
-	pthread_mutex_t lock; /* guards the members below; innermost */
+	/* guards the members below; no lock is taken while it is held */
+	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct secret now;
-	uint64_t stamp;	 /* stamp of the profiles' files when they were read */
+	uint64_t stamp;	 /* profile_stamp() when the files were read */
 	uint64_t due_ns; /* time to renew; UINT64_MAX: never */
-	uint64_t again_ns; /* do not renew before, even if wanted */
-	/* until then, refusals do not count: a renewal has just brought the
-	 * same credentials */
+	/* time before which they are not renewed, even if `wanted` */
+	uint64_t again_ns;
+	/* A renewal has just returned the same credentials, so until this time
+	 * refusals do not count */
 	uint64_t same_ns;
-	bool wanted;  /* renew without waiting for due_ns */
-	bool refused; /* the server refused `now` */
+	bool wanted;  /* renew now; do not wait for due_ns */
+	bool refused; /* the server has refused the credentials `now` */
 	bool stop;
 };
 
@@ -128,11 +128,9 @@ static bool has_control(const char *text)
 	return false;
 }
 
-/*
- * Get credentials from one place. Returns -ENOENT without a message if nothing
- * is configured there. Control characters are refused: a line break, as the end
- * of a secret from a file often has, would begin another header.
- */
+/* Get credentials from one place. Returns -ENOENT without a message if nothing
+ * is configured there. Refuses control characters: a secret from a file often
+ * ends with a line break, which would begin another header. */
 static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
 	struct error *err)
 {
@@ -168,8 +166,8 @@ static int none_found(const struct creds *c, struct error *err)
 		"--no-sign-request for a public bucket");
 }
 
-/* Use the first place that has credentials. A place that is configured but
- * fails ends the search. */
+/* Use the first place that has credentials. If a place is configured but fails,
+ * the search ends there. */
 static int find_credentials(
 	struct creds *c, struct secret *out, struct error *err)
 {
@@ -192,7 +190,7 @@ static int find_credentials(
 
 /* -- Renewal --------------------------------------------------------------- */
 
-/* The time at which to renew credentials that were fetched just now. */
+/* Returns the time at which to renew credentials that were fetched just now. */
 static uint64_t due_after(const struct secret *s)
 {
 	int64_t left = s->expires_s - time(NULL);
@@ -220,7 +218,7 @@ static void renew_failed(struct creds *c, int rc, const struct error *err)
 	c->due_ns = c->again_ns;
 }
 
-/* Requires the lock, which is released while services are asked. */
+/* Requires the lock, but releases it while services are asked. */
 static void renew(struct creds *c)
 {
 	struct secret fresh;
@@ -243,7 +241,7 @@ static void renew(struct creds *c)
 	c->stamp = stamp;
 	c->due_ns = due_after(&fresh);
 	c->again_ns = clock_now_ns() + AGAIN_NS;
-	/* requests that came meanwhile get the new credentials */
+	/* requests that came during the renewal get the new credentials */
 	c->wanted = false;
 	c->refused = false;
 	same = is_same(&fresh, &c->now);
@@ -295,7 +293,8 @@ static void *renew_main(void *arg)
 	return NULL;
 }
 
-/* Requires the lock. The thread is woken once, however many transfers wait. */
+/* Requires the lock. Wake the thread, but only once, however many transfers
+ * wait. */
 static void want_renewal(struct creds *c)
 {
 	ASSERT_HELD(&c->lock);
@@ -323,9 +322,9 @@ void creds_expired(struct creds *c, unsigned generation)
 	LOCK_SCOPE(&c->lock);
 
 	if (c->now.generation != generation)
-		return; /* they were renewed meanwhile */
+		return; /* the credentials were renewed since */
 	if (clock_now_ns() < c->same_ns)
-		return; /* a renewal would bring the same ones */
+		return; /* a renewal would return the same credentials */
 	c->refused = true;
 	want_renewal(c);
 }
@@ -359,7 +358,8 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	c->refused = rc < 0;
 	if (rc == 0)
 		c->due_ns = due_after(&c->now);
-	else if (config->later) /* due_ns is 0: look again at once */
+	/* due_ns is 0, so the thread searches again at once */
+	else if (config->later)
 		OPENSSL_cleanse(&c->now, sizeof(c->now));
 	if (rc == 0 || config->later) {
 		rc = -pthread_create(&c->thread, NULL, renew_main, c);

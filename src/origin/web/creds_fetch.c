@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Asks services for credentials, among them those of the container and the
- * instance. Each call blocks its thread, which is the credentials' own, for a
- * few seconds at most. No message repeats the text that a service sent.
- */
+/* Asks services for credentials, including those of the container and the
+ * instance. Each call blocks its thread for a few seconds at most; this is the
+ * thread that renews credentials. No message contains text that a service has
+ * sent. */
 #include "origin/web/creds_fetch_impl.h"
 
 #include <arpa/inet.h>
@@ -70,7 +69,7 @@ static void fetch_options(CURL *easy, const struct query *f, struct bytes *out)
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)f->timeout_ms);
-	/* The time limit also covers name resolution. */
+	/* With this option, the time limit also includes name resolution. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, fetch_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, out);
@@ -84,7 +83,8 @@ static void fetch_options(CURL *easy, const struct query *f, struct bytes *out)
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, f->method);
 }
 
-/* Get the body of the answer, of any status. Returns the status, or -errno. */
+/* Get the body of the answer, whatever its HTTP status. Returns the HTTP
+ * status, or -errno. */
 static int fetch_url(struct query *f, struct bytes *out)
 {
 	struct head head = {.code = 0};
@@ -124,7 +124,7 @@ static int fetch_failed(
 
 /* -- What services say ----------------------------------------------------- */
 
-/* Copy a member; "" if the document is malformed. */
+/* Copy the value of a member; "" if the document is malformed. */
 static void secret_field(
 	const char *text, size_t len, const char *name, char *out, size_t size)
 {
@@ -187,7 +187,7 @@ int ask_service(struct query *f, const char *what, const char *advice,
 
 /* -- Containers ------------------------------------------------------------ */
 
-/* Is `host` this machine? A port is removed from it. */
+/* Is `host` this machine? Removes a port from `host`. */
 static bool is_local_host(char *host)
 {
 	struct in6_addr v6, pods;
@@ -208,8 +208,8 @@ static bool is_local_host(char *host)
 			ntohl(v4.s_addr) >> 24 == 127);
 }
 
-/* May a token be sent there? Over plain HTTP only where nobody on the network
- * can listen. */
+/* May a token be sent to this URL? Plain HTTP is only allowed where nobody on
+ * the network can listen. */
 static bool may_have_token(const char *text)
 {
 	struct url url;
@@ -279,7 +279,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 /* -- Instance metadata ----------------------------------------------------- */
 
 /* Prepare a query to the instance's service. It is valid as long as `url` and
- * the strings. */
+ * the other strings. */
 static struct query instance_fetch(struct bytes *url, const char *base,
 	const char *path, const char *method, const char *headers)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Profiles in ~/.aws/credentials and ~/.aws/config, and the places they refer
- * to: a process, another profile's role, a web identity, an SSO login. The
- * files are read again each time, so that changes take effect.
- */
+/* Profiles in ~/.aws/credentials and ~/.aws/config, and the places to which
+ * they refer: a process, the role of another profile, a web identity, an SSO
+ * login. The files are read again each time, so that changes take effect. */
 #include "origin/web/creds_fetch_impl.h"
 
 #include <ctype.h>
@@ -31,7 +29,8 @@
 
 #define PRINTED_MAX_BYTES ((size_t)1 << 20)
 #define PROCESS_NS (10 * NS_PER_S)
-/* The maximum depth of roles that refer to roles; a deeper chain is a loop. */
+/* The maximum number of roles that refer to one another; a longer chain must be
+ * a loop. */
 #define ROLES_DEEP 5u
 
 /* -- Files ----------------------------------------------------------------- */
@@ -96,7 +95,7 @@ static char *creds_file_trim(char *text)
 	return text;
 }
 
-/* Is `text` the name `want`, maybe in quotes? */
+/* Is `text` the name `want`, with or without quotes? */
 static bool is_named(char *text, const char *want)
 {
 	size_t len = strlen(want);
@@ -129,12 +128,12 @@ static bool is_section(char *line, const char *kind, const char *want)
 	return strcmp(kind, "sso-session") != 0 && strcmp(name, want) == 0;
 }
 
-/* Find the value of an option. As in AWS' tools, lines that are indented more
- * than an option belong to that option. */
+/* Find the value of an option. As in AWS' tools, a line that is indented more
+ * than an option belongs to that option. */
 static bool ini_find(char *text, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
-	size_t option = SIZE_MAX; /* the indentation of the last option */
+	size_t option = SIZE_MAX; /* indentation of the last option */
 	bool inside = false;
 
 	for (char *line; (line = strsep(&text, "\n"));) {
@@ -184,7 +183,7 @@ static const char *profile_name(const char *profile)
 	return profile && *profile ? profile : "default";
 }
 
-/* The credentials file comes first, as in AWS' tools. */
+/* As in AWS' tools, the credentials file comes first. */
 static bool setting(
 	const char *profile, const char *name, char *out, size_t size)
 {
@@ -231,8 +230,9 @@ static int read_until_end(int fd, uint64_t until_ns, struct bytes *out)
 	}
 }
 
-/* The calling thread waits for the process, so if it ends, the daemon was
- * killed or replaced, and the process must end, too. */
+/* Run a command in a child process. The kernel ends it when the calling thread
+ * ends: that thread waits for the child, so in this case the daemon was killed
+ * or replaced. */
 static int spawn_shell(const char *command, int to, pid_t *pid)
 {
 	pid_t daemon = getpid();
@@ -259,11 +259,12 @@ static int run_process(const char *command, struct bytes *out)
 		return -errno;
 	from = ends[0];
 	rc = spawn_shell(command, ends[1], &pid);
-	(void)close(ends[1]); /* the process has its own copy */
+	(void)close(ends[1]); /* the child has its own copy */
 	if (rc < 0)
 		return rc;
 	rc = read_until_end(from, until_ns, out);
-	/* The process may close its output before it ends. */
+	/* Wait for the end of the process, which may close its output before.
+	 */
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (rc == 0 && clock_now_ns() >= until_ns)
 			rc = -ETIMEDOUT;
@@ -297,8 +298,8 @@ static int from_process(
 
 /* -- SSO ------------------------------------------------------------------- */
 
-/* The file in which `aws sso login` stores the token. Its name is a hash of the
- * session. */
+/* Get the path of the file in which `aws sso login` stores the token. Its name
+ * is a hash of the session. */
 static void sso_token_path(const char *session, char *out, size_t size)
 {
 	unsigned char hash[SHA_DIGEST_LENGTH] = {0};
@@ -378,12 +379,13 @@ static bool static_keys(const char *profile, struct secret *out)
 			sizeof(out->key)))
 		return false;
 	(void)setting(profile, "aws_session_token", out->token,
-		sizeof(out->token)); /* "" if there is no token */
+		/* "" if the profile has no token */
+		sizeof(out->token));
 	out->expires_s = 0;
 	return true;
 }
 
-/* Get the credentials with which to assume the role. */
+/* Get the credentials that are needed to assume the role. */
 static int role_source(const char *profile, const char *region,
 	const char *ca_file, unsigned deep, struct secret *out,
 	struct error *err)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Services of AWS that hand out the credentials of a role: STS and SSO. Each
- * call blocks its thread, for a few seconds at most.
- */
+/* Services of AWS that return the credentials of a role: STS and SSO. Each call
+ * blocks its thread, for a few seconds at most. */
 #include "origin/web/creds_fetch_impl.h"
 
 #include <errno.h>
@@ -13,11 +11,13 @@
 #include "origin/web/sign.h"
 #include "origin/web/url.h"
 
-/* AWS accepts requests whose time differs by less than five minutes. */
+/* If this machine's clock differs by more than this, the request is repeated:
+ * AWS accepts a difference of less than five minutes. */
 #define SKEW_S 240
 
-/* Find the endpoint: that of this service if the environment names one, or that
- * of all services, or else AWS' own for `name`. The caller frees out->path. */
+/* Find the endpoint of a service. The environment may name one for this service
+ * or one for all services; otherwise it is that of AWS for `name`. The caller
+ * frees out->path. */
 static int find_service(const char *variable, const char *name,
 	const char *region, struct url *out, struct error *err)
 {
@@ -58,7 +58,8 @@ static void role_body(const struct role *r, struct bytes *b)
 		put_field(b, "WebIdentityToken", r->token);
 }
 
-/* Sign with the time of the service's clock, known from its last answer. */
+/* Sign with the time of the service's clock, which its last answer has shown.
+ */
 static int sign_role(const struct role *r, const char *host, const char *path,
 	const struct bytes *body, time_t ahead_s, struct bytes *headers)
 {
@@ -85,7 +86,7 @@ static int sign_role(const struct role *r, const char *host, const char *path,
 	return rc;
 }
 
-/* Sign the query if there are credentials to sign with, and send it. */
+/* Send the query, signed if there are credentials to sign with. */
 static int ask_role(const struct role *r, struct query *f,
 	const struct url *url, const struct bytes *body, struct secret *out,
 	struct error *err)
@@ -124,7 +125,7 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = ask_role(r, &f, &url, &body, out, err);
-	/* Ask again, with the time of the service's clock. */
+	/* Repeat the request with the time of the service's clock. */
 	if (rc == -EACCES && r->from && llabs(f.ahead_s) > SKEW_S)
 		rc = ask_role(r, &f, &url, &body, out, err);
 	wipe_bytes(&body);

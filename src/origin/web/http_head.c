@@ -13,7 +13,7 @@
 #include "common/base/hash.h"
 
 #define RETRY_AFTER_MAX_S 60u
-/* The maximum length of a header that is used. */
+/* Maximum length of the value of a header that is used. */
 #define VALUE_MAX ((size_t)HEAD_LOCATION_MAX)
 
 uint64_t etag_tag(const char *etag, size_t len)
@@ -34,7 +34,7 @@ uint64_t etag_tag(const char *etag, size_t len)
 	return tag ? tag : 1;
 }
 
-/* Parse a number of digits. Returns false if there is none. */
+/* Parse the digits of a number. Returns false if there are none. */
 static bool digits_value(const char **at, uint64_t *out)
 {
 	char *end;
@@ -53,8 +53,8 @@ static void take_length(struct head *h, const char *value)
 	h->bad |= !h->has_length;
 }
 
-/* Parse "bytes 0-99/1000", "bytes 0-99/" and a star, or "bytes star/1000" (of a
- * 416). */
+/* Parse "bytes 0-99/1000", "bytes 0-99/" and a star, or "bytes star/1000" (in
+ * an answer 416). */
 static void take_range(struct head *h, const char *value)
 {
 	bool good = strncasecmp(value, "bytes ", 6) == 0;
@@ -92,7 +92,9 @@ static void take_retry_after(struct head *h, const char *value)
 	uint64_t s = 0;
 
 	if (!digits_value(&value, &s))
-		return; /* a date: the pauses of the client are used instead */
+		/* not a number but a date: the client uses its own pauses
+		 * instead */
+		return;
 	if (s > RETRY_AFTER_MAX_S)
 		s = RETRY_AFTER_MAX_S;
 	h->retry_after_ns = s * NS_PER_S;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses the headers of an answer. The bytes come from the network and are not
- * trusted: malformed headers are marked.
- */
+/* Parses the headers of an answer. The bytes come from the network and are not
+ * trusted: members for malformed headers stay empty. */
 #ifndef WEB_HTTP_HEAD_H
 #define WEB_HTTP_HEAD_H
 
@@ -11,7 +9,7 @@
 #include <stdint.h>
 
 #define HEAD_ETAG_MAX 256
-/* A signed address with a session token has about 3,000 bytes. */
+/* A signed URL with a session token has about 3,000 bytes. */
 #define HEAD_LOCATION_MAX 4096
 
 struct head {
@@ -19,18 +17,18 @@ struct head {
 	bool has_length, has_range, has_total, bad;
 	bool encoded; /* there is a Content-Encoding other than identity */
 	uint64_t length;
-	/* Content-Range: bytes first-last/total */
+	/* from Content-Range: bytes first-last/total */
 	uint64_t first, last, total;
-	/* as sent; "" if there is none, or it is too long */
+	/* the ETag, as sent; "" if there is none, or if it is too long */
 	char etag[HEAD_ETAG_MAX];
-	bool weak;		 /* the ETag is a weak one */
+	bool weak;		 /* the ETag is weak */
 	uint64_t tag;		 /* etag_tag() of the ETag, or 0 */
-	int64_t modified_ns;	 /* Last-Modified, or 0 */
-	int64_t date_ns;	 /* Date, or 0 */
-	uint64_t retry_after_ns; /* Retry-After, at most a minute */
-	char region[64];	 /* x-amz-bucket-region */
-	char type[64];		 /* Content-Type without parameters */
-	/* "" if there is none, or it is too long */
+	int64_t modified_ns;	 /* from Last-Modified; 0: none */
+	int64_t date_ns;	 /* from Date; 0: none */
+	uint64_t retry_after_ns; /* from Retry-After; at most a minute */
+	char region[64];	 /* from x-amz-bucket-region */
+	char type[64];		 /* from Content-Type, without parameters */
+	/* from Location; "" if there is none, or if it is too long */
 	char location[HEAD_LOCATION_MAX];
 };
 
@@ -38,8 +36,8 @@ struct head {
  * clears `h`. */
 void head_line(struct head *h, const char *line, size_t len);
 
-/* The 64-bit tag that stands for an ETag in a version; never 0 for a server's
- * ETag. Quotes and the mark of a weak ETag are ignored. */
+/* Returns the 64-bit tag that stands for an ETag in a version; never 0 for a
+ * server's ETag. Quotes and the mark of a weak ETag do not matter. */
 uint64_t etag_tag(const char *etag, size_t len);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The pace of the loops: their depth, round-trip times and hedges. */
+/* Decides how fast the loops send: their depth, round-trip times and hedges. */
 #include "origin/web/web_loops.h"
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "origin/web/web_loop_impl.h"
 
-/* The minimum number of measured times for a percentile. */
+/* Minimum number of measured times for a percentile. */
 #define TIMES_LEAST 32u
 #define TIMES_HALVE 4096u
-/* The maximum share of hedges among requests; a few more are allowed at the
- * start. */
+/* Maximum percentage of hedges among requests. At the start, HEDGES_FREE more
+ * are allowed. */
 #define HEDGE_PCT 3u
 #define HEDGES_FREE 2u
 
@@ -54,7 +54,8 @@ bool loops_may_hedge(struct loops *e)
 	uint64_t hedges =
 		atomic_load_explicit(&e->hedges, memory_order_relaxed);
 
-	/* Send no hedges while the server tells this client to slow down. */
+	/* Do not send hedges while the server tells this client to slow down.
+	 */
 	if (loops_depth(e) < e->config.depth)
 		return false;
 	if (hedges >= requests * HEDGE_PCT / 100 + HEDGES_FREE)

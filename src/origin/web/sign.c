@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * AWS Signature Version 4. Pure functions except for the caller's cache of the
- * signing key; any thread with a cache of its own.
- */
+/* AWS Signature Version 4. Pure functions, except that they change the caller's
+ * cache of the signing key. Each thread needs a cache of its own. */
 #include "origin/web/sign.h"
 
 #include <errno.h>
@@ -32,11 +30,11 @@ void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES])
 {
 	unsigned char hash[HASH_BYTES] = {0};
 
-	(void)SHA256(data, len, hash); /* cannot fail for these arguments */
+	(void)SHA256(data, len, hash); /* cannot fail with these arguments */
 	sign_put_hex(hash, out);
 }
 
-/* Hash two pieces, one after the other. `cache` has the algorithm. */
+/* Hash two pieces, one after the other. `cache` contains the algorithm. */
 static bool sha256(struct sign_key *cache, const void *a, size_t a_len,
 	const void *b, size_t b_len, unsigned char out[HASH_BYTES])
 {
@@ -80,7 +78,7 @@ void sign_key_wipe(struct sign_key *cache)
 	OPENSSL_cleanse(cache, sizeof(*cache));
 }
 
-/* Hash everything that the cached key was derived from. */
+/* Hash all values from which the cached key was derived. */
 static bool key_origin(struct sign_key *cache, const struct sign_request *r,
 	const char *day, unsigned char of[HASH_BYTES])
 {
@@ -118,13 +116,14 @@ static int signing_key(
 	return good ? 0 : -EIO;
 }
 
-/* Does the service want the payload's hash as a header? Only S3 does. */
+/* Is a header with the hash of the payload needed? Only S3 requires it. */
 static bool sends_hash(const struct sign_request *r)
 {
 	return strcmp(r->service, "s3") == 0;
 }
 
-/* Add a header line. printf() is not used, as this is done for each request. */
+/* Add a header line. This does not use printf(), which is slow, because it is
+ * called for each request. */
 static void put_line(struct bytes *out, const char *name, const char *value)
 {
 	bytes_text(out, name);
@@ -132,8 +131,7 @@ static void put_line(struct bytes *out, const char *name, const char *value)
 	bytes_char(out, '\n');
 }
 
-/* Write the headers in order of their names, each as "name:value
- * ". */
+/* Write the headers in the order of their names, each as "name:value ". */
 static void put_headers(
 	struct bytes *out, const struct sign_request *r, const char *date)
 {

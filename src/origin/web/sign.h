@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * AWS Signature Version 4 with libcrypto. Only `host` and the x-amz-* headers
- * are signed, so a proxy may change all others.
- */
+/* AWS Signature Version 4 with libcrypto. Only `host` and the x-amz-* headers
+ * are signed, so a proxy may change all other headers. */
 #ifndef WEB_SIGN_H
 #define WEB_SIGN_H
 
@@ -17,17 +15,16 @@
 #define SIGN_EMPTY_HASH                                                        \
 	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/*
- * The signing key of one day, region, service and secret. It costs four HMACs,
- * so each thread that signs keeps one. Zero it before first use; wipe it with
- * sign_key_wipe().
- */
+/* The signing key for one day, region, service and secret. Computing it takes
+ * four HMACs, so each thread that signs keeps one. Zero it before its first
+ * use; wipe it with sign_key_wipe(). */
 struct sign_key {
-	/* Objects of libcrypto. Creating them costs more than a hash. */
+	/* Objects of libcrypto, which are kept because creating them takes
+	 * longer than a hash. */
 	struct evp_md_st *md;
 	struct evp_md_ctx_st *ctx;
 	unsigned char key[32];
-	/* SHA-256 of everything that the key depends on */
+	/* SHA-256 of all values on which the key depends */
 	unsigned char of[32];
 	bool set;
 };
@@ -36,21 +33,19 @@ struct sign_request {
 	const char *method;
 	const char *host;
 	const char *path; /* encoded, begins with '/' */
-	/* canonical: encoded, names sorted; "" if there is none */
+	/* canonical: encoded, with sorted names; "" if there is none */
 	const char *query;
 	const char *payload_hash;
-	bool payer; /* x-amz-request-payer: requester */
+	bool payer; /* send x-amz-request-payer: requester */
 	const char *access_key, *secret;
 	const char *token; /* token of temporary credentials, or NULL */
 	const char *region, *service;
 	time_t now;
 };
 
-/*
- * Append the signed header lines to `out`, each "Name: value
- * ": the date, the payload's hash (s3 only), payer, token and Authorization.
- * Returns 0, -ENOMEM, or -EIO (libcrypto failed).
- */
+/* Append the signed header lines to `out`, each as "Name: value ": the date,
+ * the payload's hash (s3 only), payer, token and Authorization. Returns 0,
+ * -ENOMEM, or -EIO if libcrypto failed. */
 int sign_headers(struct sign_key *cache, const struct sign_request *r,
 	struct bytes *out);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The order of TLS cipher suites. OpenSSL prefers AES-256 to AES-128, and a
- * server without an order of its own follows the client's. AES-128 takes 0.87
+/* Sets the order of TLS cipher suites. OpenSSL prefers AES-256 to AES-128, and
+ * a server without an order of its own follows the client. AES-128 takes 0.87
  * of the time, and browsers prefer it. Only the order changes: suites that the
- * system's configuration of OpenSSL leaves out stay out.
- */
+ * system's configuration of OpenSSL excludes stay excluded. */
 #include "origin/web/web_loop_impl.h"
 
 #include <stdio.h>
@@ -14,8 +12,9 @@
 #include <openssl/crypto.h>
 #include <openssl/ssl.h>
 
-/* Does the suite come first? Those have forward secrecy: a server's key that
- * leaks later does not reveal what they encrypted. */
+/* Does the suite belong at the beginning? The suites there have forward
+ * secrecy: if a server's key leaks later, it does not reveal what they have
+ * encrypted. */
 static bool is_first(const char *suite)
 {
 	return strcmp(suite, "TLS_AES_128_GCM_SHA256") == 0 ||
@@ -23,14 +22,15 @@ static bool is_first(const char *suite)
 		strcmp(suite, "ECDHE-RSA-AES128-GCM-SHA256") == 0;
 }
 
-/* Is this a suite of TLS 1.3? OpenSSL has one list for them and one for older
+/* Is this a suite of TLS 1.3? OpenSSL has one list for these, and one for older
  * versions. */
 static bool is_tls13(const char *suite)
 {
 	return strncmp(suite, "TLS_", 4) == 0;
 }
 
-/* Append the suites of one list that come first, or the others. */
+/* Append some suites of a list: those that belong at the beginning, or all
+ * others. */
 static void add_suites(struct bytes *list, const STACK_OF(SSL_CIPHER) * all,
 	bool tls13, bool first)
 {
@@ -65,7 +65,8 @@ static CURLcode reorder(CURL *easy, void *context, void *arg)
 	return CURLE_OK;
 }
 
-/* Is the library of libcurl this one? It may be another one, or a copy. */
+/* Does libcurl use the same OpenSSL library as this program? It may use another
+ * library, or a copy of it. */
 static bool is_our_library(void)
 {
 	const char *name = curl_version_info(CURLVERSION_NOW)->ssl_version;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adapts the depth to refusals. When the server refuses requests, the depth
- * falls by half of the share of requests that were refused since it last fell:
- * by half if the server refuses all, by a twentieth if it refuses a tenth. A
- * server that refuses requests above its rate refuses only a small share once
- * the depth fits. A server that refuses requests at random is not left idle.
- * The depth grows by the same number of requests in each round trip. A pure
- * state machine.
+ * Adapts the depth if the server refuses requests. The depth then falls by half
+ * of the share of requests that were refused since it last fell: by half if the
+ * server refuses all, by a twentieth if it refuses a tenth. So a server that
+ * refuses requests above its rate refuses only few once the depth fits, and a
+ * server that refuses requests at random still gets many. In each round trip,
+ * the depth grows by the same number of requests. Starts no thread and reads no
+ * clock.
  */
 #include "origin/web/throttle.h"
 
-/* The minimum depth. Less would waste a link without helping the server. */
+/* The minimum depth. A lower one would waste a link without helping the server.
+ */
 #define DEPTH_LEAST 8u
 
 /* With the answers of each round trip, the depth grows by this fraction of its
@@ -30,7 +31,7 @@ bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns)
 	if (now_ns - t->cut_ns < round_ns)
 		return false;
 	all = t->answers + t->refusals;
-	/* Rounded up, so that the depth always falls. */
+	/* The division rounds up, so that the depth always falls. */
 	less = (unsigned)(((uint64_t)before * t->refusals + 2 * all - 1) /
 		(2 * (uint64_t)all));
 	t->cut_ns = now_ns;

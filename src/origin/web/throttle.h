@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Controls the number of requests in flight at a server that sometimes refuses
- * requests because it is busy. The caller does the locking.
- */
+/* Controls the number of requests in flight at a server that sometimes refuses
+ * requests because it is busy. The caller does the locking. */
 #ifndef WEB_THROTTLE_H
 #define WEB_THROTTLE_H
 
@@ -10,23 +8,26 @@
 #include <stdint.h>
 
 struct throttle {
-	/* requests in flight: the limit, and the current one */
+	/* maximum number of requests in flight: the highest, and the current
+	 * one */
 	unsigned most, depth;
-	/* Answers since the depth last fell: good ones, and refusals. */
+	/* Numbers of answers since the depth last fell: successful ones, and
+	 * refusals. */
 	unsigned answers, refusals;
-	unsigned credit; /* good answers since the depth last grew */
-	uint64_t cut_ns; /* time when the depth last fell */
+	/* number of successful answers since the depth last grew */
+	unsigned credit;
+	uint64_t cut_ns; /* time at which the depth last fell */
 };
 
 void throttle_init(struct throttle *t, unsigned most);
 
-/*
- * The server refused a request because it is busy. The depth falls at most once
- * in round_ns, the time of a request. Returns true if it fell.
- */
+/* Note that the server has refused a request because it is busy. The depth
+ * falls at most once in round_ns, the duration of a request. Returns true if it
+ * fell. */
 bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns);
 
-/* The server answered a request, so the depth may recover. */
+/* Note that the server has answered a request, so that the depth may grow
+ * again. */
 void throttle_answered(struct throttle *t);
 
 #endif

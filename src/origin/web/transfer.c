@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One transfer and libcurl: options, header and body callbacks, the end. An
+/* One transfer and libcurl: options, header and body callbacks, and the end. An
  * easy handle is reused with all its options except those of the request,
- * because setting options costs more than sending. Loop thread only.
- */
+ * because setting options takes longer than sending. Loop thread only. */
 #include "origin/web/web_loop_impl.h"
 
 #include <errno.h>
@@ -16,10 +14,10 @@
 #include "common/base/magic.h"
 
 #define AGAIN_NS (20 * NS_PER_MS)
-/* The size of libcurl's buffer: an object of usual size comes in one piece. */
+/* The size of libcurl's buffer. An object of usual size fits in one piece. */
 #define BUFFER_BYTES 131072L
-/* A transfer slower than this counts as stalled. The limit is very low, because
- * at full depth on a slow link each transfer gets only a little. */
+/* A transfer slower than this counts as stalled. The limit is very low: at full
+ * depth on a slow link, each transfer gets only a small part of the rate. */
 #define STALL_BYTES_S 1000L
 #define USER_AGENT "refrain/" PACKAGE_VERSION
 
@@ -31,13 +29,14 @@ static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 	struct web_loop *l = web_loop_of(t->loop);
 
 	n *= size;
-	if (t->state == ARRIVING) /* the line is a trailer */
+	if (t->state == ARRIVING) /* the line belongs to a trailer */
 		return n;
 	if (n > 2 || (line[0] != '\r' && line[0] != '\n')) {
 		head_line(&t->head, line, n);
 		return n;
 	}
-	if (t->head.code < 200) /* a status of 1xx: another answer follows */
+	/* after a status of 1xx, another answer follows */
+	if (t->head.code < 200)
 		return n;
 	list_del(&t->node);
 	list_add_tail(&l->arriving, &t->node);
@@ -52,7 +51,7 @@ static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 	struct transfer *t = OBJECT(transfer, arg);
 
 	n *= size;
-	if (t->state == SENT) /* the answer has no headers: HTTP/0.9 */
+	if (t->state == SENT) /* an answer without headers, of HTTP/0.9 */
 		t->refused = -EBADMSG;
 	else
 		t->refused = t->ops->data(t, data, n);
@@ -100,12 +99,10 @@ static bool is_resolved(const struct transfer *t)
 	return us > 0;
 }
 
-/*
- * libcurl is about to start a thread that looks up a name. If the name server
- * is silent, that thread outlives its transfer by far. So each loop starts only
- * one such thread in the time that a connection may take; other transfers wait
- * for that look-up, and fail if it fails.
- */
+/* Called before libcurl starts a thread that looks up a name. If the name
+ * server does not answer, such a thread exists much longer than its transfer.
+ * So each loop starts at most one of them in the time that a connection may
+ * take. Other transfers wait for that look-up, and fail if it fails. */
 static int look_up(void *state, void *reserved, void *arg)
 {
 	struct transfer *t = OBJECT(transfer, arg);
@@ -131,7 +128,8 @@ static int look_up(void *state, void *reserved, void *arg)
 	return t->refused;
 }
 
-/* End the look-up if this transfer, which leaves the loop, has started it. */
+/* Note whether the look-up that this transfer has started is over. The transfer
+ * leaves the loop. */
 static void end_lookup(struct web_loop *l, const struct transfer *t)
 {
 	if (is_resolved(t) || t->why == CURLE_COULDNT_RESOLVE_HOST ||
@@ -144,7 +142,7 @@ static void end_lookup(struct web_loop *l, const struct transfer *t)
 	l->resolving = NULL;
 }
 
-/* Pause the transfer. The longer the look-up takes, the longer is the pause. */
+/* Pause the transfer. The longer the look-up takes, the longer the pause is. */
 static void wait_for_lookup(struct transfer *t)
 {
 	unsigned waits = t->waits;
@@ -168,7 +166,8 @@ static void set_fixed(struct web_loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
-	/* The loop must not wait for a name server that does not answer. */
+	/* With this option, the loop does not wait for a name server that does
+	 * not answer. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, look_up);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
@@ -208,7 +207,7 @@ static void easy_put(struct web_loop *l, CURL *easy)
 		curl_easy_cleanup(easy);
 		return;
 	}
-	/* Clear the options of the last request. */
+	/* Clear the options of the request before. */
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, NULL);
 	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
@@ -224,7 +223,7 @@ void web_loop_release_handles(struct web_loop *l)
 
 /* -- One request ----------------------------------------------------------- */
 
-/* Make a list of the lines. The text is split in place. */
+/* Convert the lines to a list. The text is divided in place. */
 static int make_lines(struct transfer *t, char *text)
 {
 	struct curl_slist *lines = NULL, *more;
@@ -368,14 +367,16 @@ static void reap_one(CURL *easy, CURLcode code)
 	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
 	t = OBJECT(transfer, private);
 	status = status_of(t, code);
-	/* The answer is complete, but its headers are not valid. */
+	/* libcurl considers the answer complete, but its headers were not
+	 * valid. */
 	if (status == 0 && t->state != ARRIVING)
 		status = -EBADMSG;
 	t->why = (int)code;
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		(void)curl_easy_getinfo(
 			easy, CURLINFO_SSL_VERIFYRESULT, &t->verify);
-	if (t->verify == X509_V_ERR_UNSPECIFIED) /* libcurl's initial value */
+	/* this value means that libcurl has checked no certificate */
+	if (t->verify == X509_V_ERR_UNSPECIFIED)
 		t->verify = X509_V_OK;
 	transfer_drop(t);
 	if (t->refused == -EAGAIN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs by libcurl's parser. No shared state. */
+/* Parses URLs with libcurl's parser. No shared state. */
 #include "origin/web/url.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool has_user(CURLU *url)
 	return user != NULL;
 }
 
-/* Get the host as the Host header contains it. */
+/* Get the host in the form of the Host header. */
 static int take_host(CURLU *url, struct url *out)
 {
 	CLEANUP_FREE char *host = url_part(url, CURLUPART_HOST, 0);
@@ -55,8 +55,8 @@ static int take_scheme(CURLU *url, struct url *out)
 	return 0;
 }
 
-/* Encode the characters of a path that no request may contain, and leave the
- * rest. */
+/* Encode the characters of a path that a request must not contain, and leave
+ * all others. */
 static char *tidy_path(const char *path)
 {
 	struct bytes b = {0};

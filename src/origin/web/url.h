@@ -9,20 +9,18 @@
 
 struct url {
 	char scheme[8];		 /* "http" or "https" */
-	char host[URL_HOST_MAX]; /* with the port, if it is not the default */
-	/* encoded, without slashes at its end; the caller frees it */
+	char host[URL_HOST_MAX]; /* with the port, unless it is the default */
+	/* encoded; does not end with a slash; the caller frees it */
 	char *path;
 };
 
-/* Parse a URL. Returns -EINVAL for schemes other than http(s) and for user
- * names, or -ENOMEM. */
+/* Parse a URL. Returns 0; -EINVAL if the scheme is neither http nor https, or
+ * if there is a user name; or -ENOMEM. */
 int url_parse(const char *text, struct url *out);
 
-/*
- * Resolve a Location header relative to a URL. Returns -EIO if it must not be
- * followed: its scheme is neither http nor https, it leads from https to http,
- * or it contains a user name.
- */
+/* Resolve a Location header relative to a URL. Returns 0; or -EIO if it must
+ * not be followed, because its scheme is neither http nor https, it leads from
+ * https to http, or it contains a user name. */
 int url_resolve(const char *from, const char *location, struct bytes *out);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An HTTP client: loops, each a thread, parsers for XML and headers,
- * signatures and credentials. The only user of libcurl, OpenSSL and expat.
- */
+/* An HTTP client: loops (each a thread), parsers for XML and headers,
+ * signatures and credentials. The only user of libcurl, OpenSSL and expat. */
 #ifndef WEB_H
 #define WEB_H
 

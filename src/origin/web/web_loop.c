@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread of a loop: sockets and timers of libcurl, and the queue of
- * transfers. Everything in this file runs on that thread only.
- */
+/* The thread of a loop: sockets and timers of libcurl, and the queue of
+ * transfers. Everything in this file runs only on that thread. */
 #include "origin/web/web_loop_impl.h"
 
 #include <errno.h>
@@ -20,16 +18,17 @@
 /* -- libcurl's wishes ------------------------------------------------------ */
 
 /*
- * Make the kernel acknowledge the next packets at once. A server that sends
- * headers and body separately, and has not set TCP_NODELAY (radosgw does not by
- * default), sends the body only after the headers were acknowledged, and the
- * kernel would delay that by 40 ms. Sending a request ends this mode.
+ * Have the kernel acknowledge the next packets at once. A server may send
+ * headers and body separately without setting TCP_NODELAY, as radosgw does by
+ * default. Such a server sends the body only after the headers were
+ * acknowledged, and the kernel would delay that by 40 ms. Sending a request
+ * ends this mode, so it is set for each one.
  */
 static void acknowledge_at_once(curl_socket_t fd)
 {
 	int one = 1;
 
-	/* If it fails, answers are only slower. */
+	/* If this fails, answers are only slower. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
 }
 
@@ -64,7 +63,7 @@ static int on_curl_timer(CURLM *multi, long ms, void *arg)
 	return 0;
 }
 
-/* Create libcurl's multi handle. If that fails, every transfer ends with
+/* Create libcurl's multi handle. If this fails, every transfer ends with
  * -ENOMEM. */
 static void open_multi(struct web_loop *l)
 {
@@ -77,7 +76,7 @@ static void open_multi(struct web_loop *l)
 	curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
 	curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
 	curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l);
-	/* The limit is fixed, because libcurl's own would drop idle
+	/* Set a fixed limit, because with its own limit libcurl would drop idle
 	 * connections. */
 	curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, (long)share);
 }
@@ -129,8 +128,8 @@ static void send_queued(struct web_loop *l)
 	}
 }
 
-/* Resume transfers whose pause is over. Returns the time of the next one, or
- * `until`. */
+/* Resume transfers whose pause is over. Returns the time at which the next
+ * pause ends, or `until` if that is earlier. */
 static uint64_t end_pauses(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	LIST_FOREACH_SAFE(n, next, &l->paused) {
@@ -147,8 +146,8 @@ static uint64_t end_pauses(struct web_loop *l, uint64_t now, uint64_t until)
 	return until;
 }
 
-/* Report the transfers that have become slow. They are in order of sending, so
- * the first that is not slow ends the search. */
+/* Call slow() for the transfers that have become slow. They are in order of
+ * sending, so the first one that is not slow ends the search. */
 static uint64_t tell_slow(struct web_loop *l, uint64_t now, uint64_t until)
 {
 	struct list *n = list_next(&l->sent);
@@ -207,7 +206,8 @@ static void web_loop_turn(struct web_loop *l)
 	(void)tell_slow(l, now, LOOP_NEVER);
 	send_queued(l);
 	atomic_store_explicit(&l->held, l->active, memory_order_relaxed);
-	/* Sending adds pauses and transfers that may become slow. */
+	/* Compute the time only now, because sending adds pauses and transfers
+	 * that may become slow. */
 	until = end_pauses(l, now, LOOP_NEVER);
 	until = tell_slow(l, now, until);
 	if (l->curl_due_ns && l->curl_due_ns < until)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of the loops: one loop, all loops, and the functions of
- * each file. Private to them. */
+/* The structs of one loop and of all loops, and the functions of their files.
+ */
 #ifndef WEB_LOOP_IMPL_H
 #define WEB_LOOP_IMPL_H
 
@@ -23,42 +23,49 @@ struct web_loop {
 	struct loops *e;
 	pthread_t thread;
 	bool started;
-	void *multi; /* CURLM */
+	void *multi; /* a CURLM */
 
-	_Atomic unsigned held; /* relaxed: copy of `active` for other threads */
+	/* relaxed: copy of `active` that other threads may read */
+	_Atomic unsigned held;
 
-	/* The members from here on belong to the loop's thread. */
+	/* Only the loop's thread uses the members from here on. */
 	struct list queue, paused, sent, arriving;
-	unsigned active;	   /* length of `sent` and `arriving` */
-	uint64_t curl_due_ns;	   /* when to call libcurl; 0: not */
-	void *idle[LOOP_EASY_MAX]; /* CURL */
+	unsigned active; /* number of transfers in `sent` and `arriving` */
+	/* time at which to call libcurl; 0: no time is set */
+	uint64_t curl_due_ns;
+	void *idle[LOOP_EASY_MAX]; /* handles for reuse, each a CURL */
 	unsigned nidle;
 	struct sign_key key;
 	struct request_text text;
 	uint32_t times[TIMES_BUCKETS], ntimes;
 	uint64_t slow_ns; /* 3 times the 95th percentile, or the minimum */
 	/* The last look-up of a name; see look_up() in transfer.c. */
-	/* the transfer that started it; NULL: it has left the loop */
+	/* the transfer that has started it; NULL: this transfer has left the
+	 * loop */
 	struct transfer *resolving;
-	/* time before which no other look-up starts; 0: it has ended */
+	/* time before which no other look-up starts; 0: the look-up has ended
+	 */
 	uint64_t lookup_until_ns;
 	unsigned failed_lookups;
 	int lookup_status; /* status of the last look-up that failed */
 };
 
 struct loops {
-	struct loops_config config; /* set once, as the next three members */
+	/* set once, as are the next three members */
+	struct loops_config config;
 	char *ca_file;
-	bool proxies; /* the environment names some */
+	bool proxies; /* the environment names proxies */
 	unsigned nloops;
 	struct web_loop loops[LOOPS_MAX];
-	/* All are relaxed: they guide choices, and no other data depends on
-	 * them. */
+	/* The members below are relaxed: they guide choices, and no other data
+	 * depends on them. */
 	_Atomic unsigned turn;
-	_Atomic unsigned depth;	   /* the depth in `throttle` */
-	_Atomic uint64_t round_ns; /* smoothed time to the headers */
+	_Atomic unsigned depth; /* copy of the depth in `throttle` */
+	/* smoothed time from sending a request to its headers */
+	_Atomic uint64_t round_ns;
 	_Atomic uint64_t requests, hedges;
-	pthread_mutex_t throttle_lock; /* guards `throttle`; innermost */
+	/* guards `throttle`; no lock is taken while it is held */
+	pthread_mutex_t throttle_lock;
 	struct throttle throttle;
 };
 
@@ -69,7 +76,8 @@ static inline struct web_loop *web_loop_of(struct loop *l)
 
 /* -- transfer.c: one transfer and libcurl ---------------------------------- */
 
-/* Send the transfer, or end it with the status of its prepare(). */
+/* Send the transfer. If its prepare() fails, end the transfer with that status.
+ */
 void transfer_send(struct web_loop *l, struct transfer *t);
 
 /* Handle the transfers that libcurl has completed. */
@@ -82,7 +90,7 @@ void web_loop_release_handles(struct web_loop *l);
 
 /* -- suites.c -------------------------------------------------------------- */
 
-/* Make this CURL prefer AES-128 over AES-256. */
+/* Have this CURL prefer AES-128 to AES-256. */
 void suites_order(void *easy);
 
 /* -- pace.c ---------------------------------------------------------------- */
@@ -90,7 +98,7 @@ void suites_order(void *easy);
 /* The shortest time that counts as slow. */
 #define SLOW_LEAST_NS (300 * NS_PER_MS)
 
-/* Record that headers came `ns` after the request was sent. Loop thread. */
+/* Note that headers came `ns` after the request was sent. Loop thread. */
 void web_loop_note_time(struct web_loop *l, uint64_t ns);
 
 /* -- web_loop.c ------------------------------------------------------------ */

@@ -18,7 +18,7 @@
 
 #define CONNECT_DEFAULT_MS 3000u
 #define STALL_DEFAULT_S 5u
-/* If this many posts wait for a loop, another loop gets short requests. */
+/* If this many posts wait for a loop, short requests go to another loop. */
 #define BACKLOG 8u
 
 /* -- The choice of a loop -------------------------------------------------- */
@@ -31,7 +31,7 @@ struct loop *loops_pick(struct loops *e)
 	return &e->loops[turn % e->nloops].loop;
 }
 
-/* Would the loop start a new request at once? */
+/* Would the loop send a new request at once? */
 static bool keeps_up(const struct loops *e, const struct web_loop *l)
 {
 	unsigned posted = loop_posted(&l->loop);
@@ -65,7 +65,8 @@ static int web_loop_begin(struct web_loop *l, struct loops *e)
 	list_init(&l->paused);
 	list_init(&l->sent);
 	list_init(&l->arriving);
-	l->slow_ns = 3 * SLOW_LEAST_NS; /* until enough times were measured */
+	/* this value is used until enough times were measured */
+	l->slow_ns = 3 * SLOW_LEAST_NS;
 	if (rc < 0)
 		return rc;
 	rc = pthread_create(&l->thread, NULL, web_loop_main, l);
@@ -97,7 +98,8 @@ void loops_free(struct loops *e)
 	free(e);
 }
 
-/* The default number of loops. Two can parse long listings at the same time. */
+/* Returns the default number of loops. Two loops can parse long listings at the
+ * same time. */
 static unsigned default_loops(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -107,7 +109,8 @@ static unsigned default_loops(void)
 	return cpus < 16 ? 2 : LOOPS_MAX;
 }
 
-/* Does the environment name proxies? libcurl would look for each request. */
+/* Does the environment name proxies? This is checked once, because libcurl
+ * would check it for each request. */
 static bool has_proxies(void)
 {
 	static const char *const names[] = {"http_proxy", "https_proxy",
@@ -133,7 +136,8 @@ static void fill_config(struct loops *e, const struct loops_config *config)
 		e->config.loops = default_loops();
 	if (e->config.loops > LOOPS_MAX)
 		e->config.loops = LOOPS_MAX;
-	/* Each loop takes at least one request. */
+	/* Use at most `depth` loops, because each loop sends at least one
+	 * request. */
 	if (e->config.loops > e->config.depth)
 		e->config.loops = e->config.depth;
 	atomic_store(&e->depth, e->config.depth);
@@ -147,8 +151,7 @@ int loops_new(struct loops **out, const struct loops_config *config,
 	struct loops *e;
 	int rc = 0;
 
-	/* This call is not thread-safe, but mounts are created by one thread.
-	 */
+	/* This call is not thread-safe, but only one thread creates mounts. */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return error_set(err, -EIO, "cannot start libcurl");
 	e = calloc(1, sizeof(*e));

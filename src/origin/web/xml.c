@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses XML with expat, which no other file uses. One thread at a time per
- * parser.
- */
+/* Parses XML with expat, which no other file uses. A parser is used by one
+ * thread at a time. */
 #include "origin/web/xml.h"
 
 #include <errno.h>
@@ -15,8 +13,8 @@
 #define DEPTH_MAX 16
 #define TEXT_MAX 8192u
 #define NAME_MAX_BYTES 64u
-/* The limit for a token. expat keeps an unfinished token, and reads it again
- * with each piece. */
+/* The maximum length of a token. The limit is needed because expat keeps a
+ * token that is not complete, and parses it again with each piece. */
 #define TOKEN_MAX (1u << 20)
 #define PIECE_MAX (64u << 10)
 
@@ -34,7 +32,7 @@ struct xml {
 static void xml_refuse(struct xml *x)
 {
 	x->refused = true;
-	/* the parser will not be resumed */
+	/* the parser will not continue */
 	(void)XML_StopParser(x->parser, XML_FALSE);
 }
 
@@ -92,7 +90,7 @@ static void on_text(void *arg, const char *text, int len)
 	x->len += (size_t)len;
 }
 
-/* Called for comments and the like. */
+/* Called for comments and other parts that are not elements. */
 static void on_other(void *arg, const char *text, int len)
 {
 	struct xml *x = arg;
@@ -209,8 +207,7 @@ void xml_find(
 	*out = '\0';
 	if (!x)
 		return;
-	/* A result that was found before the document turned out to be
-	 * malformed counts. */
+	/* A malformed end does not matter if the result was found before it. */
 	(void)xml_feed(x, doc, len);
 	xml_free(x);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses answers in XML as they arrive: the end of each element is reported
+/* Parses answers in XML as they arrive, and reports the end of each element
  * with its text. Documents with a DTD, deep nesting or long texts are refused.
  */
 #ifndef WEB_XML_H
@@ -11,7 +10,8 @@
 struct xml;
 
 struct xml_events {
-	/* Names come without namespace prefix. `parent` is "" at the root. */
+	/* Names are passed without their namespace prefix. `parent` is "" at
+	 * the root. */
 	void (*begin)(void *arg, const char *name);
 	void (*end)(void *arg, const char *parent, const char *name, char *text,
 		size_t len);
