@@ -41,7 +41,8 @@ const struct option_usage exporter_usage = {
 	.name = "exporter",
 	.operands = "",
 	.summary = "Serve the metrics of all mounts of this host and of this "
-		   "user's shares to Prometheus, at /metrics.",
+		   "user's shares to Prometheus at /metrics, and to people "
+		   "at /.",
 	.options = exporter_table,
 	.min_operands = 0,
 	.max_operands = 0,

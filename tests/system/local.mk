@@ -253,6 +253,7 @@ other_tests = \
 	tests/system/status-exporter-kept.sh \
 	tests/system/status-exporter-share.sh \
 	tests/system/status-dashboard.sh \
+	tests/system/status-page.sh \
 	tests/system/status-limits.sh \
 	tests/system/tree-layers.sh \
 	tests/system/tree-packages.sh \
@@ -269,7 +270,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/survive-pod.sh \
 	tests/system/survive-systemd.sh \
 	tests/system/analyze_mount.py \
-	tests/system/command-lib.sh \
+	tests/system/browser.py tests/system/command-lib.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/given_mount.py \
 	tests/system/kubernetes_train.py tests/system/loader.py \

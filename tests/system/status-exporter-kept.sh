@@ -107,6 +107,9 @@ END
 note 'names that look alike'
 newline='x
 y'
+before_cleanup() {
+	umount -l "$work/m/$newline" "$work/m/x\\ny" 2>/dev/null || :
+}
 mount_at "$newline" 1
 mount_at 'x\ny' 2
 scraped || fail 'no metrics'

@@ -255,6 +255,12 @@ get "$metrics" -X POST -d x=1
 expect 'the status of POST' "$code" 405
 get "http://127.0.0.1:$port/../../etc/passwd" --path-as-is
 expect 'the status of another path' "$code" 404
+for path in '' data.json; do
+	get "http://127.0.0.1:$port/$path"
+	expect "the status of /$path" "$code" 200
+	get "http://127.0.0.1:$port/$path" -X POST -d x=1
+	expect "the status of POST to /$path" "$code" 405
+done
 for where in nonsense 127.0.0.1 example.org:1 127.0.0.1:http; do
 	got=0
 	"$refrain" exporter --listen $where 2>"$work/err" || got=$?

@@ -23,6 +23,7 @@
 
 #include "analysis/fleet/exporter_clients_impl.h"
 #include "analysis/fleet/exporter_listen_impl.h"
+#include "analysis/fleet/exporter_page_impl.h"
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/metrics.h"
 #include "common/base/cleanup.h"
@@ -66,7 +67,9 @@ static enum MHD_Result exporter_reply(struct MHD_Connection *to,
 	if (MHD_add_response_header(
 		    response, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES &&
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-			"no-store") == MHD_YES)
+			"no-store") == MHD_YES &&
+		MHD_add_response_header(response, "X-Content-Type-Options",
+			"nosniff") == MHD_YES)
 		done = MHD_queue_response(to, status, response);
 	MHD_destroy_response(response);
 	return done;
@@ -150,6 +153,9 @@ static char *scrape(struct exporter *e, bool openmetrics, size_t *size)
 	return text;
 }
 
+static const char no_view[] =
+	"memory is short, or the list of mounts cannot be read\n";
+
 static enum MHD_Result reply_metrics(
 	struct exporter *e, struct MHD_Connection *to)
 {
@@ -160,13 +166,50 @@ static enum MHD_Result reply_metrics(
 	char *text = scrape(e, openmetrics, &size);
 
 	if (!text)
-		return reply_text(to, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			"memory is short, or the list of mounts cannot be "
-			"read\n");
+		return reply_text(to, MHD_HTTP_INTERNAL_SERVER_ERROR, no_view);
 	return exporter_reply(to, MHD_HTTP_OK,
 		openmetrics ? OPENMETRICS_TYPE : TEXT_TYPE,
 		MHD_create_response_from_buffer(
 			size, text, MHD_RESPMEM_MUST_FREE));
+}
+
+static enum MHD_Result reply_data(struct exporter *e, struct MHD_Connection *to)
+{
+	struct exporter_view v = {NULL};
+	char *text = NULL;
+	size_t size;
+
+	if (view_take(e, &v) == 0)
+		text = page_data(e->fleet, v.shares, &size);
+	view_release(&v);
+	if (!text)
+		return reply_text(to, MHD_HTTP_INTERNAL_SERVER_ERROR, no_view);
+	return exporter_reply(to, MHD_HTTP_OK, "application/json",
+		MHD_create_response_from_buffer(
+			size, text, MHD_RESPMEM_MUST_FREE));
+}
+
+/* The page refers to nothing outside, and asks only this exporter. */
+static const char page_policy[] =
+	"default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
+	"style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+	"form-action 'none'; frame-ancestors 'none'";
+
+static enum MHD_Result reply_page(struct MHD_Connection *to)
+{
+	size_t size;
+	const char *html = page_html(&size);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		size, (void *)(uintptr_t)html, MHD_RESPMEM_PERSISTENT);
+
+	if (response &&
+		MHD_add_response_header(response, "Content-Security-Policy",
+			page_policy) != MHD_YES) {
+		MHD_destroy_response(response);
+		return MHD_NO;
+	}
+	return exporter_reply(
+		to, MHD_HTTP_OK, "text/html; charset=utf-8", response);
 }
 
 static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
@@ -189,11 +232,12 @@ static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 	}
 	if (strcmp(url, "/metrics") == 0)
 		return reply_metrics(OBJECT(exporter, arg), to);
+	if (strcmp(url, "/data.json") == 0)
+		return reply_data(OBJECT(exporter, arg), to);
 	if (strcmp(url, "/") == 0)
-		return reply_text(to, MHD_HTTP_OK,
-			"refrain exporter: the metrics are at /metrics\n");
-	return reply_text(
-		to, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
+		return reply_page(to);
+	return reply_text(to, MHD_HTTP_NOT_FOUND,
+		"the metrics are at /metrics, and a page is at /\n");
 }
 
 /* -- Connections ----------------------------------------------------------- */

@@ -431,6 +431,7 @@ struct fleet_mount fleet_get(const struct fleet *f, size_t i)
 	if (e->state != FLEET_UP)
 		return m;
 	m.status = e->status;
+	m.status_ns = e->status_ns;
 	m.before = e->before;
 	m.elapsed_ns = e->before ? e->status_ns - e->before_ns : 0;
 	return m;

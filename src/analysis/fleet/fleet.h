@@ -32,6 +32,7 @@ struct fleet_mount {
 	enum fleet_state state;
 	const json_t *status; /* the object of its status; NULL unless up */
 	const json_t *before; /* that of the look before, or NULL */
+	uint64_t status_ns;   /* when the status came */
 	uint64_t elapsed_ns;  /* between both */
 	uint64_t silent_ns;   /* hung: time since it was asked */
 	const char *why;      /* why it is not up, and what to do; or "" */

@@ -17,7 +17,19 @@ libexporter_la_SOURCES = \
 	src/analysis/fleet/exporter_clients.c \
 	src/analysis/fleet/exporter_clients_impl.h \
 	src/analysis/fleet/exporter_listen.c \
-	src/analysis/fleet/exporter_listen_impl.h
-libexporter_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
+	src/analysis/fleet/exporter_listen_impl.h \
+	src/analysis/fleet/exporter_page.c \
+	src/analysis/fleet/exporter_page_impl.h
+libexporter_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) \
+	-I$(builddir)/src
 libexporter_la_LIBADD = libfleet.la $(MICROHTTPD_LIBS)
+# The page is part of the program.
+BUILT_SOURCES += src/analysis/fleet/exporter_page.inc
+CLEANFILES += src/analysis/fleet/exporter_page.inc
+exporter_page = src/analysis/fleet/exporter_page.html
+src/analysis/fleet/exporter_page.inc: $(exporter_page)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		od -An -v -tu1 '$(srcdir)/$(exporter_page)' | \
+		sed -e 's/[0-9][0-9]*/&,/g' >$@.tmp && mv $@.tmp $@
 endif
+EXTRA_DIST += src/analysis/fleet/exporter_page.html
