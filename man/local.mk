@@ -18,6 +18,7 @@ man_pages = \
 	man/refrain-share.1 \
 	man/refrain-status.1 \
 	man/refrain-top.1 \
+	man/refrain-trace.1 \
 	man/refrain-umount.1 \
 	man/refrain-upgrade.1 \
 	man/refrain-verify.1 \

@@ -79,6 +79,7 @@ refrain_SOURCES = \
 	tools/status_debug.c \
 	tools/status_view.c tools/status_view.h \
 	tools/top.c tools/top.h \
+	tools/trace.c \
 	tools/umount.c \
 	tools/upgrade.c tools/upgrade.h \
 	tools/verify.c \

@@ -21,6 +21,7 @@ const struct command command_table[] = {
 		&upgrade_usage},
 	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"top", "show all mounts and shares of this host", cmd_top, &top_usage},
+	{"trace", "show each read of a mount", cmd_trace, &trace_usage},
 	{"exporter", "serve metrics of this host to Prometheus", cmd_exporter,
 		&exporter_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},

@@ -71,7 +71,8 @@ mount_tests = \
 	tests/system/survive-plans.sh \
 	tests/system/survive-requests.sh \
 	tests/system/survive-unserved.sh \
-	tests/system/survive-upgrade.sh
+	tests/system/survive-upgrade.sh \
+	tests/system/trace-reads.sh
 
 # Tests that measure time.
 timed_tests = \

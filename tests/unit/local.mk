@@ -36,6 +36,7 @@ unit_tests = \
 	tests/unit/test_hold \
 	tests/unit/test_json \
 	tests/unit/test_latency \
+	tests/unit/test_read_trace \
 	tests/unit/test_kept \
 	tests/unit/test_loader \
 	tests/unit/test_turn \

@@ -283,8 +283,7 @@ static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	return rc;
 }
 
-/* Receive a line. Returns 1 if it was the last one of the answer. */
-static int receive_line(struct ctl_client *c, int timeout_ms,
+int ctl_client_line(struct ctl_client *c, int timeout_ms,
 	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
 {
 	json_error_t why;
@@ -309,7 +308,7 @@ static int receive(struct ctl_client *c, int timeout_ms, ctl_line_fn *progress,
 	int rc;
 
 	do
-		rc = receive_line(c, timeout_ms, progress, arg, reply, err);
+		rc = ctl_client_line(c, timeout_ms, progress, arg, reply, err);
 	while (rc == 0);
 	return rc < 0 ? rc : 0;
 }
@@ -324,7 +323,7 @@ int ctl_client_send(struct ctl_client *c, json_t *request, struct error *err)
 int ctl_client_receive(
 	struct ctl_client *c, int timeout_ms, json_t **reply, struct error *err)
 {
-	int rc = receive_line(c, timeout_ms, NULL, NULL, reply, err);
+	int rc = ctl_client_line(c, timeout_ms, NULL, NULL, reply, err);
 
 	if (rc == 0) /* it might send such lines for ever */
 		return error_set(

@@ -69,6 +69,11 @@ int ctl_client_send(
 	struct ctl_client *client, json_t *request, struct error *err);
 int ctl_client_receive(struct ctl_client *client, int timeout_ms,
 	json_t **reply, struct error *err);
+/* Receive one line of an answer that has several. Returns 1 if it was the last
+ * one, in *reply; 0 if it was another one, for which progress() was called; or
+ * -errno, -ETIMEDOUT as above. */
+int ctl_client_line(struct ctl_client *client, int timeout_ms,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
 int ctl_client_fd(const struct ctl_client *client);
 
 /*

@@ -4,7 +4,9 @@ libfleet_la_SOURCES = \
 	src/analysis/fleet/fleet.c src/analysis/fleet/fleet.h \
 	src/analysis/fleet/fleet_find.c \
 	src/analysis/fleet/fleet_find_impl.h \
+	src/analysis/fleet/follow.c src/analysis/fleet/follow.h \
 	src/analysis/fleet/metrics.c src/analysis/fleet/metrics.h \
+	src/analysis/fleet/read_groups.c src/analysis/fleet/read_groups.h \
 	src/analysis/fleet/request.c src/analysis/fleet/request.h \
 	src/analysis/fleet/silent.c src/analysis/fleet/silent_impl.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

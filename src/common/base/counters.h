@@ -11,9 +11,12 @@
 #include <stdint.h>
 
 #include "common/base/latency.h"
+#include "common/base/read_trace.h"
 
 struct counters {
 	struct latency *latency; /* set once; NULL: no histograms */
+	/* NULL unless READs are traced now; acquire and release */
+	_Atomic(struct read_trace *) trace;
 #define COUNTER(name, unit, help) _Atomic uint64_t name;
 #include "common/base/counters.def"
 #undef COUNTER
@@ -35,6 +38,12 @@ extern const struct counter_info counter_table[];
 
 /* Count a duration in a histogram. */
 #define COUNT_TIME(c, kind, ns) latency_add((c)->latency, kind, ns)
+
+/* The trace of READs, or NULL if they are not traced. */
+static inline struct read_trace *counters_trace(const struct counters *c)
+{
+	return atomic_load_explicit(&c->trace, memory_order_acquire);
+}
 
 static inline uint64_t counter_get(
 	const struct counters *c, const struct counter_info *info)

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms of durations; see latency.h. Each thread that counts has a shard
- * of its own. When the thread ends, its shard stays with its counts, and the
- * next new thread takes the shard over. So there are no more shards than there
- * were threads at one time. */
+/* Histograms of durations; see latency.h. Each thread has a shard. */
 #include "common/base/latency.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/clock.h"
-
-/* Shards are aligned to two cache lines, because processors fetch lines in
- * pairs. */
-#define SHARD_ALIGN 128
+#include "common/base/list.h"
+#include "common/base/per_thread.h"
 
 #define READS                                                                  \
 	"Time from a READ's arrival until its bytes are there, by where "      \
@@ -47,74 +39,15 @@ const struct latency_info latency_table[LATENCY_KINDS] = {
 };
 
 struct latency_shard {
-	struct latency_shard *next; /* set once */
-	atomic_bool taken;	    /* set with acquire, cleared with release */
+	struct per_thread shard;
 	/* Relaxed; written by the thread that has taken it. */
 	_Atomic uint64_t count[LATENCY_KINDS][LATENCY_BUCKETS];
 	_Atomic uint64_t ns[LATENCY_KINDS];
 };
 
 struct latency {
-	pthread_key_t key; /* each thread's value is its shard */
-	_Atomic(struct latency_shard *) shards;
+	struct per_threads shards;
 };
-
-static struct latency_shard *shard_new(struct latency *l)
-{
-	size_t size = (sizeof(struct latency_shard) + SHARD_ALIGN - 1) /
-		SHARD_ALIGN * SHARD_ALIGN;
-	struct latency_shard *s = aligned_alloc(SHARD_ALIGN, size);
-
-	if (!s)
-		return NULL;
-	memset(s, 0, size);
-	atomic_init(&s->taken, true);
-	s->next = atomic_load_explicit(&l->shards, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&l->shards, &s->next, s,
-		memory_order_release, memory_order_relaxed))
-		;
-	return s;
-}
-
-/* Runs when a thread ends: another thread may take its shard. */
-static void shard_give(void *arg)
-{
-	struct latency_shard *s = arg;
-
-	atomic_store_explicit(&s->taken, false, memory_order_release);
-}
-
-static struct latency_shard *shard_find(struct latency *l)
-{
-	struct latency_shard *s =
-		atomic_load_explicit(&l->shards, memory_order_acquire);
-	bool taken;
-
-	for (; s; s = s->next) {
-		taken = atomic_load_explicit(&s->taken, memory_order_relaxed);
-		if (!taken &&
-			atomic_compare_exchange_strong_explicit(&s->taken,
-				&taken, true, memory_order_acquire,
-				memory_order_relaxed))
-			return s;
-	}
-	return shard_new(l);
-}
-
-/* Returns the shard of this thread; NULL if memory is short. */
-static struct latency_shard *shard_take(struct latency *l)
-{
-	struct latency_shard *s = pthread_getspecific(l->key);
-
-	if (s)
-		return s;
-	s = shard_find(l);
-	if (s && pthread_setspecific(l->key, s) != 0) {
-		shard_give(s);
-		return NULL;
-	}
-	return s;
-}
 
 int latency_new(struct latency **out)
 {
@@ -122,7 +55,7 @@ int latency_new(struct latency **out)
 
 	if (!l)
 		return -ENOMEM;
-	if (pthread_key_create(&l->key, shard_give) != 0) {
+	if (per_threads_init(&l->shards, sizeof(struct latency_shard)) < 0) {
 		free(l);
 		return -ENOMEM;
 	}
@@ -132,15 +65,9 @@ int latency_new(struct latency **out)
 
 void latency_free(struct latency *l)
 {
-	struct latency_shard *s, *next;
-
 	if (!l)
 		return;
-	(void)pthread_key_delete(l->key); /* cannot fail: the key exists */
-	for (s = l->shards; s; s = next) {
-		next = s->next;
-		free(s);
-	}
+	per_threads_release(&l->shards);
 	free(l);
 }
 
@@ -162,10 +89,12 @@ static void shard_add(_Atomic uint64_t *to, uint64_t n)
 
 void latency_add(struct latency *l, enum latency_kind kind, uint64_t ns)
 {
-	struct latency_shard *s = l ? shard_take(l) : NULL;
+	struct per_thread *shard = l ? per_thread_take(&l->shards) : NULL;
+	struct latency_shard *s;
 
-	if (!s)
+	if (!shard)
 		return;
+	s = CONTAINER_OF(shard, struct latency_shard, shard);
 	shard_add(&s->count[kind][latency_bucket(ns)], 1);
 	shard_add(&s->ns[kind], ns);
 }
@@ -173,11 +102,13 @@ void latency_add(struct latency *l, enum latency_kind kind, uint64_t ns)
 void latency_read(const struct latency *l, enum latency_kind kind,
 	struct latency_sum *out)
 {
-	const struct latency_shard *s =
-		atomic_load_explicit(&l->shards, memory_order_acquire);
+	struct per_thread *at = per_threads_first(&l->shards);
 
 	*out = (struct latency_sum){.ns = 0};
-	for (; s; s = s->next) {
+	for (; at; at = per_threads_next(at)) {
+		const struct latency_shard *s =
+			CONTAINER_OF(at, struct latency_shard, shard);
+
 		for (unsigned i = 0; i < LATENCY_BUCKETS; i++)
 			out->count[i] += atomic_load_explicit(
 				&s->count[kind][i], memory_order_relaxed);

@@ -35,8 +35,10 @@ libbase_la_SOURCES = \
 	src/common/base/path.c src/common/base/path.h \
 	src/common/base/probe.c src/common/base/probe.h \
 	src/common/base/proc.c src/common/base/proc.h \
+	src/common/base/read_trace.c src/common/base/read_trace.h \
 	src/common/base/real.c src/common/base/real.h \
 	src/common/base/send_fds.c src/common/base/send_fds.h \
+	src/common/base/per_thread.c src/common/base/per_thread.h \
 	src/common/base/size.c src/common/base/size.h \
 	src/common/base/speed.c src/common/base/speed.h \
 	src/common/base/table.c src/common/base/table.h \

@@ -85,3 +85,11 @@ pid_t proc_of_thread(pid_t thread)
 		line = strstr(text, "\nTgid:");
 	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
 }
+
+void proc_name(pid_t pid, char name[PROC_NAME_MAX])
+{
+	if (read_about(pid, "comm", name, PROC_NAME_MAX))
+		name[strcspn(name, "\n")] = '\0';
+	else
+		name[0] = '\0';
+}

@@ -20,7 +20,11 @@ uint64_t proc_born(pid_t pid);
  * kernel does not tell (before 6.16). */
 unsigned proc_fuse_device(pid_t pid, int fd);
 
-/* Returns the process to which a thread belongs; 0: unknown. */
+/* The name of a process as ps(1) shows it, "" if it is unknown. */
+#define PROC_NAME_MAX 32
+void proc_name(pid_t pid, char name[PROC_NAME_MAX]);
+
+/* The process that a thread belongs to; 0: unknown. */
 pid_t proc_of_thread(pid_t thread);
 
 #endif

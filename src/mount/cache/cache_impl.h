@@ -117,6 +117,11 @@ static inline bool cache_hides(const struct cache *c, struct hash128 key)
 				  &c->config.mask->limit, memory_order_relaxed);
 }
 
+/* cache_read.c: count how long a read has taken that is answered now, and
+ * record it if reads are traced. */
+void cache_read_timed(const struct cache *c, const struct cache_item *item,
+	const struct cache_read *r, enum latency_kind source, uint64_t now_ns);
+
 /* Does a tier have the item, and no analysis hide it? */
 static inline bool cache_tier_has(
 	const struct cache *c, struct hash128 key, uint64_t item_bytes)

@@ -20,6 +20,28 @@
  * that follows. This number of tries is enough. */
 #define READ_TRIES 3
 
+void cache_read_timed(const struct cache *c, const struct cache_item *item,
+	const struct cache_read *r, enum latency_kind source, uint64_t now_ns)
+{
+	const struct counters *counters = cache_config(c)->counters;
+	struct read_trace *trace = counters_trace(counters);
+	uint64_t ns = now_ns - r->begun_ns;
+
+	if (source != READ_TRACE_FAILED)
+		COUNT_TIME(counters, source, ns);
+	if (trace)
+		read_trace_add(trace,
+			&(struct read_record){
+				.end_ns = now_ns,
+				.ns = ns,
+				.node = item->cookie,
+				.off = item->base + r->off,
+				.len = (uint32_t)r->len,
+				.thread = r->thread,
+				.source = source,
+			});
+}
+
 /* Read from a tier. Returns 0 if no tier has the item or an analysis hides
  * it. */
 static ssize_t read_hit(struct cache *c, struct store_scratch *s,
@@ -56,8 +78,8 @@ ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	for (int i = 0;; i++) {
 		n = read_hit(c, s, item, key, r);
 		if (n > 0) {
-			COUNT_TIME(cache_config(c)->counters, LATENCY_TIER,
-				clock_now_ns() - r->begun_ns);
+			cache_read_timed(
+				c, item, r, LATENCY_TIER, clock_now_ns());
 			return n;
 		}
 		jobs_enter(c, &a);

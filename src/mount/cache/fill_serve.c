@@ -160,8 +160,8 @@ ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 	if (r->off == 0)
 		note_miss(c, f, r);
 	if (fill_has(f, r->off, r->len)) {
-		COUNT_TIME(cache_config(c)->counters, LATENCY_STAGING,
-			clock_now_ns() - r->begun_ns);
+		cache_read_timed(
+			c, &f->item, r, LATENCY_STAGING, clock_now_ns());
 		fill_serve(c, f, r);
 		fill_ref(f);
 		r->data = f->buf + r->off;
@@ -193,12 +193,12 @@ void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
 static void read_answer(
 	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
 {
-	const struct counters *counters = cache_config(c)->counters;
 	uint64_t now_ns = clock_now_ns();
 
-	COUNT_TIME(counters, LATENCY_WAIT, now_ns - r->parked_ns);
-	if (r->status > 0)
-		COUNT_TIME(counters, f->from, now_ns - r->begun_ns);
+	COUNT_TIME(
+		cache_config(c)->counters, LATENCY_WAIT, now_ns - r->parked_ns);
+	cache_read_timed(c, &f->item, r,
+		r->status > 0 ? f->from : READ_TRACE_FAILED, now_ns);
 	list_del(&r->link);
 	list_del(&r->waits);
 	list_add_tail(&a->list[AFTER_READ], &r->link);

@@ -170,6 +170,7 @@ static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 		{"refresh", command_refresh, m},
 		{"fault", command_fault, m},
 		{"upgrade", command_upgrade, m},
+		{"trace", command_trace, &m->tracing},
 		{"keys", command_keys, &m->loaders},
 		{"report", command_report, &m->loaders},
 		{"plan", command_plan, &m->loaders},
@@ -202,6 +203,9 @@ void commands_build(struct mount *m)
 		.store = m->store,
 		.scan = m->scan,
 	};
+	m->tracing.magic = MAGIC_tracing;
+	m->tracing.manifest = m->manifest;
+	m->tracing.counters = &m->counters;
 	m->loaders = (struct loaders){
 		.magic = MAGIC_loaders,
 		.manifest = m->manifest,

@@ -72,6 +72,11 @@ int ctl_send_text(struct ctl_conn *conn, char *text, size_t len)
 	return send_text(conn, text, len);
 }
 
+int ctl_send_progress(struct ctl_conn *conn, char *text, size_t len)
+{
+	return send_text(conn, text, len);
+}
+
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 {
 	char text[1024];
@@ -109,7 +114,7 @@ pid_t ctl_peer(const struct ctl_conn *conn)
 	return socket_peer(conn->fd, &peer) ? peer.pid : 0;
 }
 
-bool ctl_gone(struct ctl_conn *conn)
+bool ctl_gone_within(struct ctl_conn *conn, int timeout_ms)
 {
 	/* No events are requested: POLLHUP is reported even so when the peer is
 	 * gone, but not when it has only stopped sending. */
@@ -118,7 +123,12 @@ bool ctl_gone(struct ctl_conn *conn)
 		{.fd = conn->stop_fd, .events = POLLIN},
 	};
 
-	return poll(fds, 2, 0) > 0;
+	return poll(fds, 2, timeout_ms) > 0;
+}
+
+bool ctl_gone(struct ctl_conn *conn)
+{
+	return ctl_gone_within(conn, 0);
 }
 
 static const struct ctl_command *find_command(

@@ -58,6 +58,9 @@ int ctl_send(struct ctl_conn *conn, json_t *line);
  * ctl_send(). */
 int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
 
+/* Send a progress line as text, like ctl_send_text(). */
+int ctl_send_progress(struct ctl_conn *conn, char *text, size_t len);
+
 /* Send the last line of a request that failed. Returns like ctl_send(). */
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -78,5 +81,7 @@ bool ctl_peer_owns(const struct ctl_conn *conn);
 /* Has the peer closed the connection, or is the server being stopped? Makes one
  * system call. */
 bool ctl_gone(struct ctl_conn *conn);
+/* The same, but wait for that for up to timeout_ms. */
+bool ctl_gone_within(struct ctl_conn *conn, int timeout_ms);
 
 #endif

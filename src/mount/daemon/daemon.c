@@ -546,6 +546,7 @@ static void mount_free(struct mount *m)
 	free(m->cwd);
 	stack_free(m->stack);
 	latency_free(m->counters.latency);
+	read_trace_free(m->tracing.trace);
 	MAGIC_END(m);
 	free(m);
 }
@@ -557,7 +558,9 @@ static struct mount *mount_new(const struct mount_options *options)
 	if (!m)
 		return NULL;
 	MAGIC_BEGIN(m, mount);
-	if (latency_new(&m->counters.latency) < 0) {
+	if (latency_new(&m->counters.latency) < 0 ||
+		read_trace_new(&m->tracing.trace) < 0) {
+		latency_free(m->counters.latency);
 		free(m);
 		return NULL;
 	}

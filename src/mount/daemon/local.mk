@@ -30,6 +30,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/peering.c \
 	src/mount/daemon/plan_commands.c \
 	src/mount/daemon/source_scan.c \
+	src/mount/daemon/trace_command.c \
 	src/mount/daemon/troubles.c \
 	src/mount/daemon/upgrade.c \
 	src/mount/daemon/warming.c \

@@ -78,6 +78,15 @@ struct warming {
 	struct scan *scan;
 };
 
+/* Parts of a mount that traces of READs use; set once unless noted. */
+struct tracing {
+	uint32_t magic;
+	struct manifest *manifest;
+	struct counters *counters;
+	struct read_trace *trace;
+	atomic_bool busy; /* there is a tracer */
+};
+
 /* Parts of a mount that commands of loaders use; set once. */
 struct loaders {
 	uint32_t magic;
@@ -99,7 +108,7 @@ struct mount_epochs {
 	struct counters *counters;
 };
 
-#define COMMANDS_MAX 20
+#define COMMANDS_MAX 24
 
 /* The parts of one mount. Functions of other files get only the parts that they
  * use. All members except `life` are set once, while the mount is built. */
@@ -153,6 +162,7 @@ struct mount {
 	struct scan *scan;
 	struct warming warming;
 	struct loaders loaders;
+	struct tracing tracing;
 	struct ctl_command commands[COMMANDS_MAX];
 	struct ctl_server *ctl;
 	struct fs *fs;
@@ -401,6 +411,7 @@ void commands_build(struct mount *m);
 typedef void mount_command_fn(
 	void *arg, struct ctl_conn *conn, const json_t *request);
 mount_command_fn command_warm;		       /* struct warming */
+mount_command_fn command_trace;		       /* struct tracing */
 mount_command_fn command_keys, command_report; /* struct loaders */
 mount_command_fn command_plan;		       /* struct loaders */
 mount_command_fn command_plan_add, command_plan_progress, command_plan_status,

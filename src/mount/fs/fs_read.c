@@ -208,6 +208,8 @@ static void read_gather(
 	struct fs *fs = ask->fs;
 	uint64_t off = ask->off;
 	size_t at = 0, len = ask->len;
+	/* An interrupt may free the request. */
+	pid_t thread = fuse_req_ctx(req)->pid;
 	struct gather *g;
 
 	if (!ask->has_room && !gathers_take(&fs->gathers, len)) {
@@ -245,6 +247,7 @@ static void read_gather(
 		r->r.off = (size_t)(off + at - item.base);
 		r->r.len = piece;
 		r->r.again_bytes = 0;
+		r->r.thread = thread;
 		read_piece(fs, w, &item, r);
 		at += piece;
 	}
@@ -283,6 +286,7 @@ static void fs_read_run(
 		reply(req, -ENOMEM, NULL, 0);
 		return;
 	}
+	r->r.thread = fuse_req_ctx(req)->pid;
 	parked_init(&r->p, req);
 	r->ask = *ask;
 	r->gather = NULL;

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace of the READs of a mount. Each thread that answers READs records them
+ * in a ring of its own, and one thread, the tracer, takes them out. A thread
+ * never waits for the tracer: a record for which its ring has no room is lost
+ * and counted. Without a tracer the rings use no memory.
+ *
+ * A READ of several items has a record for each, as it has in the histograms.
+ */
+#ifndef BASE_READ_TRACE_H
+#define BASE_READ_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/latency.h"
+
+/* The records that one ring holds. */
+#define READ_TRACE_RECORDS 4096u
+
+/* The `source` of a READ that has failed; otherwise it is LATENCY_TIER to
+ * LATENCY_ORIGIN. */
+#define READ_TRACE_FAILED LATENCY_WAIT
+
+/* The name of a source: "tier". */
+const char *read_trace_source(enum latency_kind source);
+
+struct read_record {
+	uint64_t end_ns; /* by clock_now_ns() */
+	uint64_t ns;	 /* duration */
+	uint64_t node;	 /* the number of the file */
+	uint64_t off;	 /* in the file */
+	uint32_t len;
+	pid_t thread; /* that reads; 0: not known */
+	enum latency_kind source;
+};
+
+struct read_trace;
+
+/* 0 or -ENOMEM. */
+int read_trace_new(struct read_trace **out);
+/* No thread uses it any more. NULL is allowed. */
+void read_trace_free(struct read_trace *t);
+
+/* Record a READ, unless it took less than the tracer wants. Any thread. */
+void read_trace_add(struct read_trace *t, const struct read_record *record);
+
+/* -- The tracer, of which there is at most one at a time ------------------- */
+
+/* Begin with empty rings. READs of less than slow_ns are not recorded. */
+void read_trace_begin(struct read_trace *t, uint64_t slow_ns);
+/* Take up to `max` records, in the order in which the READs ended if all are
+ * taken. Adds to *lost the records lost since the last call. */
+size_t read_trace_take(struct read_trace *t, struct read_record *out,
+	size_t max, uint64_t *lost);
+/* Give the memory of the rings back. */
+void read_trace_end(struct read_trace *t);
+
+#endif
