@@ -12,9 +12,9 @@
 
 #include "fuzz.h"
 #include "origin/peer/peer_lease_impl.h"
-#include "origin/peer/peer_server_impl.h"
+#include "common/memcached/memcached_server.h"
 #include "origin/peer/peer_unit_impl.h"
-#include "origin/peer/memcached_wire_impl.h"
+#include "common/memcached/memcached_wire.h"
 
 #define SMALL_BYTES 8u
 
@@ -87,7 +87,10 @@ static void memcached_one(const uint8_t *data, size_t size)
 	struct asked x[sizeof(lines) / sizeof(lines[0])];
 	int fd, rc;
 	struct loop loop;
-	struct wire *w = wire_new(&loop, NULL);
+	const struct wire_config config = {.loop = &loop,
+		.value_max_bytes = UNIT_VALUE_MAX,
+		.answer_ms = 500};
+	struct wire *w = wire_new(&config, NULL);
 	struct sockaddr_un a;
 	struct server server;
 	socklen_t len;
@@ -112,7 +115,7 @@ static void memcached_one(const uint8_t *data, size_t size)
 	(void)close(fd);
 	if (rc == 0)
 		FUZZ_MUST(wire_event(w, EPOLLIN, 1) < 0);
-	(void)server_fault(&server);
+	(void)server_fault(&server, UNIT_VALUE_MAX);
 	wire_shut(w, -1);
 	wire_free(w);
 	loop_release(&loop);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/origin/peer/memcached_meta.c, peer_server.c and peer_unit.c:
+ * Tests of src/common/memcached/memcached_meta.c, memcached_server.c and
+ * src/origin/peer/peer_unit.c:
  * right and wrong answers of memcached, servers that are too old, and values of
  * other items.
  */
@@ -8,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "origin/peer/memcached_meta_impl.h"
-#include "origin/peer/peer_server_impl.h"
+#include "common/memcached/memcached_meta.h"
+#include "common/memcached/memcached_server.h"
 #include "origin/peer/peer_unit_impl.h"
 #include "suite.h"
 
@@ -160,7 +161,7 @@ START_TEST(test_versions_are_compared_number_by_number)
 	server_init(&s);
 	server_version(&s, version, strlen(version));
 	server_stat(&s, "evictions off", 13);
-	fault = server_fault(&s);
+	fault = server_fault(&s, UNIT_VALUE_MAX);
 	ck_assert_msg(!fault == !versions[_i].old, "%s: %s", version,
 		fault ? fault : "new enough");
 	ck_assert(!fault || strstr(fault, "too old"));

@@ -33,13 +33,14 @@
 #include "common/base/events.h"
 #include "common/base/hash.h"
 #include "common/base/loop.h"
+#include "common/memcached/memcached_address.h"
 #include "origin/provider.h"
 
 /* Limits of peers_start(). */
 #define PEERS_MAX 512u
-#define PEER_NAME_MAX 255u /* maximum length of "HOST[:PORT]" */
+#define PEER_NAME_MAX ADDRESS_MAX /* of "HOST[:PORT]" */
 
-#define PEER_DEFAULT_PORT 11211u
+#define PEER_DEFAULT_PORT ADDRESS_DEFAULT_PORT
 
 struct peers;
 

@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/lock.h"
-#include "origin/peer/peer_address_impl.h"
+#include "common/memcached/memcached_address.h"
 #include "origin/peer/peer_inquiry_impl.h"
 
 /* The first two connections are for gets, the last for pushes. */
@@ -23,6 +23,8 @@
 /* Maximum number of requests on a connection. Lease commands are small, so
  * HOST_WINDOW_BYTES does not limit them. */
 #define HOST_REQUESTS_MAX 4096u
+
+#define HOST_ANSWER_MS 500u
 
 #define HOST_RETRY_MIN_NS (250 * NS_PER_MS)
 #define HOST_RETRY_MAX_NS (2 * NS_PER_S)
@@ -157,6 +159,9 @@ static void peer_host_told(struct inquiry *i, uint64_t now_ns);
 int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 	const char *name, bool self, struct error *err)
 {
+	const struct wire_config wire = {.loop = config->loop,
+		.value_max_bytes = UNIT_VALUE_MAX,
+		.answer_ms = HOST_ANSWER_MS};
 	struct peer_host *h = calloc(1, sizeof(*h));
 	int rc = h ? 0 : -ENOMEM;
 
@@ -175,7 +180,7 @@ int peer_host_new(struct peer_host **out, const struct peer_host_config *config,
 		rc = address_new(&h->address, name);
 	}
 	for (unsigned i = 0; i < HOST_WIRES && rc == 0; i++) {
-		h->wire[i] = wire_new(config->loop, h);
+		h->wire[i] = wire_new(&wire, h);
 		rc = h->wire[i] ? 0 : -ENOMEM;
 	}
 	if (rc < 0) {
@@ -298,7 +303,7 @@ static void peer_host_refuse(
 static void peer_host_told(struct inquiry *i, uint64_t now_ns)
 {
 	struct peer_host *h = CONTAINER_OF(i, struct peer_host, inquiry);
-	const char *fault = server_fault(&i->server);
+	const char *fault = server_fault(&i->server, UNIT_VALUE_MAX);
 	bool other = i->manifest == PEER_MATCH_DIFFERS;
 	bool stranger = i->secret == PEER_MATCH_DIFFERS;
 

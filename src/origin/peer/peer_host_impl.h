@@ -14,13 +14,14 @@
  * too slow delays only some reads.
  *
  * Used only by the thread of the peers, except host_status() and the counts.
- * Private to this room.
+ *
  */
 #ifndef PEER_HOST_IMPL_H
 #define PEER_HOST_IMPL_H
 
 #include "origin/peer/peer.h"
-#include "origin/peer/memcached_wire_impl.h"
+#include "common/memcached/memcached_wire.h"
+#include "origin/peer/peer_unit_impl.h"
 
 enum peer_host_line {
 	HOST_GETS, /* requests for units, on the less busy of two connections */

@@ -6,8 +6,9 @@
 #define PEER_INQUIRY_IMPL_H
 
 #include "origin/peer/peer.h"
-#include "origin/peer/peer_server_impl.h"
-#include "origin/peer/memcached_wire_impl.h"
+#include "common/memcached/memcached_server.h"
+#include "common/memcached/memcached_wire.h"
+#include "origin/peer/peer_unit_impl.h"
 
 struct inquiry {
 	/* this member and those up to told() are set once */

@@ -14,7 +14,7 @@
 #include "common/base/lock.h"
 #include "common/base/magic.h"
 #include "common/format/key.h"
-#include "origin/peer/peer_address_impl.h"
+#include "common/memcached/memcached_address.h"
 #include "origin/peer/peer_push_impl.h"
 #include "origin/peer/peer_read_impl.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to a memcached. Used only by the thread of the peers. */
-#include "origin/peer/memcached_wire_impl.h"
+/* One connection to a memcached. One thread uses it, that of its loop. */
+#include "common/memcached/memcached_wire.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,9 +15,8 @@
 
 #include "common/base/clock.h"
 
-/* Size of a buffer for an answer with the longest value, and for a part of the
- * next answer. */
-#define WIRE_IN_BYTES (UNIT_VALUE_MAX + META_LINE_MAX + ((size_t)256 << 10))
+/* Room for some of the next answers after one with the longest value. */
+#define WIRE_MORE_BYTES ((size_t)256 << 10)
 #define WIRE_IOV_MAX 32
 /* A request has up to four parts: line, head, body, CR LF. */
 #define WIRE_PARTS 4
@@ -25,8 +24,9 @@
 enum wire_state { WIRE_CLOSED, WIRE_CONNECTING, WIRE_OPEN };
 
 struct wire {
-	void *owner; /* set once, as is `loop` */
-	struct loop *loop;
+	void *owner; /* set once, as the next two members */
+	struct wire_config config;
+	size_t in_bytes;
 	int fd;
 	enum wire_state state;
 	uint32_t events;  /* events for which the loop watches the connection */
@@ -43,18 +43,25 @@ struct wire {
 	uint64_t since_ns;
 	uint64_t received;
 	size_t from, to; /* in[from] to in[to - 1] are not parsed yet */
-	uint8_t in[WIRE_IN_BYTES];
+	uint8_t in[];
 };
 
-struct wire *wire_new(struct loop *loop, void *owner)
+/* Room for an answer with the longest value. */
+static size_t wire_answer_max(const struct wire *w)
 {
-	struct wire *w = malloc(sizeof(*w));
+	return (size_t)w->config.value_max_bytes + META_LINE_MAX;
+}
+
+struct wire *wire_new(const struct wire_config *config, void *owner)
+{
+	size_t in_bytes = (size_t)config->value_max_bytes + META_LINE_MAX +
+		WIRE_MORE_BYTES;
+	struct wire *w = malloc(sizeof(*w) + in_bytes);
 
 	if (!w)
 		return NULL;
-	memset(w, 0, offsetof(struct wire, in));
-	w->owner = owner;
-	w->loop = loop;
+	*w = (struct wire){
+		.owner = owner, .config = *config, .in_bytes = in_bytes};
 	w->fd = -1;
 	list_init(&w->line);
 	w->unsent = &w->line;
@@ -108,7 +115,7 @@ static int wire_poll_for(struct wire *w, uint32_t events)
 	if (events == w->events)
 		return 0;
 	w->events = events;
-	return loop_watch(w->loop, w->fd, events, (uintptr_t)w);
+	return loop_watch(w->config.loop, w->fd, events, (uintptr_t)w);
 }
 
 int wire_open(struct wire *w, const struct sockaddr *addr, socklen_t len,
@@ -176,8 +183,9 @@ int wire_check(const struct wire *w, uint64_t now_ns)
 	if (w->state == WIRE_CLOSED ||
 		(w->state == WIRE_OPEN && list_empty(&w->line)))
 		return 0;
-	return now_ns > w->since_ns + WIRE_ANSWER_MS * NS_PER_MS ? -ETIMEDOUT
-								 : 0;
+	return now_ns > w->since_ns + w->config.answer_ms * NS_PER_MS
+		? -ETIMEDOUT
+		: 0;
 }
 
 /* -- Sending --------------------------------------------------------------- */
@@ -321,7 +329,7 @@ static int wire_take(struct wire *w, uint64_t now_ns)
 	size_t have = w->to - w->from, all;
 	struct meta_answer a;
 	struct request *q;
-	ssize_t n = meta_parse(at, have, UNIT_VALUE_MAX, &a);
+	ssize_t n = meta_parse(at, have, w->config.value_max_bytes, &a);
 
 	if (n <= 0)
 		return (int)n;
@@ -366,8 +374,8 @@ static void wire_make_room(struct wire *w)
 {
 	if (w->from == w->to)
 		w->from = w->to = 0;
-	if (WIRE_IN_BYTES - w->from >= UNIT_VALUE_MAX + META_LINE_MAX &&
-		WIRE_IN_BYTES - w->to >= META_LINE_MAX)
+	if (w->in_bytes - w->from >= wire_answer_max(w) &&
+		w->in_bytes - w->to >= META_LINE_MAX)
 		return;
 	memmove(w->in, w->in + w->from, w->to - w->from);
 	w->to -= w->from;
@@ -379,7 +387,7 @@ static int wire_receive(struct wire *w, uint64_t now_ns)
 	ssize_t n;
 
 	wire_make_room(w);
-	n = recv(w->fd, w->in + w->to, WIRE_IN_BYTES - w->to, 0);
+	n = recv(w->fd, w->in + w->to, w->in_bytes - w->to, 0);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)

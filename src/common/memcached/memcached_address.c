@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the address of a host, by looking up its name if necessary. See
- * peer_address_impl.h. */
-#include "origin/peer/peer_address_impl.h"
+/* The address of a host; looks up its name. See memcached_address.h. */
+#include "common/memcached/memcached_address.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -15,7 +14,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 #include "common/base/magic.h"
-#include "origin/peer/peer.h"
 
 #define ADDRESS_PORT_TEXT 6
 
@@ -23,8 +21,8 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_SOUGHT, ADDRESS_THERE };
 
 struct address {
 	uint32_t magic;
-	/* this member and the next one are set once */
-	char node[PEER_NAME_MAX + 1];
+	/* this and the next member are set once */
+	char node[ADDRESS_MAX + 1];
 	char port[ADDRESS_PORT_TEXT];
 	pthread_mutex_t lock; /* guards all members below */
 	/* 1 for the owner, and 1 for a thread that is looking up */
@@ -45,13 +43,13 @@ static bool is_port(const char *text)
 }
 
 /* Split "HOST:PORT". Returns false if the text does not have that form. */
-static bool address_split(const char *host, char node[PEER_NAME_MAX + 1],
+static bool address_split(const char *host, char node[ADDRESS_MAX + 1],
 	char port[ADDRESS_PORT_TEXT])
 {
 	const char *end = strrchr(host, ':'), *from = host;
 	size_t len = strlen(host);
 
-	(void)snprintf(port, ADDRESS_PORT_TEXT, "%u", PEER_DEFAULT_PORT);
+	(void)snprintf(port, ADDRESS_PORT_TEXT, "%u", ADDRESS_DEFAULT_PORT);
 	if (host[0] == '[') {
 		from++;
 		end = strchr(host, ']');
@@ -70,7 +68,7 @@ static bool address_split(const char *host, char node[PEER_NAME_MAX + 1],
 		return false;
 	if (end)
 		(void)snprintf(port, ADDRESS_PORT_TEXT, "%s", end + 1);
-	if (len == 0 || len > PEER_NAME_MAX)
+	if (len == 0 || len > ADDRESS_MAX)
 		return false;
 	memcpy(node, from, len);
 	node[len] = 0;
@@ -79,12 +77,12 @@ static bool address_split(const char *host, char node[PEER_NAME_MAX + 1],
 
 int address_check(const char *host, struct error *err)
 {
-	char node[PEER_NAME_MAX + 1], port[ADDRESS_PORT_TEXT];
+	char node[ADDRESS_MAX + 1], port[ADDRESS_PORT_TEXT];
 	struct sockaddr_un un;
 
 	if (host[0] == '/' && strlen(host) < sizeof(un.sun_path))
 		return 0;
-	if (strlen(host) <= PEER_NAME_MAX && address_split(host, node, port))
+	if (strlen(host) <= ADDRESS_MAX && address_split(host, node, port))
 		return 0;
 	return error_set(err, -EINVAL,
 		"'%s' is not a host: write HOST, HOST:PORT, [IPV6]:PORT or "

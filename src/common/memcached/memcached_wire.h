@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to a memcached. Requests are sent without waiting for earlier
- * answers, and are answered in order. Any error, including a time-out, closes
- * the connection and fails all its requests. Used only by the thread of the
- * peers. Private to this room. */
-#ifndef PEER_MEMCACHED_WIRE_IMPL_H
-#define PEER_MEMCACHED_WIRE_IMPL_H
+/*
+ * One connection to a memcached: requests go out in order, pipelined, and are
+ * answered in order. Any error, including a time-out, closes the connection and
+ * fails every request on it. One thread uses it,
+ * that of its loop.
+ */
+#ifndef MEMCACHED_WIRE_H
+#define MEMCACHED_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,13 +15,11 @@
 
 #include "common/base/list.h"
 #include "common/base/loop.h"
-#include "origin/peer/memcached_meta_impl.h"
-#include "origin/peer/peer_unit_impl.h"
-
-/* Maximum time from one complete answer to the next one. */
-#define WIRE_ANSWER_MS 500u
+#include "common/memcached/memcached_meta.h"
 
 #define WIRE_LINE_MAX 192u
+/* Room for the bytes that a user writes before the content of a value. */
+#define WIRE_HEAD_MAX 64u
 
 /* Embedded in a struct of its owner, who frees it in answered(). */
 struct request {
@@ -35,7 +35,7 @@ struct request {
 	char line[WIRE_LINE_MAX]; /* with CR LF, but without the opaque */
 	size_t line_bytes;
 	/* Sent after the line if body_bytes > 0: head, body, CR LF. */
-	uint8_t head[UNIT_HEAD_BYTES];
+	uint8_t head[WIRE_HEAD_MAX];
 	size_t head_bytes;
 	const void *body; /* must be valid until answered() */
 	size_t body_bytes;
@@ -48,11 +48,19 @@ struct request {
 	uint32_t opaque;  /* private */
 };
 
+struct wire_config {
+	/* Events of this loop have the connection as their data. */
+	struct loop *loop;
+	/* Answers with a longer value are invalid. */
+	uint32_t value_max_bytes;
+	/* An answer must be complete this long after the one before it. */
+	unsigned answer_ms;
+};
+
 struct wire;
 
-/* Create a connection. Returns NULL if memory is short. The loop passes the
- * connection as the data of its events. */
-struct wire *wire_new(struct loop *loop, void *owner);
+/* Create a connection. Returns NULL if memory is short. */
+struct wire *wire_new(const struct wire_config *config, void *owner);
 void *wire_owner(const struct wire *w);
 /* ends the requests of an open connection with -ECANCELED */
 void wire_free(struct wire *w);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
- * unix socket. A separate thread looks names up, because a look-up can block;
- * numbers and paths need none. Private to this room. */
-#ifndef PEER_ADDRESS_IMPL_H
-#define PEER_ADDRESS_IMPL_H
+/*
+ * The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
+ * unix socket. A thread looks names up, because that can block; numbers and
+ * paths need no lookup.
+ */
+#ifndef MEMCACHED_ADDRESS_H
+#define MEMCACHED_ADDRESS_H
 
-#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "common/base/err.h"
+
+#define ADDRESS_MAX 255u	    /* of the text */
+#define ADDRESS_DEFAULT_PORT 11211u /* memcached's */
 
 struct address;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses the first lines of memcached's answers to meta commands, `stats` and
- * `version`. Pure functions; the bytes are not trusted. Private to this room.
+ * `version`. Pure functions; the bytes are not trusted.
  */
-#ifndef PEER_MEMCACHED_META_IMPL_H
-#define PEER_MEMCACHED_META_IMPL_H
+#ifndef MEMCACHED_META_H
+#define MEMCACHED_META_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses the settings and statistics of a server; see peer_server_impl.h. */
-#include "origin/peer/peer_server_impl.h"
+/* Parses the settings and statistics of a server; see memcached_server.h. */
+#include "common/memcached/memcached_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "origin/peer/peer_unit_impl.h"
+/* Room for a key and for what memcached keeps beside it. */
+#define SERVER_ITEM_HEAD 1024u
 
 /* The first release that has everything that refrain uses. The newest part is
  * ms with a length first. */
@@ -84,7 +85,7 @@ static bool is_too_old(const char *version)
 	return false;
 }
 
-const char *server_fault(const struct server *s)
+const char *server_fault(const struct server *s, uint64_t value_max_bytes)
 {
 	if (is_too_old(s->version))
 		return "its memcached is too old: install 1.6.10 or later";
@@ -99,7 +100,7 @@ const char *server_fault(const struct server *s)
 	if (s->moves)
 		return "it moves slabs, which drops items: start memcached "
 		       "with -o no_slab_reassign";
-	if (s->item_max_bytes < UNIT_VALUE_MAX + 1024)
+	if (s->item_max_bytes < value_max_bytes + SERVER_ITEM_HEAD)
 		return "its largest item is too small: start memcached with "
 		       "-I 1m or without -I";
 	return NULL;

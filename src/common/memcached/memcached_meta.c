@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parses the first lines of memcached's answers. */
-#include "origin/peer/memcached_meta_impl.h"
+#include "common/memcached/memcached_meta.h"
 
 #include <errno.h>
 #include <string.h>
