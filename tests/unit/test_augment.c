@@ -303,6 +303,53 @@ START_TEST(test_fit_shows_the_whole_image_and_fills_the_rest)
 }
 END_TEST
 
+/* The pixels are those of another augmenter, for u8 and without a cutout. */
+START_TEST(test_pixels_made_elsewhere_become_the_same_sample)
+{
+	uint64_t state = 17;
+
+	for (unsigned t = 0; t < 240; t++) {
+		struct augment_config c, u8;
+		struct augmenter *a;
+		struct image in;
+		struct crop crop, without;
+		void *whole, *pixels, *got;
+		size_t bytes;
+
+		config_init(&c, 1 + chance(&state, 60));
+		c.height = 1 + chance(&state, 60);
+		c.type = (int)(t % 3);
+		c.layout = (int)(t / 3 % 2);
+		c.normalise = t / 6 % 2;
+		c.cutout = t % 5 ? 0 : 20;
+		c.augment = t % 4 ? REFRAIN_AUGMENT_TRAIN : REFRAIN_AUGMENT_FIT;
+		c.jitter[0] = t % 7 ? 0 : 0.4F;
+		image_make(&in, 40, 30, 1, 0, &state);
+		crop_of(&c, t, 40, 30, &crop);
+		whole = sample_of(&c, &in, &crop);
+		u8 = c;
+		u8.type = REFRAIN_U8;
+		u8.layout = REFRAIN_NHWC;
+		without = crop;
+		without.cutout_width = without.cutout_height = 0;
+		pixels = sample_of(&u8, &in, &without);
+		pixels = realloc(pixels,
+			augment_sample_bytes(&u8) + AUGMENT_SLACK_BYTES);
+		bytes = augment_sample_bytes(&c);
+		got = malloc(bytes);
+		a = augmenter_make(&c, false);
+		ck_assert(pixels && got);
+		augment_finish(a, &crop, pixels, got);
+		ck_assert_mem_eq(got, whole, bytes);
+		augmenter_free(a);
+		free(whole);
+		free(pixels);
+		free(got);
+		free(in.data);
+	}
+}
+END_TEST
+
 START_TEST(test_an_image_that_does_not_hold_the_box_is_refused)
 {
 	struct augment_config c;
@@ -375,6 +422,8 @@ static void add_tests(TCase *tcase)
 		tcase, test_fit_shows_the_whole_image_and_fills_the_rest);
 	tcase_add_test(
 		tcase, test_an_image_that_does_not_hold_the_box_is_refused);
+	tcase_add_test(
+		tcase, test_pixels_made_elsewhere_become_the_same_sample);
 	tcase_add_test(tcase, test_scratch_memory_stays_what_it_grew_to);
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "loader/image/emitter_impl.h"
 #include "loader/image/filter_impl.h"
@@ -261,13 +262,54 @@ static void fill_around(struct augmenter *a, const struct rect *part, void *out)
 		emitter_fill(&a->emitter, &around[i], out);
 }
 
+/* Convert u8 pixels to a sample. */
+static void emit_rows(struct augmenter *a, const uint8_t *rgb, void *out)
+{
+	size_t row = 3 * (size_t)a->config.width;
+
+	for (uint32_t y = 0; y < a->config.height; y++)
+		a->kernels->emit(&a->emitter, rgb + y * row, y, out);
+}
+
+/* Fill the places that do not show the image. In a normalised sample, the
+ * filling is exactly 0, which no u8 value may give. */
+static void fill_places(struct augmenter *a, const struct crop *crop, void *out)
+{
+	struct rect part = part_of(&a->config, crop);
+
+	if (crop->inner.width)
+		fill_around(a, &part, out);
+	if (crop->cutout_width)
+		emitter_fill(&a->emitter,
+			&(struct rect){crop->cutout_x, crop->cutout_y,
+				crop->cutout_width, crop->cutout_height},
+			out);
+}
+
+static bool is_pixels(const struct augment_config *c)
+{
+	return c->type == REFRAIN_U8 && c->layout == REFRAIN_NHWC;
+}
+
+void augment_finish(struct augmenter *a, const struct crop *crop,
+	const uint8_t *pixels, void *out)
+{
+	const struct augment_config *c = &a->config;
+
+	if (is_pixels(c))
+		memcpy(out, pixels, augment_sample_bytes(c));
+	else
+		emit_rows(a, pixels, out);
+	fill_places(a, crop, out);
+}
+
 int augment(struct augmenter *a, const struct image *in,
 	const struct crop *crop, void *out)
 {
 	const struct augment_config *c = &a->config;
 	size_t row = 3 * (size_t)c->width,
 	       pixels = (size_t)c->height * c->width;
-	bool in_place = c->type == REFRAIN_U8 && c->layout == REFRAIN_NHWC;
+	bool in_place = is_pixels(c);
 	bool jittered = jitter_needed(crop->jitter);
 	bool at_once = !jittered && !crop->inner.width;
 	struct rect part = part_of(c, crop);
@@ -290,15 +332,9 @@ int augment(struct augmenter *a, const struct image *in,
 		resize(a, &s, &part, rgb);
 		if (jittered)
 			jitter(crop->jitter, rgb, pixels);
-		for (uint32_t y = 0; !in_place && y < c->height; y++)
-			a->kernels->emit(&a->emitter, rgb + y * row, y, out);
+		if (!in_place)
+			emit_rows(a, rgb, out);
 	}
-	if (crop->inner.width)
-		fill_around(a, &part, out);
-	if (crop->cutout_width)
-		emitter_fill(&a->emitter,
-			&(struct rect){crop->cutout_x, crop->cutout_y,
-				crop->cutout_width, crop->cutout_height},
-			out);
+	fill_places(a, crop, out);
 	return 0;
 }

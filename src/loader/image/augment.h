@@ -157,6 +157,18 @@ void augmenter_free(struct augmenter *a);
 int augment(struct augmenter *a, const struct image *in,
 	const struct crop *crop, void *out);
 
+/* augment_finish() may read this many bytes after the pixels. */
+#define AUGMENT_SLACK_BYTES 32u
+
+/*
+ * Turn the u8 pixels of a sample (RGB, row by row), which another process has
+ * made, into the same sample in the type and layout of this configuration.
+ * `pixels` must be those of augment() with the same crop, type REFRAIN_U8 and
+ * layout REFRAIN_NHWC; whether they have the cutout makes no difference.
+ */
+void augment_finish(struct augmenter *a, const struct crop *crop,
+	const uint8_t *pixels, void *out);
+
 size_t augmenter_memory_bytes(const struct augmenter *a);
 
 #endif
