@@ -55,6 +55,12 @@ noinst_PROGRAMS += bench/bench-store
 bench_bench_store_SOURCES = bench/bench-store.c
 bench_bench_store_LDADD = libstore.la
 
+noinst_PROGRAMS += bench/service-pulls
+bench_service_pulls_SOURCES = bench/service_pulls.c
+bench_service_pulls_LDADD = libimage.la libmemcached.la libbase.la
+
+EXTRA_DIST += bench/service-pulls.sh
+
 noinst_PROGRAMS += bench/peer-gets
 bench_peer_gets_SOURCES = bench/peer_gets.c
 bench_peer_gets_LDADD = libpeer.la
