@@ -31,6 +31,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_fields,
 	&fuzz_share,
 	&fuzz_memcached,
+	&fuzz_service,
 #ifdef HAVE_REMOTE
 	&fuzz_answer,
 #endif

@@ -5,11 +5,12 @@ fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/unit/png_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/memcached.c \
-	tests/fuzz/rows.c \
+	tests/fuzz/rows.c tests/fuzz/service.c \
 	tests/fuzz/share.c tests/fuzz/store.c tests/fuzz/text.c
 fuzz_libs = libdaemon.la libfs.la libplan.la libcache.la libstore.la \
 	libnames.la libschedule.la liblayer.la liblocal.la libfleet.la \
-	libloader.la libpeer.la libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
+	libloader.la libservice.la libpeer.la libbase.la \
+	$(JANSSON_LIBS) $(JPEG_LIBS)
 
 if HAVE_REMOTE
 fuzz_sources += tests/fuzz/answer.c
@@ -33,7 +34,8 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size json option \
-	decode png yolo rows coco fields share memcached $(FUZZ_REMOTE)
+	decode png yolo rows coco fields share memcached \
+	service $(FUZZ_REMOTE)
 FUZZ_CC = clang
 
 fuzz:

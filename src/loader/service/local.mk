@@ -1,0 +1,10 @@
+noinst_LTLIBRARIES += libservice.la
+libservice_la_SOURCES = \
+	src/loader/service/service_names.c \
+	src/loader/service/service_names.h \
+	src/loader/service/service_state.c \
+	src/loader/service/service_state.h \
+	src/loader/service/service_value.c \
+	src/loader/service/service_value.h
+libservice_la_CFLAGS = $(AM_CFLAGS)
+libservice_la_LIBADD = libmemcached.la
