@@ -9,7 +9,7 @@ fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/share.c tests/fuzz/store.c tests/fuzz/text.c
 fuzz_libs = libdaemon.la libfs.la libplan.la libcache.la libstore.la \
 	libnames.la libschedule.la liblayer.la liblocal.la libfleet.la \
-	libloader.la libservice.la libpeer.la libbase.la \
+	libservice.la libloader.la libpeer.la libbase.la \
 	$(JANSSON_LIBS) $(JPEG_LIBS)
 
 if HAVE_REMOTE

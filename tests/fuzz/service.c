@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "loader/service/service_conf.h"
 #include "loader/service/service_state.h"
 #include "loader/service/service_value.h"
 
@@ -73,12 +74,28 @@ static void value_one(const uint8_t *data, size_t size)
 	FUZZ_MUST(got.maker == 5 && got.bytes == size);
 }
 
+static void conf_one(const uint8_t *data, size_t size)
+{
+	char text[SERVICE_CONF_MAX];
+	struct service_conf conf;
+	struct error err = {""};
+	struct settings s;
+	int rc;
+
+	rc = service_conf_parse((const char *)data, size, &conf, &s, &err);
+	FUZZ_MUST(rc == 0 || *err.msg);
+	if (rc == 0)
+		FUZZ_MUST(
+			service_conf_text(&s, &conf, text, &err) == (int)size);
+}
+
 static void service_one(const uint8_t *data, size_t size)
 {
 	range_one(data, size);
 	note_one(data, size);
 	list_one(data, size);
 	value_one(data, size);
+	conf_one(data, size);
 }
 
 static size_t service_seed(unsigned i, uint8_t *buf)
@@ -87,7 +104,18 @@ static size_t service_seed(unsigned i, uint8_t *buf)
 		"T w1.a 0123456789abcdef cpu3:11212",
 		"D [fe80::1]:11212 ffffffff 120", "L gpu1-812",
 		"0 2 256 1 4096 5 2 100 200 456 5120000 812 gpu1 00ff1234",
-		"gpu1 gpu2 a.b-c_d /no", "RFS1....aaaabbbbccccddddeeee", NULL};
+		"gpu1 gpu2 a.b-c_d /no",
+		"refrain-service 1\ndataset imagenet\nexamples 1281167\n"
+		"fingerprint 0000000000001234\nprint ffffffffffffffff\n"
+		"by_image 0\nsource auto\nepochs 1\nseed 0\n"
+		"echo_point before\nshuffle_window 0\nlast short\n"
+		"height 224\nwidth 224\naugment train\n"
+		"area_min 0.0799999982\narea_max 1\naspect_min 0.75\n"
+		"aspect_max 1.33333337\njitter 0,0,0\n"
+		"max_pixels 200000000\nin_order 0\nno_flip 0\n"
+		"no_orient 0\npad_ranks 0\nallow_duplicates 0\n"
+		"exact 0\nequal_ranks 0\n",
+		"RFS1....aaaabbbbccccddddeeee", NULL};
 
 	return fuzz_seed_text(texts, i, buf);
 }

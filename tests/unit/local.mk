@@ -198,7 +198,7 @@ if HAVE_REMOTE
 tests_unit_test_origin_LDADD = libobject.la $(LDADD)
 endif
 tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
-tests_unit_test_service_LDADD = libservice.la $(LDADD)
+tests_unit_test_service_LDADD = libservice.la libloader.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/service/service_conf.h"
 #include "loader/service/service_names.h"
 #include "loader/service/service_state.h"
 #include "loader/service/service_value.h"
@@ -352,6 +353,207 @@ START_TEST(test_what_is_not_an_id_in_a_list_is_skipped)
 }
 END_TEST
 
+/* -- Configurations -------------------------------------------------------- */
+
+static struct settings settings_of(struct refrain_config *c)
+{
+	struct settings s;
+	struct error err;
+
+	c->dataset = "/data";
+	c->batch = c->batch ? c->batch : 8;
+	ck_assert_msg(settings_init(&s, c, &err) == 0, "%s", err.msg);
+	return s;
+}
+
+static const struct service_conf of_dataset = {.dataset = "imagenet",
+	.examples = 1281167,
+	.fingerprint = 0x1234,
+	.print = UINT64_MAX};
+
+static size_t conf_of(struct refrain_config *c, char text[SERVICE_CONF_MAX])
+{
+	struct settings s = settings_of(c);
+	struct error err;
+	int len = service_conf_text(&s, &of_dataset, text, &err);
+
+	ck_assert_int_gt(len, 0);
+	return (size_t)len;
+}
+
+START_TEST(test_a_worker_makes_the_pixels_that_the_job_wants)
+{
+	char text[SERVICE_CONF_MAX];
+	struct refrain_config c;
+	struct service_conf conf;
+	struct settings s, mine;
+	struct error err;
+	size_t len;
+
+	refrain_config_init(&c);
+	c.seed = UINT64_MAX;
+	c.width = 160;
+	c.echo = 2.5;
+	c.area_min = 0.1F;
+	c.jitter[1] = 0.3F;
+	c.type = REFRAIN_F16;
+	c.layout = REFRAIN_NCHW;
+	c.cutout = 32;
+	c.flags = REFRAIN_FLAG_IN_ORDER | REFRAIN_FLAG_NO_NORMALISE;
+	len = conf_of(&c, text);
+	mine = settings_of(&c);
+	ck_assert_msg(service_conf_parse(text, len, &conf, &s, &err) == 0, "%s",
+		err.msg);
+	ck_assert_str_eq(conf.dataset, "imagenet");
+	ck_assert_uint_eq(conf.examples, 1281167);
+	ck_assert_uint_eq(conf.print, UINT64_MAX);
+	ck_assert_uint_eq(s.c.seed, UINT64_MAX);
+	ck_assert_uint_eq(s.augment.height, 160);
+	ck_assert_int_eq(s.augment.type, REFRAIN_U8);
+	ck_assert_int_eq(s.augment.layout, REFRAIN_NHWC);
+	ck_assert_uint_eq(s.augment.cutout, 0);
+	ck_assert_int_eq(s.augment.scale, mine.augment.scale);
+	ck_assert(s.augment.area_min == mine.augment.area_min);
+	ck_assert(s.augment.jitter[1] == mine.augment.jitter[1]);
+	ck_assert_int_eq(s.augment.flip, mine.augment.flip);
+}
+END_TEST
+
+/* Members that the trainer applies, and those in the record of a reader. */
+static bool is_of_the_trainer(const char *name)
+{
+	static const char *const names[] = {"type", "layout", "mean", "std",
+		"cutout", "policy", "no_normalise", "batch", "echo", "window",
+		"min_lag", "rank", "world", "echo_max", "record_bytes",
+		"label_bytes", "sample_bytes"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+START_TEST(test_the_name_of_a_job_depends_on_all_that_its_samples_do)
+{
+	char text[SERVICE_CONF_MAX], find[64];
+	struct refrain_config c;
+	const struct member *m;
+
+	refrain_config_init(&c);
+	(void)conf_of(&c, text);
+	for (size_t i = 0; (m = member_at(i)); i++) {
+		bool saved =
+			m->saved >= SAVED_HASH || m->saved == SAVED_SCHEDULE;
+
+		if (m->type == MEMBER_OTHER || !saved ||
+			is_of_the_trainer(m->name))
+			continue;
+		(void)snprintf(find, sizeof(find), "\n%s ", m->name);
+		ck_assert_msg(strstr(text, find), "%s is missing", m->name);
+	}
+}
+END_TEST
+
+START_TEST(test_jobs_that_differ_only_at_the_trainer_have_one_name)
+{
+	char one[SERVICE_CONF_MAX], two[SERVICE_CONF_MAX];
+	struct refrain_config a, b;
+	struct hash128 of_a, of_b;
+
+	refrain_config_init(&a);
+	b = a;
+	a.echo = 2;
+	b.echo = 3;
+	b.type = REFRAIN_F32;
+	b.rank = 1;
+	b.world = 2;
+	b.batch = 64;
+	b.cutout = 9;
+	of_a = service_job(one, conf_of(&a, one));
+	of_b = service_job(two, conf_of(&b, two));
+	ck_assert_uint_eq(of_a.lo, of_b.lo);
+	ck_assert_uint_eq(of_a.hi, of_b.hi);
+	b.seed = 1;
+	of_b = service_job(two, conf_of(&b, two));
+	ck_assert_uint_ne(of_a.lo, of_b.lo);
+	/* Without echoes, the scale of a decode depends on the crop. */
+	b = a;
+	b.echo = 1;
+	of_b = service_job(two, conf_of(&b, two));
+	ck_assert_uint_ne(of_a.lo, of_b.lo);
+}
+END_TEST
+
+static int decode_nothing(void *ctx, const struct refrain_encoded *in,
+	struct refrain_decoded *out)
+{
+	(void)ctx;
+	(void)in;
+	(void)out;
+	return -EINVAL;
+}
+
+START_TEST(test_what_workers_cannot_prepare_is_refused)
+{
+	char text[SERVICE_CONF_MAX];
+	struct refrain_config c;
+	struct settings s;
+	struct error err;
+
+	refrain_config_init(&c);
+	c.decode = decode_nothing;
+	c.decoded_max_bytes = 100;
+	s = settings_of(&c);
+	ck_assert_int_eq(
+		service_conf_text(&s, &of_dataset, text, &err), -EOPNOTSUPP);
+	refrain_config_init(&c);
+	c.source = REFRAIN_SOURCE_RAW;
+	c.record_bytes = 10;
+	s = settings_of(&c);
+	ck_assert_int_eq(
+		service_conf_text(&s, &of_dataset, text, &err), -EOPNOTSUPP);
+	ck_assert_str_eq(err.msg,
+		"service: workers cannot prepare this: raw records need no "
+		"preparation");
+}
+END_TEST
+
+/* Parse the text after one replacement in it. */
+static int parse_with(const char *from, const char *to)
+{
+	char text[SERVICE_CONF_MAX], changed[2 * SERVICE_CONF_MAX];
+	struct refrain_config c;
+	struct service_conf conf;
+	struct settings s;
+	struct error err;
+	char *at;
+	int len;
+
+	refrain_config_init(&c);
+	(void)conf_of(&c, text);
+	at = strstr(text, from);
+	ck_assert_ptr_nonnull(at);
+	len = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text),
+		text, to, at + strlen(from));
+	return service_conf_parse(changed, (size_t)len, &conf, &s, &err);
+}
+
+START_TEST(test_configurations_that_are_malformed_or_newer_are_refused)
+{
+	ck_assert_int_eq(parse_with("seed 0", "seed 0"), 0);
+	ck_assert_int_eq(parse_with("service 1", "service 2"), -EBADMSG);
+	ck_assert_int_eq(parse_with("imagenet", "../x"), -EBADMSG);
+	ck_assert_int_eq(parse_with("examples 1", "examples a"), -EBADMSG);
+	ck_assert_int_eq(parse_with("1281167", "0"), -EBADMSG);
+	ck_assert_int_eq(parse_with("height 224", "height 99999"), -EBADMSG);
+	ck_assert_int_eq(parse_with("height 224\n", ""), -EBADMSG);
+	ck_assert_int_eq(parse_with("exact 0\n", "exact 0\nnew 1\n"), -EBADMSG);
+	/* This library would write "0.0799999982". */
+	ck_assert_int_eq(parse_with("area_min 0.0799999982", "area_min 0.08"),
+		-EOPNOTSUPP);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -370,6 +572,11 @@ int main(void)
 		test_ids_are_added_to_a_list_once_and_removed,
 		test_a_list_that_is_full_takes_no_more,
 		test_what_is_not_an_id_in_a_list_is_skipped,
+		test_a_worker_makes_the_pixels_that_the_job_wants,
+		test_the_name_of_a_job_depends_on_all_that_its_samples_do,
+		test_jobs_that_differ_only_at_the_trainer_have_one_name,
+		test_what_workers_cannot_prepare_is_refused,
+		test_configurations_that_are_malformed_or_newer_are_refused,
 	};
 	Suite *suite = suite_create("service");
 

@@ -1,5 +1,7 @@
 noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES = \
+	src/loader/service/service_conf.c \
+	src/loader/service/service_conf.h \
 	src/loader/service/service_names.c \
 	src/loader/service/service_names.h \
 	src/loader/service/service_state.c \
