@@ -417,13 +417,12 @@ static int find_room(struct make *m)
 		/* Decode only the region of this serving */
 		find_layout(m, false);
 	rc = take_room(m);
-	if (rc == -E2BIG && m->keep) {
+	if (rc < 0 && m->keep) {
+		/* What was to be kept may have taken the memory to decode. */
 		give_back_keep(m, bytes);
 		find_layout(m, false);
 		rc = take_room(m);
 	}
-	if (rc < 0)
-		give_back_keep(m, bytes);
 	return rc;
 }
 
