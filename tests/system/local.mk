@@ -188,6 +188,7 @@ other_tests = \
 	tests/system/load-resumed.sh \
 	tests/system/load-sources.sh \
 	tests/system/load-threads.sh \
+	tests/system/load-tight.sh \
 	tests/system/load-train.sh \
 	tests/system/lock-held-wakes.sh \
 	tests/system/log-damage.sh \

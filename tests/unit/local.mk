@@ -52,6 +52,7 @@ unit_tests = \
 	tests/unit/test_loader_life \
 	tests/unit/test_loader_members \
 	tests/unit/test_loader_state \
+	tests/unit/test_loader_tight \
 	tests/unit/test_log \
 	tests/unit/test_loop \
 	tests/unit/test_manifest \

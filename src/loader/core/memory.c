@@ -8,6 +8,7 @@
 #include "loader/core/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define HEAD_BYTES 64
@@ -139,6 +140,15 @@ uint64_t memory_cost(size_t bytes)
 	return class_bytes(class_of(whole));
 }
 
+size_t memory_largest(uint64_t cost)
+{
+	unsigned c = MEMORY_CLASSES - 1;
+
+	while (c > 0 && class_bytes(c) > cost)
+		c--;
+	return class_bytes(c) - HEAD_BYTES;
+}
+
 uint64_t memory_room(const struct memory *m)
 {
 	uint64_t used = m->charged - m->kept;
@@ -184,6 +194,49 @@ struct buffer *memory_get(struct memory *m, size_t bytes)
 	if (!b)
 		return NULL;
 	memory_charge_over(m, cost);
+	return b;
+}
+
+/* Cut a mapped buffer off where the one of class c ends. */
+static void cut_mapped(struct memory *m, struct buffer *b, unsigned c)
+{
+	size_t bytes = class_bytes(c), before = class_bytes(b->size_class);
+
+	/* Unmaps a part of what was mapped, so it cannot fail */
+	(void)munmap((uint8_t *)b + bytes, before - bytes);
+	b->size_class = c;
+	b->bytes = bytes - HEAD_BYTES;
+	memory_uncharge(m, before - bytes);
+}
+
+/* Replace a buffer by one of class c, which is so small that the budget may be
+ * exceeded by it for a moment. */
+static struct buffer *copy_small(
+	struct memory *m, struct buffer *b, unsigned c, size_t bytes)
+{
+	struct buffer *less = take_kept(m, c);
+
+	if (!less) {
+		less = buffer_new(m, c);
+		if (!less)
+			return b;
+		m->charged += class_bytes(c);
+	}
+	memcpy(less->data, b->data, bytes);
+	m->charged -= class_bytes(b->size_class);
+	buffer_free(m, b);
+	return less;
+}
+
+struct buffer *memory_shrink(struct memory *m, struct buffer *b, size_t bytes)
+{
+	unsigned c = class_of(memory_cost(bytes));
+
+	if (c >= b->size_class)
+		return b;
+	if (!is_mapped(m, class_bytes(c)))
+		return copy_small(m, b, c, bytes);
+	cut_mapped(m, b, c);
 	return b;
 }
 

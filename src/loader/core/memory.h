@@ -43,6 +43,10 @@ void memory_trim(struct memory *m);
 /* Returns the bytes that a buffer of this capacity is charged with. */
 uint64_t memory_cost(size_t bytes);
 
+/* Returns the largest capacity of a buffer that is charged with `cost` bytes at
+ * most, or that of the smallest buffer. */
+size_t memory_largest(uint64_t cost);
+
 /* Returns how many more bytes may be charged. */
 uint64_t memory_room(const struct memory *m);
 
@@ -50,6 +54,9 @@ uint64_t memory_room(const struct memory *m);
  * up or the system has no memory. */
 struct buffer *memory_get(struct memory *m, size_t bytes);
 void memory_put(struct memory *m, struct buffer *b); /* NULL is allowed */
+/* Make a buffer as small as memory_get() would make it for `bytes` bytes, which
+ * are kept. Returns the buffer to use from then on. */
+struct buffer *memory_shrink(struct memory *m, struct buffer *b, size_t bytes);
 
 /* Charge bytes of memory that the caller allocates itself. Returns false if
  * this would exceed the budget. */

@@ -12,8 +12,13 @@
  * begins until it has decoded the starved original, and if necessary all other
  * data that was read is dropped for it. Therefore the oldest batch is completed
  * with any budget that can hold one file and its decoded region at a time.
- * Nothing is dropped for an image that would not fit even then. Called with the
- * turn's lock held.
+ * Nothing is dropped for an image that would not fit even then.
+ *
+ * An example is damaged if it would not fit. This must not depend on the time,
+ * so it follows from sizes alone: from `alone_bytes`, which is constant, and
+ * from what the example needs if no buffer is larger than necessary and the
+ * workers hold no more than at their start. Whoever is `alone` gets that much,
+ * because everything else is freed. Called with the turn's lock held.
  */
 #include "loader/engine/budget_impl.h"
 
@@ -21,13 +26,15 @@
 #include <stdlib.h>
 
 #include "common/base/lock.h"
+#include "loader/engine/planner_impl.h"
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
 struct desk {
-	struct buffer *scratch; /* the decoded image, if it is not kept */
-	bool busy;		/* its worker is making a serving */
-	uint64_t charged;	/* bytes of the worker's permanent memory */
+	struct sampler *sampler; /* its worker's; set once */
+	struct buffer *scratch;	 /* the decoded image, if it is not kept */
+	bool busy;		 /* its worker is making a serving */
+	uint64_t charged;	 /* bytes of the worker's permanent memory */
 };
 
 struct budget {
@@ -35,11 +42,12 @@ struct budget {
 	const struct engine_parts *parts;
 	uint64_t outstanding_max;
 	/* Set by budget_open(), in bytes. */
-	uint64_t rest_bytes;  /* memory that was not charged at that time */
-	uint64_t alone_bytes; /* rest_bytes plus workers_bytes at that time */
+	uint64_t rest_bytes; /* memory that was not charged at that time */
+	/* The part of it that one example may take. The rest is for the list of
+	 * damaged examples. */
+	uint64_t alone_bytes;
 	/* All below is guarded by the lock. */
-	uint64_t workers_bytes; /* bytes charged for memory that workers hold */
-	uint64_t desks_bytes;	/* bytes charged for images being decoded */
+	uint64_t desks_bytes; /* bytes charged for images being decoded */
 	/* The bytes that decoding an image takes; 0: unknown */
 	uint64_t image_bytes;
 	uint32_t working, reading;
@@ -238,10 +246,15 @@ bool budget_may_drop(const struct budget *budget)
 	return shares_memory(budget);
 }
 
+uint64_t budget_alone_bytes(const struct budget *budget)
+{
+	return budget->alone_bytes;
+}
+
 bool budget_alone(const struct budget *budget, uint64_t bytes)
 {
 	ASSERT_TURN(budget->parts->turn);
-	return budget->workers_bytes + bytes <= budget->alone_bytes;
+	return bytes <= budget->alone_bytes;
 }
 
 bool budget_is_taken(const struct budget *budget)
@@ -283,9 +296,14 @@ uint32_t budget_working(const struct budget *budget)
 
 /* -- Desks ----------------------------------------------------------------- */
 
-struct desk *budget_desk(struct budget *budget, uint32_t n)
+struct desk *budget_desk(
+	struct budget *budget, uint32_t n, struct sampler *sampler)
 {
-	return &budget->desks[n];
+	struct desk *desk = &budget->desks[n];
+
+	desk->sampler = sampler;
+	budget_charge(budget, desk);
+	return desk;
 }
 
 uint8_t *desk_scratch(const struct desk *desk)
@@ -307,9 +325,10 @@ void budget_end_work(struct budget *budget, struct desk *desk)
 	desk->busy = false;
 }
 
-void budget_charge(
-	struct budget *budget, struct desk *desk, uint64_t held_bytes)
+void budget_charge(struct budget *budget, struct desk *desk)
 {
+	uint64_t held_bytes = sampler_memory_bytes(desk->sampler);
+
 	ASSERT_TURN(budget->parts->turn);
 	if (held_bytes > desk->charged)
 		memory_charge_over(
@@ -317,7 +336,6 @@ void budget_charge(
 	else
 		memory_uncharge(
 			budget->parts->memory, desk->charged - held_bytes);
-	budget->workers_bytes += held_bytes - desk->charged;
 	desk->charged = held_bytes;
 }
 
@@ -339,7 +357,9 @@ uint64_t need_bytes(const struct need *need)
  * dropped for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
-	return budget_alone(budget, need_bytes(need) + need->held_cost);
+	return budget_alone(budget,
+		need_bytes(need) - need->extra_bytes + need->new_extra_bytes +
+			need->held_cost);
 }
 
 /* Note the bytes that decoding an image takes. image_bytes is the maximum of
@@ -395,18 +415,38 @@ int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need)
 {
 	ASSERT_TURN(budget->parts->turn);
+	if (!may_fit(budget, need))
+		return -E2BIG;
 	while (!try_to_work(budget, desk, need)) {
-		if (!may_fit(budget, need))
-			return -E2BIG;
 		if (reclaim_scratch(budget) ||
 			originals_reclaim_idle(budget->parts->pool, 0))
 			continue;
 		if (budget->alone != desk)
 			return -EAGAIN;
 		if (!originals_reclaim_unused(budget->parts->pool))
-			return -E2BIG;
+			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* May everything be dropped now for one example? A worker that is planning may
+ * plan servings of examples that are kept, which cannot be dropped then. */
+static bool may_be_alone(const struct budget *budget)
+{
+	return budget_at_rest(budget) &&
+		!planner_is_busy(budget->parts->planner);
+}
+
+void budget_trim(struct budget *budget)
+{
+	ASSERT_TURN(budget->parts->turn);
+	for (uint32_t i = 0; i < budget->parts->c->threads; i++) {
+		struct desk *desk = &budget->desks[i];
+
+		clear_desk(budget, desk);
+		sampler_trim(desk->sampler);
+		budget_charge(budget, desk);
+	}
 }
 
 bool budget_feeds(const struct budget *budget)
@@ -418,13 +458,15 @@ bool budget_feeds(const struct budget *budget)
 	ASSERT_TURN(budget->parts->turn);
 	return o && !budget->alone &&
 		(bytes <= memory_room(budget->parts->memory) ||
-			budget_at_rest(budget));
+			may_be_alone(budget));
 }
 
 void budget_feed(struct budget *budget, const struct desk *desk)
 {
-	if (budget_at_rest(budget))
+	if (may_be_alone(budget)) {
 		budget->alone = desk;
+		budget_trim(budget);
+	}
 	original_feed(budget->parts->pool,
 		originals_first_starved(budget->parts->pool, NULL));
 }
@@ -463,8 +505,13 @@ int budget_new(struct budget **out, const struct engine_parts *parts,
 
 void budget_open(struct budget *budget)
 {
+	uint64_t listed =
+		meter_damaged_bytes(dataset_count(budget->parts->dataset));
+
 	budget->rest_bytes = memory_room(budget->parts->memory);
-	budget->alone_bytes = budget->rest_bytes + budget->workers_bytes;
+	budget->alone_bytes = budget->rest_bytes;
+	if (listed < budget->rest_bytes)
+		budget->alone_bytes -= listed;
 }
 
 void budget_clear(struct budget *budget)

@@ -58,8 +58,12 @@ bool budget_may_drop(const struct budget *budget);
 /* Estimate, from the files and images so far, the memory limit with which
  * hardly any file would be read twice, in bytes. */
 uint64_t budget_wanted_bytes(const struct budget *budget);
-/* Would `bytes` bytes fit if everything that can be dropped was dropped? */
+/* Would `bytes` bytes fit if everything that can be dropped was dropped? The
+ * answer is always the same. */
 bool budget_alone(const struct budget *budget, uint64_t bytes);
+/* Returns the most bytes for which budget_alone() is true; constant after
+ * budget_open(). */
+uint64_t budget_alone_bytes(const struct budget *budget);
 /*
  * Does one worker have all memory for itself? Then nothing else may begin.
  */
@@ -87,17 +91,20 @@ bool budget_for_encoded(const struct budget *budget, uint64_t step);
 
 /* -- Decoding -------------------------------------------------------------- */
 
-/* Returns the desk of the n-th worker. Does not need the lock. */
-struct desk *budget_desk(struct budget *budget, uint32_t n);
+/* Returns the desk of the n-th worker, and charges what its sampler holds. */
+struct desk *budget_desk(
+	struct budget *budget, uint32_t n, struct sampler *sampler);
 /* Returns the scratch memory of a desk, or NULL. Needs the lock, unless the
  * desk's worker calls this while it is busy. */
 uint8_t *desk_scratch(const struct desk *desk);
-/* Call the first two when a worker begins and ends a serving. budget_charge()
- * charges the worker's permanent memory, of which it has `held_bytes` now. */
+/* Call the first two when a worker begins and ends a serving. Then
+ * budget_charge() charges what its sampler holds now. */
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
-void budget_charge(
-	struct budget *budget, struct desk *desk, uint64_t held_bytes);
+void budget_charge(struct budget *budget, struct desk *desk);
+/* Free the scratch memory of all desks, and what their samplers have come to
+ * hold. Call this only at rest. */
+void budget_trim(struct budget *budget);
 
 /* The memory that decoding one image needs. */
 struct need {
@@ -106,13 +113,16 @@ struct need {
 	size_t scratch_bytes;
 	/* Bytes that the decoder takes during the call */
 	uint64_t extra_bytes;
-	uint64_t held_cost; /* of buffers that the original has already */
+	uint64_t new_extra_bytes; /* the same for a worker's first image */
+	/* Cost of the buffers that the original has already, if they are no
+	 * larger than necessary */
+	uint64_t held_cost;
 };
 
 /*
  * Get scratch memory for decoding and charge the extra bytes. Returns 0,
- * -EAGAIN if there is not enough memory now (see original_starve()), or -E2BIG
- * if the image cannot fit.
+ * -EAGAIN if there is not enough memory now (see original_starve()), -E2BIG if
+ * the image cannot fit, or -ENOMEM if the system has no memory.
  */
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need);

@@ -389,7 +389,8 @@ static int take_room(struct make *m)
 	struct need need = {
 		.scratch_bytes = m->keep ? 0 : m->layout.bytes,
 		.extra_bytes = m->layout.extra_bytes,
-		.held_cost = memory_cost(m->o->encoded->bytes),
+		.new_extra_bytes = m->layout.new_extra_bytes,
+		.held_cost = memory_cost(m->o->size_hint),
 	};
 
 	if (m->keep)
@@ -476,6 +477,8 @@ static int make_once(struct make *m, int *status, struct error *err)
 	if (rc == -E2BIG && !err->msg[0])
 		(void)error_set(
 			err, rc, "it is larger than the memory of the loader");
+	else if (rc == -ENOMEM && !err->msg[0])
+		(void)error_set(err, rc, "%m");
 	return rc == 0 ? decode_in_room(m, status, err) : rc;
 }
 
@@ -493,6 +496,8 @@ static bool make_from_file(struct make *m)
 	}
 	budget_give_back(parts->budget, m->w->desk);
 	if (rc == -EAGAIN) {
+		m->o->encoded = memory_shrink(
+			parts->memory, m->o->encoded, m->o->size_hint);
 		original_starve(parts->pool, m->o, m->s, m->starved_bytes);
 		return false;
 	}

@@ -144,6 +144,11 @@ void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns)
 	m->now.augment_ns += ns;
 }
 
+size_t meter_damaged_bytes(uint64_t examples)
+{
+	return examples / 8 + 1;
+}
+
 /* Count an example only once. There is one bit for each example; they are
  * allocated at the first failure. If there is no memory for them, every failure
  * counts. */
@@ -155,9 +160,9 @@ void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	ASSERT_TURN(m->turn);
 	*memory_bytes = 0;
 	if (!m->damaged) {
-		m->damaged = calloc(1, examples / 8 + 1);
+		m->damaged = calloc(1, meter_damaged_bytes(examples));
 		if (m->damaged)
-			*memory_bytes = examples / 8 + 1;
+			*memory_bytes = meter_damaged_bytes(examples);
 	}
 	if (m->damaged && (m->damaged[index / 8] & bit))
 		return;

@@ -82,6 +82,8 @@ void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns);
  * size. */
 void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	uint64_t *memory_bytes);
+/* Returns the most memory that meter_damaged() allocates. */
+size_t meter_damaged_bytes(uint64_t examples);
 
 /* A batch that is being returned to the caller. */
 struct meter_step {

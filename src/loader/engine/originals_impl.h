@@ -100,7 +100,9 @@ struct original {
 	 * label. */
 	struct buffer *encoded;
 	size_t encoded_bytes, skip;
-	size_t size_hint; /* expected size of the file; 0: unknown */
+	/* The bytes of memory to read it into, as far as they are known; 0:
+	 * nothing is known. After the read, this is exact. */
+	size_t size_hint;
 	int64_t label;
 	/* With echo point `before`, the decoded region, otherwise the sample
 	 * itself. */

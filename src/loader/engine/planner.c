@@ -269,6 +269,12 @@ void planner_free(struct planner *p)
 
 /* -- Queries --------------------------------------------------------------- */
 
+bool planner_is_busy(const struct planner *p)
+{
+	ASSERT_TURN(p->parts->turn);
+	return p->busy;
+}
+
 uint64_t planner_steps(const struct planner *p)
 {
 	ASSERT_TURN(p->parts->turn);

@@ -33,6 +33,9 @@ bool planner_wants(const struct planner *p);
 /* Do a small amount of that work. The lock is released meanwhile. */
 void planner_run(struct planner *p);
 
+/* Does a worker run the planner now? */
+bool planner_is_busy(const struct planner *p);
+
 /* Returns the number of steps in the run. */
 uint64_t planner_steps(const struct planner *p);
 /* Were all steps planned? */

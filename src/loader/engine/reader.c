@@ -32,6 +32,15 @@ static void on_read(struct uring_op *op, int res);
 static void on_close(struct uring_op *op, int res);
 static void run_over(struct reader *reader, struct read_op *r);
 
+struct buffer *reader_buffer(struct reader *reader, size_t bytes)
+{
+	/* Memory that not every example of this size gets would make it depend
+	 * on the time whether one is damaged. */
+	if (!budget_alone(reader->parts->budget, memory_cost(bytes)))
+		return NULL;
+	return memory_get(reader->parts->memory, bytes);
+}
+
 /* -- Operations, which begin after the lock was released ------------------- */
 
 void reader_queue(struct reader *reader, struct read_op *r,
@@ -275,15 +284,13 @@ static void begin_run(
 	struct reader *reader, struct read_op *r, const struct part_run *run)
 {
 	const struct original *o = r->original;
-	size_t hint = parts_hint(reader, o, run->part), room;
+	size_t room;
 
 	r->file = run->file;
 	r->part = run->part;
 	r->bits = run->bits;
 	r->got = 0;
-	r->want = run->bytes;
-	if (o->example.whole && hint)
-		r->want = hint - 1;
+	r->want = parts_expected(reader, o, run);
 	r->whole = o->example.whole;
 	r->offset = r->whole ? 0 : run->offset;
 	r->unsized = r->waits = false;
@@ -293,7 +300,8 @@ static void begin_run(
 		return;
 	}
 	help_note_read(reader->parts->help, 0);
-	r->unsized = reader->local && o->example.whole && !hint && !run->bytes;
+	r->unsized = reader->local && r->whole && !r->want &&
+		!parts_hint(reader, o, run->part);
 	if (!o->example.whole && o->example.shard < reader->shards_max &&
 		r->fd < 0) {
 		r->fd = reader->shard_fds[o->example.shard];
@@ -356,31 +364,57 @@ static void run_over(struct reader *reader, struct read_op *r)
 		read_whole(reader, r);
 }
 
-/* Enlarge the buffer, because the file is longer. Returns 0, -errno, or
- * -ENOBUFS if there is no memory now, so that the file must be read later. */
-static int grow(struct reader *reader, struct read_op *r)
+/* Returns the bytes for a buffer twice as large, but no more than a file may
+ * have, or than fit. */
+static size_t twice(const struct reader *reader, const struct read_op *r)
 {
 	uint64_t most = reader->parts->s->encoded_max;
 	size_t bytes = r->buffer->bytes * 2;
-	struct buffer *more;
+	size_t fits = memory_largest(budget_alone_bytes(reader->parts->budget));
 
-	if (r->got > most)
-		return -E2BIG;
 	if (bytes - r->base > most)
 		bytes = r->base + (size_t)most + 1;
-	more = memory_get(reader->parts->memory, bytes);
-	r->original->size_hint = bytes;
-	if (!more)
-		return -ENOBUFS;
-	memcpy(more->data, r->buffer->data, r->base + r->got);
-	memory_put(reader->parts->memory, r->buffer);
-	r->buffer = more;
-	return 0;
+	if (bytes > fits && fits > r->buffer->bytes)
+		bytes = fits;
+	return bytes;
 }
 
-/* Handle n more bytes. Returns 1 if the run of parts is complete, 0 if more
- * must be read, or -errno. */
-static int got_some(struct reader *reader, struct read_op *r, size_t n)
+/*
+ * Enlarge the buffer, because the file is longer. `size` is the size of the
+ * file, or less if that is unknown. Returns 0, -errno, or -ENOBUFS if there is
+ * no memory now, so that the file must be read later.
+ */
+static int grow(struct reader *reader, struct read_op *r, uint64_t size)
+{
+	uint64_t most = reader->parts->s->encoded_max;
+	size_t bytes;
+
+	if (r->got > most || size > most)
+		return -E2BIG;
+	if (size >= r->got) {
+		bytes = (size_t)size + 1;
+		r->want = (size_t)size;
+		parts_note_size(reader, r, r->want);
+	} else {
+		bytes = twice(reader, r) - r->base;
+		r->original->size_hint = r->base + bytes;
+	}
+	return parts_room(reader, r, bytes) ? 0 : -ENOBUFS;
+}
+
+/* Does this read fill the buffer, so that the size of the file must be known to
+ * go on? */
+static bool fills(const struct read_op *r, int res)
+{
+	return r->whole && res > 0 &&
+		r->base + r->got + (size_t)res == r->buffer->bytes;
+}
+
+/* Handle n more bytes. `size` is the size of the file if the buffer is full.
+ * Returns 1 if the run of parts is complete, 0 if more must be read, or
+ * -errno. */
+static int got_some(
+	struct reader *reader, struct read_op *r, size_t n, uint64_t size)
 {
 	r->got += n;
 	if (!r->whole) {
@@ -393,7 +427,26 @@ static int got_some(struct reader *reader, struct read_op *r, size_t n)
 	if (n == 0 ||
 		(r->got == r->want && r->base + r->got < r->buffer->bytes))
 		return 1;
-	return r->base + r->got == r->buffer->bytes ? grow(reader, r) : 0;
+	return r->base + r->got == r->buffer->bytes ? grow(reader, r, size) : 0;
+}
+
+/* The type of a file never changes, and its size hardly ever, so do not ask the
+ * file server for them. */
+static int stat_flags(bool local)
+{
+	return AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
+}
+
+/* Returns the size of an open file, or 0 if it is unknown. Does not need the
+ * lock. */
+static uint64_t size_of_file(const struct reader *reader, int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", stat_flags(reader->local), STATX_SIZE, &st) < 0 ||
+		!(st.stx_mask & STATX_SIZE))
+		return 0;
+	return st.stx_size;
 }
 
 static void run_read(struct reader *reader, struct read_op *r)
@@ -406,12 +459,13 @@ static void on_read(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
+	uint64_t size = fills(r, res) ? size_of_file(reader, r->fd) : 0;
 	int rc;
 
 	turn_lock(reader->parts->turn);
 	rc = outcome_closing(reader->parts->outcome) ? -ECANCELED : res;
 	if (rc >= 0)
-		rc = got_some(reader, r, (size_t)res);
+		rc = got_some(reader, r, (size_t)res, size);
 	if (rc == 0)
 		reader_read(reader, r);
 	else if (rc < 0)
@@ -435,9 +489,7 @@ static void share_fd(struct reader *reader, struct read_op *r)
 
 int reader_check_file(int fd, bool local, uint64_t *bytes)
 {
-	/* The type of a file never changes, so do not ask the file server for
-	 * it. */
-	int flags = AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
+	int flags = stat_flags(local);
 	struct statx st;
 
 	/* fstat() is not used, because ThreadSanitizer tracks descriptors there
@@ -479,26 +531,23 @@ static int check_open(
 	return rc;
 }
 
-/* If possible, get a buffer for this size and one more byte. Otherwise grow()
- * gets a larger buffer later. */
-static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
+/* Get a buffer for this size and one more byte. Returns 0, or -ENOBUFS if there
+ * is no memory now, so that the file must be read later. */
+static int take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
-	uint64_t cost = memory_cost(bytes + 1);
-	struct buffer *b;
+	bool alone = dataset_parts(reader->parts->dataset) == 1;
 
 	r->want = bytes;
-	if (dataset_parts(reader->parts->dataset) > 1) {
-		(void)parts_room(reader, r, bytes + 1);
-		return;
-	}
-	r->original->size_hint = bytes + 1;
-	if (cost == memory_cost(r->buffer->bytes))
-		return;
-	b = memory_get(reader->parts->memory, bytes + 1);
-	if (!b)
-		return;
+	parts_note_size(reader, r, bytes);
+	if (r->base)
+		return parts_room(reader, r, bytes + 1) ? 0 : -ENOBUFS;
+	if (alone ? memory_cost(bytes + 1) == memory_cost(r->buffer->bytes)
+		  : bytes < r->buffer->bytes)
+		return 0;
+	/* The buffer has no data yet, so its memory may be used. */
 	memory_put(reader->parts->memory, r->buffer);
-	r->buffer = b;
+	r->buffer = reader_buffer(reader, bytes + 1);
+	return r->buffer ? 0 : -ENOBUFS;
 }
 
 /* Must the file be opened again, and wait? -EAGAIN means that another process,
@@ -531,9 +580,11 @@ static void on_open(struct uring_op *op, int res)
 		read_failed(reader, r, rc);
 	} else {
 		share_fd(reader, r);
-		if (bytes)
-			take_size(reader, r, bytes);
-		reader_read(reader, r);
+		rc = bytes ? take_size(reader, r, bytes) : 0;
+		if (rc == 0)
+			reader_read(reader, r);
+		else
+			read_failed(reader, r, rc);
 	}
 	turn_unlock(reader->parts->turn);
 }

@@ -117,6 +117,9 @@ int reader_check_file(int fd, bool local, uint64_t *bytes);
 /* Set the message for an example that is larger than settings.encoded_max. */
 void reader_say_large(const struct reader *reader, struct error *err);
 
+/* Get a buffer, or NULL if there is no memory for it now. */
+struct buffer *reader_buffer(struct reader *reader, size_t bytes);
+
 /* Queue an operation. begin() is called after the lock was released. */
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r));
@@ -142,9 +145,15 @@ bool parts_run(const struct reader *reader, const struct original *o,
  * unknown. */
 size_t parts_hint(
 	const struct reader *reader, const struct original *o, uint32_t part);
-/* Returns the bytes of all parts of an example with several parts, or 0 if they
- * are unknown. */
-size_t parts_bytes(const struct reader *reader, const struct original *o);
+/* Returns the expected bytes of a run, or 0 if they are unknown. */
+size_t parts_expected(const struct reader *reader, const struct original *o,
+	const struct part_run *run);
+/* Returns the bytes of memory to read all parts into, or 0 if they are unknown.
+ * With `direct`, parts that have entries in a mount's tiers are read there. */
+size_t parts_bytes(
+	const struct reader *reader, const struct original *o, bool direct);
+/* Store the size of the open file. */
+void parts_note_size(struct reader *reader, struct read_op *r, size_t bytes);
 /* Is it known before the read that a part is too large? */
 bool parts_too_large(const struct reader *reader, const struct original *o);
 /* Make room for `bytes` bytes of the run. Returns false if there is no

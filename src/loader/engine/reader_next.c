@@ -51,29 +51,18 @@ static size_t guess(const struct reader *reader)
 	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
 }
 
+/* Entries of a mount's tiers are larger than their files, and are not read if
+ * only the files fit. */
 static size_t bytes_needed(
 	const struct reader *reader, const struct original *o)
 {
-	uint64_t most = reader->parts->s->encoded_max;
-	size_t room;
+	size_t bytes = parts_bytes(reader, o, true);
 
-	if (dataset_parts(reader->parts->dataset) > 1) {
-		room = parts_bytes(reader, o);
-		if (!room)
-			room = o->size_hint;
-		return room ? room : guess(reader);
-	}
-	if (parts_direct(reader, o, 0, &room))
-		return room;
-	if (!o->example.whole)
-		return o->example.bytes + !o->example.bytes;
-	if (o->size_hint)
-		return o->size_hint;
-	if (!o->example.bytes)
-		return guess(reader);
-	/* The size is a hint. With one more byte of room, a single read also
-	 * finds the end of the file. */
-	return o->example.bytes < most ? o->example.bytes + 1 : most;
+	if (!budget_alone(reader->parts->budget, memory_cost(bytes)))
+		bytes = parts_bytes(reader, o, false);
+	if (bytes < o->size_hint)
+		bytes = o->size_hint;
+	return bytes ? bytes : guess(reader);
 }
 
 /* Is it known before the read that the example is damaged? If so, handle it. */
@@ -85,6 +74,10 @@ static bool refuse_damaged(struct reader *reader, struct original *o)
 	if (parts_too_large(reader, o)) {
 		rc = -E2BIG;
 		reader_say_large(reader, &why);
+	} else if (!budget_alone(reader->parts->budget,
+			   memory_cost(bytes_needed(reader, o)))) {
+		rc = error_set(&why, -E2BIG,
+			"it is larger than the memory of the loader");
 	} else if (parts_lack(reader, o, &why)) {
 		rc = -ENOENT;
 	} else {
@@ -114,6 +107,7 @@ static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 {
 	struct buffer *b;
 
+	budget_trim(reader->parts->budget);
 	do
 		b = memory_get(reader->parts->memory, bytes);
 	while (!b &&
@@ -126,22 +120,21 @@ static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 static bool start_urgent(struct reader *reader, struct original *o)
 {
 	size_t bytes = bytes_needed(reader, o);
-	bool fits = budget_alone(reader->parts->budget, memory_cost(bytes));
-	struct buffer *b = NULL;
+	struct buffer *b = memory_to_read(reader, bytes);
+	struct error why;
 
-	if (fits)
-		b = memory_to_read(reader, bytes);
-	if (fits && !b && !budget_at_rest(reader->parts->budget))
+	if (!b && !budget_at_rest(reader->parts->budget))
 		return false;
-	if (fits && !b)
+	if (!b)
 		b = memory_at_rest(reader, bytes);
 	if (b) {
 		start(reader, o, b);
 		return true;
 	}
+	/* The example fits, so the system has no memory. */
+	(void)error_set(&why, -ENOMEM, "%m");
 	original_list(reader->parts->pool, o, ON_NONE);
-	damage_fail(reader->parts, o, -E2BIG, "read",
-		"it is larger than the memory of the loader");
+	damage_fail(reader->parts, o, -ENOMEM, "read", why.msg);
 	return true;
 }
 

@@ -136,28 +136,64 @@ size_t parts_hint(
 	return o->size_hint;
 }
 
-size_t parts_bytes(const struct reader *reader, const struct original *o)
+size_t parts_expected(const struct reader *reader, const struct original *o,
+	const struct part_run *run)
 {
-	size_t at = 0, need = 0, room;
+	uint64_t most = reader->parts->s->encoded_max;
+	size_t hint = parts_hint(reader, o, run->part), room, bytes;
+
+	if (!o->example.whole)
+		return run->bytes;
+	if (hint)
+		return hint - 1;
+	bytes = parts_direct(reader, o, run->part, &room);
+	if (bytes)
+		return bytes;
+	return run->bytes < most ? run->bytes : most - 1;
+}
+
+/* Returns the bytes of memory to read a run into, or 0 if they are unknown.
+ * With one more byte than a file has, a single read also finds its end. */
+static size_t run_room(const struct reader *reader, const struct original *o,
+	const struct part_run *run, bool direct)
+{
+	size_t bytes = parts_expected(reader, o, run), room;
+
+	if (direct && parts_direct(reader, o, run->part, &room))
+		return room;
+	if (!o->example.whole)
+		return bytes + !bytes;
+	return bytes || parts_hint(reader, o, run->part) ? bytes + 1 : 0;
+}
+
+size_t parts_bytes(
+	const struct reader *reader, const struct original *o, bool direct)
+{
+	size_t at = 0, need = 0;
 	struct part_run run;
 
 	for (uint32_t done = 0; parts_run(reader, o, done, &run);
 		done |= run.bits) {
-		size_t direct = parts_direct(reader, o, run.part, &room);
+		size_t room = run_room(reader, o, &run, direct);
 
-		if (!direct && o->example.whole) {
-			room = parts_hint(reader, o, run.part);
-			if (!room && !run.bytes)
-				return 0;
-			direct = room ? room - 1 : run.bytes;
-			room = direct + 1;
-		} else if (!direct) {
-			direct = room = run.bytes + !run.bytes;
-		}
+		if (!room)
+			return 0;
 		need = at + room > need ? at + room : need;
-		at = aligned_end(at + direct);
+		at = aligned_end(at + parts_expected(reader, o, &run));
 	}
 	return need;
+}
+
+void parts_note_size(struct reader *reader, struct read_op *r, size_t bytes)
+{
+	struct original *o = r->original;
+	struct part_span *span = original_parts(reader->parts->pool, o);
+	size_t hint = r->base + bytes + 1;
+
+	if (span)
+		span[r->part].file_bytes = bytes;
+	if (!span || o->size_hint < hint)
+		o->size_hint = hint;
 }
 
 bool parts_too_large(const struct reader *reader, const struct original *o)
@@ -185,10 +221,10 @@ bool parts_room(struct reader *reader, struct read_op *r, size_t bytes)
 
 	if (r->buffer->bytes >= r->base + bytes)
 		return true;
-	more = memory_get(reader->parts->memory, r->base + bytes);
+	more = reader_buffer(reader, r->base + bytes);
 	if (!more)
 		return false;
-	memcpy(more->data, r->buffer->data, r->base);
+	memcpy(more->data, r->buffer->data, r->base + r->got);
 	memory_put(reader->parts->memory, r->buffer);
 	r->buffer = more;
 	return true;

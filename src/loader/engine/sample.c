@@ -12,6 +12,7 @@
 struct sampler {
 	const struct settings *s;
 	struct decoder *decoder; /* NULL: the library decodes nothing */
+	uint64_t decoder_bytes;	 /* set once: held by a new decoder */
 	struct augmenter *augmenter;
 };
 
@@ -36,6 +37,8 @@ int sampler_new(struct sampler **out, const struct settings *s)
 		sampler_free(p);
 		return rc;
 	}
+	if (p->decoder)
+		p->decoder_bytes = decoder_memory_bytes(p->decoder);
 	*out = p;
 	return 0;
 }
@@ -54,6 +57,13 @@ uint64_t sampler_memory_bytes(const struct sampler *p)
 	uint64_t held = augmenter_memory_bytes(p->augmenter);
 
 	return p->decoder ? held + decoder_memory_bytes(p->decoder) : held;
+}
+
+void sampler_trim(struct sampler *p)
+{
+	augmenter_trim(p->augmenter);
+	if (p->decoder)
+		decoder_trim(p->decoder);
 }
 
 /* -- The region to decode -------------------------------------------------- */
@@ -127,26 +137,29 @@ static struct rect region_of(const struct settings *s,
 	return region;
 }
 
+static uint64_t beyond(uint64_t bytes, uint64_t held)
+{
+	return bytes > held ? bytes - held : 0;
+}
+
 void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	const struct seeds *some, struct sample_layout *out)
 {
 	const struct settings *s = p->s;
 	struct rect region = pic->region;
-	uint64_t held;
 
+	out->extra_bytes = out->new_extra_bytes = 0;
 	if (!sample_is_jpeg(s, pic)) {
 		out->bytes = s->plain ? 0 : s->c.decoded_max_bytes;
-		out->extra_bytes = 0;
 		return;
 	}
-	held = decoder_memory_bytes(p->decoder);
 	if (pic->verified && s->image_sample && all > 1)
 		region = region_of(s, pic, some);
 	out->bytes =
 		decode_layout(&pic->info, &region, pic->denom, &out->image);
-	out->extra_bytes = pic->info.memory_bytes > held
-		? pic->info.memory_bytes - held
-		: 0;
+	out->extra_bytes = beyond(
+		pic->info.memory_bytes, decoder_memory_bytes(p->decoder));
+	out->new_extra_bytes = beyond(pic->info.memory_bytes, p->decoder_bytes);
 }
 
 /* -- Decoding -------------------------------------------------------------- */

@@ -27,6 +27,8 @@ int sampler_new(struct sampler **out, const struct settings *s);
 void sampler_free(struct sampler *p); /* NULL is allowed */
 /* Returns the bytes of memory that a sampler holds between calls. */
 uint64_t sampler_memory_bytes(const struct sampler *p);
+/* Free what a sampler has come to hold since it was new. */
+void sampler_trim(struct sampler *p);
 
 /* The encoded bytes of an example. The first `skip` bytes of `data` are a
  * label. */
@@ -61,7 +63,8 @@ struct picture {
 struct sample_layout {
 	struct image image; /* only if the library decodes the image */
 	size_t bytes;
-	uint64_t extra_bytes; /* memory of the decoder during the decode */
+	uint64_t extra_bytes;	  /* memory of the decoder during the decode */
+	uint64_t new_extra_bytes; /* the same for a decoder that is new */
 };
 
 /* A decoded example, in memory of the pool or of a worker. */

@@ -39,8 +39,7 @@ static void work(struct worker *w, struct serving *s)
 	budget_begin_work(all->parts->budget, w->desk);
 	made = serving_make(w, s, state);
 	budget_end_work(all->parts->budget, w->desk);
-	budget_charge(
-		all->parts->budget, w->desk, sampler_memory_bytes(w->sampler));
+	budget_charge(all->parts->budget, w->desk);
 	if (!made)
 		return;
 	original_served(all->parts->pool, s);
@@ -118,11 +117,9 @@ int workers_new(struct workers **out, const struct engine_parts *parts,
 		MAGIC_BEGIN(w, worker);
 		w->all = all;
 		w->parts = parts;
-		w->desk = budget_desk(parts->budget, i);
 		rc = sampler_new(&w->sampler, parts->s);
 		if (rc == 0)
-			budget_charge(parts->budget, w->desk,
-				sampler_memory_bytes(w->sampler));
+			w->desk = budget_desk(parts->budget, i, w->sampler);
 	}
 	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
 }

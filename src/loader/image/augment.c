@@ -63,15 +63,23 @@ int augmenter_new(struct augmenter **out, const struct augment_config *c)
 	return 0;
 }
 
-void augmenter_free(struct augmenter *a)
+void augmenter_trim(struct augmenter *a)
 {
-	if (!a)
-		return;
 	filter_release(&a->horizontal);
 	filter_release(&a->vertical);
 	free(a->taps);
 	free(a->mixed);
 	free(a->pixels);
+	a->taps = NULL;
+	a->mixed = NULL;
+	a->pixels = NULL;
+	a->taps_room = a->mixed_room = a->pixels_room = 0;
+}
+
+void augmenter_free(struct augmenter *a)
+{
+	if (a)
+		augmenter_trim(a);
 	free(a);
 }
 

@@ -170,5 +170,7 @@ void augment_finish(struct augmenter *a, const struct crop *crop,
 	const uint8_t *pixels, void *out);
 
 size_t augmenter_memory_bytes(const struct augmenter *a);
+/* Free the memory that was not there when the augmenter was new. */
+void augmenter_trim(struct augmenter *a);
 
 #endif

@@ -45,6 +45,15 @@ size_t decoder_memory_bytes(const struct decoder *d)
 	return sizeof(*d) + d->strip_bytes + png_memory_bytes(d->png);
 }
 
+void decoder_trim(struct decoder *d)
+{
+	png_free(d->png);
+	d->png = NULL;
+	free(d->strip);
+	d->strip = NULL;
+	d->strip_bytes = 0;
+}
+
 /* -- The layout ------------------------------------------------------------ */
 
 static uint32_t divide_up(uint32_t n, unsigned by)

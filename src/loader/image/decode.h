@@ -112,5 +112,7 @@ int decode_ids(struct decoder *d, const void *data, size_t bytes,
 /* Returns the bytes of memory that the decoder holds between calls. For the
  * memory during a call see image_info.memory_bytes. */
 size_t decoder_memory_bytes(const struct decoder *d);
+/* Free the memory that was not there when the decoder was new. */
+void decoder_trim(struct decoder *d);
 
 #endif
