@@ -79,7 +79,10 @@ class Browser:
     def wait(self, expression, seconds=30):
         """Until the expression of JavaScript is true there."""
         until = time.monotonic() + seconds * self.patience
-        while not (got := self.eval(f"!!({expression})")):
+        # Until the page is loaded, its names are not known.
+        while not (got := self.call(
+                "Runtime.evaluate", expression=f"!!({expression})",
+                returnByValue=True)["result"].get("value") is True):
             if time.monotonic() > until:
                 raise AssertionError(
                     f"not {expression}: " + self.eval(

@@ -136,9 +136,9 @@ try:
     before = status()
     b.go(base + '#' + busy)
     b.wait("document.querySelectorAll('#mounts tbody tr').length === 2")
-    assert text('verdict-text') == 'All 2 mounts are well'
+    b.wait("$('verdict-text').innerText === 'All 2 mounts are well'")
     assert b.eval("document.getElementsByTagName('img').length") == 0
-    assert b.eval(row(odd)) == b.eval(row(busy)) == 'well'
+    b.wait(f"{row(odd)} === 'well' && {row(busy)} === 'well'")
     assert b.eval("chosen") == busy
 
     # What the plots show is what the counters say.
@@ -146,9 +146,9 @@ try:
     reader.start()
     n = samples()
     newer(n + 3)
-    title = text('title-bytes')
-    assert re.fullmatch(r'[\d.]+ [kMG]?B/s, \d+ % from the tier', title), title
-    assert 'Reads: half within' in text('title-heat')
+    b.wait("/^[\\d.]+ [kMG]?B.s, \\d+ % from the tier$/.test("
+           "$('title-bytes').textContent)")
+    b.wait("$('title-heat').textContent.startsWith('Reads: half within')")
     ended.set()
     reader.join()
     newer(samples() + 1)
@@ -198,13 +198,12 @@ try:
     reader.start()
     b.wait("document.getElementById('verdict').innerText.includes("
            + json.dumps(busy + ': The source has not answered for ') + ")")
-    assert text('verdict-text') == '1 of 2 mounts are in trouble'
-    assert b.eval("document.title").startswith('\u2716 '), b.eval(
-        "document.title")
-    assert b.eval(row(busy)) == 'trouble' and b.eval(row(odd)) == 'well'
-    assert 'The source has not answered' in text('trouble')
-    assert re.match(r'1 reader waits, the first for .*; the source is silent',
-                    text('title-waits')), text('title-waits')
+    b.wait("$('verdict-text').innerText === '1 of 2 mounts is in trouble'")
+    b.wait("document.title.startsWith('\u2716 ')")
+    b.wait(f"{row(busy)} === 'trouble' && {row(odd)} === 'well'")
+    b.wait("$('trouble').innerText.includes('The source has not answered')")
+    b.wait("/^1 reader waits, the first for .*; the source is silent$/.test("
+           "$('title-waits').textContent)")
     os.kill(nginx, signal.SIGCONT)
     b.wait(row(busy) + " !== 'trouble'", 60)
     ended.set()
