@@ -313,4 +313,11 @@ refused() {
 	! scraped
 }
 wait_for 20 refused || fail 'its exporter outlives it'
+
+note 'the unit'
+if command -v systemd-analyze >/dev/null; then
+	systemd-analyze security --offline=true --threshold=15 \
+		"$PWD/systemd/refrain-exporter.service" >"$work/said" 2>&1 ||
+		fail "it is exposed: $(tail -n 1 "$work/said")"
+fi
 echo PASS
