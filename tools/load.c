@@ -43,7 +43,7 @@ struct load {
 	struct load_state state;
 	struct load_echo echo;
 	struct refrain_loader *loader;
-	struct hash_stream *pixels;
+	struct hash_stream *pixels, *fields;
 	struct load_result r;
 	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
@@ -117,6 +117,19 @@ static void load_show(struct load *ld, uint64_t total_bytes)
 	progress_show(&ld->progress, r->served, r->bytes, total_bytes, note);
 }
 
+/* Hash the columns of the fields, which follow those of samples and classes. */
+static void hash_fields(struct load *ld, const struct refrain_batch *b)
+{
+	const struct refrain_column *c;
+
+	for (uint32_t i = 2; (c = refrain_column_at(b, i)); i++) {
+		hash_stream_add(ld->fields, c->data, c->data_bytes);
+		if (c->offsets)
+			hash_stream_add(ld->fields, c->offsets,
+				(b->count + (size_t)1) * sizeof(*c->offsets));
+	}
+}
+
 static void load_count(struct load *ld, const struct refrain_batch *b)
 {
 	struct load_result *r = &ld->r;
@@ -128,8 +141,10 @@ static void load_count(struct load *ld, const struct refrain_batch *b)
 	r->fresh += b->fresh;
 	r->served += b->count;
 	r->bytes += b->data_bytes;
-	if (!ld->o.no_hash)
+	if (!ld->o.no_hash) {
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
+		hash_fields(ld, b);
+	}
 	/* The rest is computed each time, because --echo auto changes it. */
 	load_show(ld, r->bytes + left * b->data_bytes);
 }
@@ -225,6 +240,7 @@ static int load_run(struct load *ld, struct error *err)
 	progress_end(&ld->progress);
 	ld->r.run_ns = clock_now_ns() - begun_ns;
 	ld->r.pixel_hash = hash_stream_value(ld->pixels);
+	ld->r.fields_hash = hash_stream_value(ld->fields);
 	ld->r.stats.size = sizeof(ld->r.stats);
 	if (rc >= 0)
 		rc = refrain_stats_get(ld->loader, &ld->r.stats);
@@ -244,7 +260,8 @@ static int load_load(struct load *ld, const char *dataset, struct error *err)
 	if (rc < 0)
 		return rc;
 	ld->pixels = hash_stream_new();
-	if (!ld->pixels)
+	ld->fields = hash_stream_new();
+	if (!ld->pixels || !ld->fields)
 		return error_set(err, -ENOMEM, "%m");
 	if (ld->o.echo_replay)
 		rc = load_echo_replay(&ld->echo, ld->o.echo_replay, err);
@@ -297,6 +314,7 @@ int cmd_load(int argc, char **argv)
 	load_state_close(&ld.state);
 	load_echo_close(&ld.echo);
 	hash_stream_free(ld.pixels);
+	hash_stream_free(ld.fields);
 	if (rc >= 0 && load_signal)
 		end_by_signal();
 	return rc < 0 ? load_failed(rc, &err) : EXIT_OK;

@@ -171,12 +171,23 @@ static void print_share(
 					  : "");
 }
 
+static void print_fields(const struct refrain_stats *s)
+{
+	if (s->rows_cut)
+		(void)printf("fields    %" PRIu64
+			     " rows were cut; raise the max "
+			     "of their field to keep them\n",
+			s->rows_cut);
+}
+
 static void print_hashes(
 	const struct load_options *o, const struct load_result *r)
 {
 	(void)printf("hashes    stream %016" PRIx64, r->stats.stream_hash);
 	if (!o->no_hash)
 		(void)printf(", pixels %016" PRIx64, r->pixel_hash);
+	if (!o->no_hash && o->config.fields)
+		(void)printf(", fields %016" PRIx64, r->fields_hash);
 	(void)printf("\n");
 }
 
@@ -210,6 +221,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 	print_skipped(r, s);
 	print_rereads(s);
 	print_damage(s);
+	print_fields(s);
 	print_share(o, s);
 	(void)printf("time      %.2f s in all; started in %.1f ms, first batch "
 		     "after %.1f ms\n",
@@ -251,6 +263,9 @@ static void add_run(json_t *o, const struct load_options *options,
 	(void)snprintf(hash, sizeof(hash), "%016" PRIx64, r->pixel_hash);
 	if (!options->no_hash)
 		(void)json_object_set_new(o, "pixel_hash", json_string(hash));
+	(void)snprintf(hash, sizeof(hash), "%016" PRIx64, r->fields_hash);
+	if (!options->no_hash && options->config.fields)
+		(void)json_object_set_new(o, "fields_hash", json_string(hash));
 }
 
 static void add_shared_run(json_t *o, const struct load_options *options,

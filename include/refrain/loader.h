@@ -111,7 +111,9 @@ enum refrain_augment {
 				 ratio */
 	REFRAIN_AUGMENT_FIT,  /* resize the whole image, keeping its aspect
 				 ratio, and fill the rest with `mean` */
-	REFRAIN_AUGMENT_IOU,  /* reserved */
+	REFRAIN_AUGMENT_IOU,  /* random crop that contains the centre of a box,
+				 as for the detector SSD, and flip; needs
+				 `fields` with boxes */
 };
 
 /* The type of a value. Samples have one of the first three; the numbers of the
@@ -148,19 +150,20 @@ enum refrain_policy {
 };
 
 /* The kind of a field of an example, which decides how it follows the crop of
- * its serving. Those that no comment describes are reserved. */
+ * its serving; see struct refrain_column. Those without a comment are
+ * reserved. */
 enum refrain_kind {
-	REFRAIN_KIND_IMAGE = 1, /* the samples of images */
-	REFRAIN_KIND_CLASS = 2, /* class numbers */
-	REFRAIN_KIND_CLASSES = 3,
+	REFRAIN_KIND_IMAGE = 1,	  /* the samples of images */
+	REFRAIN_KIND_CLASS = 2,	  /* class numbers, one an example */
+	REFRAIN_KIND_CLASSES = 3, /* class numbers, any number an example */
 	REFRAIN_KIND_BOXES = 4,
 	REFRAIN_KIND_POINTS = 5,
-	REFRAIN_KIND_MASK = 6,
+	REFRAIN_KIND_MASK = 6, /* an id for each pixel */
 	REFRAIN_KIND_AUDIO = 7,
 	REFRAIN_KIND_TOKENS = 8,
-	REFRAIN_KIND_ARRAY = 9, /* samples that are not images: records, and
-				   what augment_fn() makes */
-	REFRAIN_KIND_BYTES = 10,
+	REFRAIN_KIND_ARRAY = 9,	 /* samples that are not images: records, and
+				    what augment_fn() makes */
+	REFRAIN_KIND_BYTES = 10, /* a file as it is, such as a text */
 };
 
 /* Bits of refrain_crop.flip. */
@@ -208,7 +211,7 @@ enum refrain_share_slow {
  */
 #define REFRAIN_FLAG_NO_MOUNT_HELP 0x40
 /*
- * AUGMENT_TRAIN: decode every image at full size, then crop and resize it as
+ * TRAIN, IOU: decode every image at full size, then crop and resize it as
  * Pillow does. Without this flag, libjpeg decodes at 1/2, 1/4 or 1/8 scale when
  * the crop still has at least as many pixels as the sample (with echoes before
  * augmentation: every crop that the image can have). Such samples differ from
@@ -435,6 +438,22 @@ struct refrain_config {
 	/* With SOLO: the longest pause at the end of an epoch, or before the
 	 * first batch, in which the others wait for this job; 0: 600. */
 	uint32_t share_grace_s;
+
+	/*
+	 * The fields of the examples, such as
+	 *
+	 *	image; boxes max=50 keep=visible; mask; caption=txt optional
+	 *
+	 * Each field but the image and the class becomes a column of the batch
+	 * (boxes: NAME, NAME.class and NAME.which), and all of them follow the
+	 * crop of the serving. refrain-load(1) describes the text. Examples
+	 * must be images that the library decodes. NULL: only the samples and
+	 * their classes.
+	 */
+	const char *fields;
+	/* A file of annotations in COCO's JSON. Fields of boxes and points that
+	 * name no member take their rows from there. */
+	const char *annotations;
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -502,8 +521,15 @@ struct refrain_crop {
  * One field of the examples of a batch. In a column of fixed rows, each example
  * has one row, and shape[0] is the number of examples. If `offsets` is not
  * NULL, the rows of all examples are packed, and example i has the rows
- * offsets[i] to offsets[i + 1] - 1. If `lengths` is not NULL, each example has
- * room for shape[1] rows, and the first lengths[i] of them are set.
+ * offsets[i] to offsets[i + 1] - 1. If only `lengths` is not NULL, each example
+ * has room for shape[1] rows, and the first lengths[i] of them are set. No
+ * field has such a column yet.
+ *
+ * CLASSES: i32 class numbers, packed. BOXES: f32 x0, y0, x1, y1 in pixels of
+ * the sample, packed; NAME.class is the i32 class number of each, and
+ * NAME.which the i32 number of its row in the annotation. POINTS: f32 x, y, v
+ * of each point of a row, packed, with NAME.which. MASK: height x width ids of
+ * type u8, u16 or i32. BYTES: u8, packed.
  */
 struct refrain_column {
 	const char *name;
@@ -550,7 +576,8 @@ struct refrain_batch {
 				 already be the next; else UINT64_MAX */
 	/* The fields of the examples: the samples, which are `data` ("image",
 	 * or "array" if they are not images), and "class", which is `labels`.
-	 * See refrain_column_at(). */
+	 * The columns of refrain_config.fields follow in their order. See
+	 * refrain_column_at(). */
 	const struct refrain_column *columns;
 	uint32_t column_count;
 	uint32_t column_bytes; /* from one column to the next */
@@ -701,6 +728,8 @@ struct refrain_stats {
 	uint64_t mount_returns; /* times that the daemon of the dataset's mount
 				   was replaced by another, which was sent the
 				   plan again */
+	uint64_t rows_cut;	/* rows of `fields` above the max of their
+				   field, in all servings that were made */
 };
 
 /* -- Calls -------------------------------------------------------------- */
@@ -761,8 +790,9 @@ REFRAIN_API int refrain_next(struct refrain_loader *l,
 
 /*
  * Like refrain_next(), but copy the samples and labels into the caller's memory
- * and lend nothing. Returns the number of examples, 0 or -errno as above, or
- * -ENOSPC if the memory does not hold a full batch. labels may be NULL.
+ * and lend nothing. Returns the number of examples, 0 or -errno as above,
+ * -ENOSPC if the memory does not hold a full batch, or -EINVAL if `fields` is
+ * set, because their columns would be lost. labels may be NULL.
  */
 REFRAIN_API int refrain_next_into(struct refrain_loader *l, void *data,
 	size_t data_bytes, int64_t *labels, size_t label_count, int timeout_ms);
@@ -853,6 +883,11 @@ REFRAIN_API uint64_t refrain_epoch_end(
 /* The name of a class (any bytes, then NUL), or NULL. The loader owns it.
  * `bytes` may be NULL. */
 REFRAIN_API const char *refrain_class_name(
+	struct refrain_loader *l, int64_t label, size_t *bytes);
+
+/* Likewise, the name of a class of the boxes that are in
+ * refrain_config.annotations. */
+REFRAIN_API const char *refrain_annotation_class(
 	struct refrain_loader *l, int64_t label, size_t *bytes);
 
 /* The path of an example in the dataset, or NULL. The loader owns it. */

@@ -29,16 +29,18 @@ expect images $i $images
 files=$((images * 4 - images / 3))
 bytes=$(tree_bytes "$src/train")
 
-# parts DATASET NAME=VALUE ...: its JSON is in $work/json.
+fields='image; json=json kind=bytes; txt=txt kind=bytes optional;
+	masks=masks/ kind=bytes max=20000'
+
+# parts DATASET OPTION ...: its JSON is in $work/json.
 parts() {
 	dataset=$1
 	shift
-	timeout 120 tests/system/load_members 'json;txt;masks/' \
-		dataset="$dataset" batch=16 size=32 seed=5 epochs=2 echo=2 \
-		"$@" \
+	timeout 120 "$refrain" load "$dataset" --json --fields "$fields" \
+		--batch 16 --size 32 --seed 5 --epochs 2 --echo 2 "$@" \
 		>"$work/json" 2>"$work/err" || {
 		cat "$work/err"
-		fail "load_members $*"
+		fail "load $*"
 	}
 }
 
@@ -47,20 +49,20 @@ same_parts() {
 	shift
 	parts "$mnt/train" "$@"
 	expect "pixels, $what" "$(value pixel_hash)" "$want"
-	expect "members, $what" "$(value members_hash)" "$want_members"
+	expect "fields, $what" "$(value fields_hash)" "$want_members"
 	expect "errors, $what" "$(value errors)" 0
 	expect "files, $what" "$(value files_read)" $((2 * files))
 }
 
 parts "$src/train"
 want=$(value pixel_hash)
-want_members=$(value members_hash)
+want_members=$(value fields_hash)
 expect 'files in a directory' "$(value files_read)" $((2 * files))
 
 # -- Cold: the plan names all parts, each once
 start_mount "$src" "$mnt" --cache "$work/tier:64M"
 scan_through
-same_parts cold reads_ahead=8 batches_ahead=2 threads=2
+same_parts cold --reads-ahead 8 --batches-ahead 2 --threads 2
 expect 'origin bytes, cold' "$(status_field origin_bytes)" "$bytes"
 [ "$(status_field prefetch_issued)" -gt 0 ] || fail 'the plan was of no use'
 expect 'wasted' "$(status_field prefetch_wasted)" 0
@@ -74,7 +76,7 @@ for threads in 1 4; do
 	for try in 1 2 3; do
 		reads=$(mount_reads)
 		direct_before=$(status_field direct_hit_bytes)
-		same_parts "warm, $threads threads" threads=$threads
+		same_parts "warm, $threads threads" --threads $threads
 		[ "$(value direct_hits)" -lt $((2 * files)) ] || break
 		note "run $try: only $(value direct_hits) direct hits"
 	done
@@ -89,7 +91,7 @@ stop_mount
 # -- Half of it fits: some parts are read in the tier, others are fetched
 start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2048))K"
 scan_through
-same_parts half threads=2
+same_parts half --threads 2
 expect 'wasted, half' "$(status_field prefetch_wasted)" 0
 note "half: $(value direct_hits) of $((2 * files)) direct"
 stop_mount

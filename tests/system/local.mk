@@ -322,7 +322,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 
 check_PROGRAMS += \
 	tests/system/failing_fs tests/system/herd tests/system/hit_times \
-	tests/system/load_members tests/system/map_rows \
+	tests/system/map_rows \
 	tests/system/read_ways tests/system/refused tests/system/stand_in \
 	tests/system/status_field
 tests_system_failing_fs_SOURCES = tests/system/failing_fs.c
@@ -330,7 +330,6 @@ tests_system_failing_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 tests_system_failing_fs_LDADD = libbase.la $(FUSE3_LIBS)
 tests_system_herd_LDADD =
 tests_system_hit_times_LDADD = libbase.la
-tests_system_load_members_LDADD = libloader.la libbase.la
 tests_system_map_rows_LDADD = libfields.la libbase.la -lm
 tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h

@@ -168,7 +168,8 @@ static inline void simple_open(struct simple *r, const struct refrain_config *c)
 	struct error err = {""};
 
 	ck_assert_int_eq(settings_init(&r->s, c, &err), 0);
-	options.members = r->s.members.text;
+	if (*r->s.members.text)
+		options.members = r->s.members.text;
 	ck_assert_int_eq(dataset_open(&r->ds, &options, &err), 0);
 	settings_schedule(&r->s, dataset_count(r->ds), &config);
 	ck_assert_msg(
@@ -242,14 +243,15 @@ static inline const uint8_t *simple_sample(
 	return r->sample;
 }
 
-/* The columns are the samples and the labels under other names. */
-static inline void expect_columns(const struct refrain_batch *b)
+/* The first columns are the samples and the labels under other names. */
+static inline void expect_columns(
+	const struct settings *s, const struct refrain_batch *b)
 {
 	const struct refrain_column *samples = refrain_column_at(b, 0);
 	const struct refrain_column *classes = refrain_column_find(b, "class");
 
-	ck_assert_uint_eq(b->column_count, 2);
-	ck_assert_ptr_null(refrain_column_at(b, 2));
+	ck_assert_uint_eq(b->column_count, 2 + s->columns.count);
+	ck_assert_ptr_null(refrain_column_at(b, b->column_count));
 	ck_assert_ptr_null(refrain_column_find(b, "boxes"));
 	ck_assert_str_eq(samples->name, b->ndim == 4 ? "image" : "array");
 	ck_assert_int_eq(samples->kind,
@@ -280,7 +282,7 @@ static inline uint32_t simple_next(
 	ck_assert_uint_eq(b->count, n);
 	ck_assert_uint_eq(b->step, r->step++);
 	ck_assert_uint_eq(b->sample_bytes, r->s.sample_bytes);
-	expect_columns(b);
+	expect_columns(&r->s, b);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct schedule_slot *slot = &r->slots[i];
 		struct example ex;

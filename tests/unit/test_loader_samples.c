@@ -327,10 +327,11 @@ static int make_sample(struct sampler *p, const struct settings *s,
 	struct sample_layout layout;
 	struct decoded d;
 	uint8_t *room;
-	int rc = sample_probe(p, &pic, in, &one, err);
+	int rc = sample_probe(p, &pic, in, err);
 
 	if (rc < 0)
 		return rc;
+	sample_find_region(p, &pic, &one);
 	sample_layout(p, &pic, 1, &one, &layout);
 	room = malloc(layout.bytes);
 	ck_assert_ptr_nonnull(room);

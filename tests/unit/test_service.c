@@ -419,13 +419,14 @@ START_TEST(test_a_worker_makes_the_pixels_that_the_job_wants)
 }
 END_TEST
 
-/* Members that the trainer applies, and those in the record of a reader. */
+/* Members that the trainer applies, those in the record of a reader, and
+ * fields, which are refused. */
 static bool is_of_the_trainer(const char *name)
 {
 	static const char *const names[] = {"type", "layout", "mean", "std",
 		"cutout", "policy", "no_normalise", "batch", "echo", "window",
 		"min_lag", "rank", "world", "echo_max", "record_bytes",
-		"label_bytes", "sample_bytes"};
+		"label_bytes", "sample_bytes", "fields"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], name) == 0)
@@ -515,6 +516,12 @@ START_TEST(test_what_workers_cannot_prepare_is_refused)
 	ck_assert_str_eq(err.msg,
 		"service: workers cannot prepare this: raw records need no "
 		"preparation");
+	refrain_config_init(&c);
+	c.fields = "image; mask";
+	s = settings_of(&c);
+	ck_assert_int_eq(
+		service_conf_text(&s, &of_dataset, text, &err), -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(strstr(err.msg, "several fields"));
 }
 END_TEST
 

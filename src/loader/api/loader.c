@@ -11,6 +11,7 @@
 
 #include "common/base/magic.h"
 #include "common/base/trace.h"
+#include "loader/dataset/annotations.h"
 #include "loader/engine/engine.h"
 #include "loader/api/loader_impl.h"
 #include "loader/share/share_member.h"
@@ -185,6 +186,12 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 	if (!data)
 		return missing(l, "data");
 	s = l->source->ops->settings(l->source);
+	if (s->fields.count) {
+		message_of = l;
+		return error_set(&message_copy, -EINVAL,
+			"fields is set: their columns would be lost; use "
+			"refrain_next()");
+	}
 	needed = s->c.batch * s->sample_bytes;
 	if (data_bytes < needed || (labels && label_count < s->c.batch))
 		return too_little_room(l, needed, s->c.batch);
@@ -262,6 +269,21 @@ const char *refrain_class_name(
 	if (label < 0 || (uint64_t)label >= refrain_classes(l))
 		return NULL;
 	return dataset_class_name(dataset_of(l), (uint64_t)label, bytes);
+}
+
+const char *refrain_annotation_class(
+	struct refrain_loader *l, int64_t label, size_t *bytes)
+{
+	const struct dataset *ds = ask(l) < 0 ? NULL : dataset_of(l);
+	const struct annotations *a = ds ? dataset_annotations(ds) : NULL;
+	const char *name;
+
+	if (!a || label < 0 || label > UINT32_MAX)
+		return NULL;
+	name = annotations_class(a, (uint32_t)label);
+	if (name && bytes)
+		*bytes = strlen(name);
+	return name;
 }
 
 const char *refrain_path(struct refrain_loader *l, uint64_t index)

@@ -100,6 +100,7 @@ static const struct stats_field fields[] = {
 	FIELD(empty_first, NAME),
 	FIELD(memory_wanted_bytes, UINT),
 	FIELD(mount_returns, UINT),
+	FIELD(rows_cut, UINT),
 };
 
 /* Print one member whose value is a name. Returns what snprintf() returns. A

@@ -4,7 +4,7 @@ libcore_la_SOURCES = \
 	src/loader/core/memory.c src/loader/core/memory.h \
 	src/loader/core/ready.c src/loader/core/ready.h \
 	src/loader/core/settings.c src/loader/core/settings.h \
-	src/loader/core/settings_members.c \
+	src/loader/core/settings_fields.c \
 	src/loader/core/settings_table.c src/loader/core/settings_table.h \
 	src/loader/core/settings_text.c \
 	src/loader/core/turn.c src/loader/core/turn.h

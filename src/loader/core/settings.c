@@ -396,7 +396,8 @@ static enum augment_scale scale_of(const struct settings *s)
 	const struct refrain_config *c = &s->c;
 	bool echoes = s->changes || s->echo.p != s->echo.q;
 
-	if (c->augment != REFRAIN_AUGMENT_TRAIN ||
+	if ((c->augment != REFRAIN_AUGMENT_TRAIN &&
+		    c->augment != REFRAIN_AUGMENT_IOU) ||
 		(c->flags & REFRAIN_FLAG_EXACT))
 		return SCALE_EXACT;
 	return echoes && c->echo_point == REFRAIN_ECHO_BEFORE ? SCALE_BY_IMAGE
@@ -481,12 +482,27 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc < 0)
 		return rc;
 	derive_settings(s);
-	return settings_members(s, err);
+	return settings_fields(s, err);
+}
+
+static const char *field_name(
+	const struct settings *s, int kind, const char *otherwise)
+{
+	for (unsigned i = 0; i < s->fields.count; i++)
+		if (s->fields.field[i].kind == kind)
+			return s->fields.field[i].name;
+	return otherwise;
 }
 
 const char *settings_samples(const struct settings *s)
 {
-	return s->image_sample ? "image" : "array";
+	return field_name(
+		s, REFRAIN_KIND_IMAGE, s->image_sample ? "image" : "array");
+}
+
+const char *settings_classes(const struct settings *s)
+{
+	return field_name(s, REFRAIN_KIND_CLASS, "class");
 }
 
 static enum schedule_share share_of(const struct refrain_config *c)

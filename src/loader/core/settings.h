@@ -13,40 +13,21 @@
 #include "loader/image/image.h"
 #include "common/schedule/schedule.h"
 #include "loader/core/settings_table.h"
+#include "loader/fields/columns.h"
 
-struct slab;
+/* Room for the places of the members of all fields. */
+#define MEMBERS_TEXT_MAX (FIELDS_MAX * (FIELD_MEMBER_MAX + 1))
+#define MEMBER_NONE (-1)      /* the field is the image or the class */
+#define MEMBER_ANNOTATED (-2) /* its rows are in the annotations */
 
-/* A part of an example in memory; `data` is NULL if the example lacks it. */
-struct part_view {
-	const uint8_t *data;
-	size_t bytes;
-};
-
-/* A serving of an example, after its sample was made. */
-struct member_serving {
-	uint64_t index; /* the example in the batch, possibly a substitute */
-	uint64_t seed;
-	const struct refrain_crop *crop;
-	const struct part_view *members;
-	struct slab *slab;
-	uint32_t place; /* the position in the slab */
-};
-
-/*
- * The members of examples that the configuration needs. The text has the form
- * of dataset_options.members and must live as long as the loader; NULL: no
- * members. Workers call load() and map() without a lock; either may be NULL.
- */
+/* The members of examples that the fields need. */
 struct settings_members {
-	const char *text;
+	/* In the form of dataset_options.members; "": no members */
+	char text[MEMBERS_TEXT_MAX];
 	uint32_t optional; /* bit n: an example may lack member n */
-	/* Checks the members before the image is decoded. Returns 0, or -errno
-	 * with err set, which means that the example is damaged. */
-	int (*load)(void *arg, uint64_t index, const struct part_view *members,
-		struct error *err);
-	/* Called after each sample was made. Returns 0 or -errno. */
-	int (*map)(void *arg, const struct member_serving *s);
-	void *arg;
+	/* For each field the number of its member, MEMBER_NONE or
+	 * MEMBER_ANNOTATED */
+	int of[FIELDS_MAX];
 };
 
 struct settings {
@@ -76,6 +57,10 @@ struct settings {
 	 * pixels stays below this limit, even with metadata. UINT64_MAX: only
 	 * memory limits the size. */
 	uint64_t encoded_max;
+	/* The fields of the examples and where they are in a batch; both are
+	 * empty if refrain_config.fields is not set */
+	struct fields fields;
+	struct columns columns;
 	struct settings_members members;
 };
 
@@ -95,12 +80,16 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 void settings_open_schedule(const struct settings *s, uint64_t seed,
 	struct schedule_echo echo, struct schedule_config *out);
 
-/* Set s->members to the members that the configuration needs. Returns 0 or
- * -EINVAL. */
-int settings_members(struct settings *s, struct error *err);
+/* Parse the fields, and set the members and columns of `s`. Everything else
+ * must be set. Returns 0, -EINVAL or -E2BIG. */
+int settings_fields(struct settings *s, struct error *err);
 
-/* Returns the name of the column that contains the samples. */
+/* Returns a hash of the meaning of the fields. */
+uint64_t settings_fields_hash(const struct settings *s);
+
+/* Return the names of the columns that contain the samples and the classes. */
 const char *settings_samples(const struct settings *s);
+const char *settings_classes(const struct settings *s);
 
 /* Returns the calling thread's message for functions that have no handle. */
 struct error *settings_error(void);

@@ -128,10 +128,11 @@ static const struct member table[] = {
 		"Type of a pixel value (default: u8)."),
 	WORD(layout, REFRAIN_NCHW, HASHED(3), "nhwc|nchw",
 		"Order of the dimensions of a batch (default: nhwc)."),
-	WORD(augment, REFRAIN_AUGMENT_FIT, HASHED(4), "train|eval|none|fit",
+	WORD(augment, REFRAIN_AUGMENT_IOU, HASHED(4), "train|eval|none|fit|iou",
 		"Random crop and flip (train, the default), centre crop "
-		"(eval), or the whole image resized without (none) or with "
-		"its aspect ratio (fit)."),
+		"(eval), the whole image resized without (none) or with its "
+		"aspect ratio (fit), or a random crop that contains boxes "
+		"(iou)."),
 	REAL(mean, F32, HASHED(5), LIMITS(0, -1000, 1000), "R,G,B",
 		"Mean of each channel, for values from 0 to 1 (default: "
 		"ImageNet's, unless std is set)."),
@@ -221,6 +222,13 @@ static const struct member table[] = {
 	NUMBER(share_grace_s, U32, NOT, LIMITS(600, 0, 86400), "SECONDS",
 		"Maximum time that the others wait for this job between epochs "
 		"if its share_slow is solo (default: 600)."),
+	TEXT(fields, HASHED(21), "FIELDS",
+		"Fields of the examples besides the image and the class, as in "
+		"'image; boxes max=50; mask'. Each becomes a column of the "
+		"batch."),
+	TEXT(annotations, DATASET, "FILE",
+		"File of boxes and points in COCO's JSON, for fields without a "
+		"member of their own."),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),

@@ -1,71 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens annotations and finds rows in them; see annotations.h. */
+/* Finds rows in annotations; see annotations.h. */
 #include "loader/dataset/annotations_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
-#include "common/base/cleanup.h"
-#include "common/base/clock.h"
-
-static struct ann_source source_of_file(const struct stat *st)
-{
-	return (struct ann_source){
-		.mtime_ns =
-			clock_file_ns(st->st_mtim.tv_sec, st->st_mtim.tv_nsec),
-		.bytes = (uint64_t)st->st_size,
-		.inode = st->st_ino,
-	};
-}
-
-/* Map the catalogue, or make one. */
-static int fill_annotations(struct annotations *a, int fd, const char *path,
-	const char *cache_dir, struct error *err)
-{
-	CLEANUP_FREE char *real = realpath(path, NULL);
-	struct ann_source source;
-	struct hash128 key;
-	struct stat st;
-	int rc;
-
-	if (!real || fstat(fd, &st) < 0)
-		return error_set(err, -errno, "cannot open '%s': %m", path);
-	if (!S_ISREG(st.st_mode))
-		return error_set(
-			err, -EINVAL, "'%s' is not a regular file", path);
-	source = source_of_file(&st);
-	key = hash128(real, strlen(real));
-	if (cache_dir && annotations_map(a, cache_dir, key, &source) == 0)
-		return 0;
-	rc = annotations_parse(a, fd, path, err);
-	if (rc == 0 && cache_dir)
-		annotations_keep(a, cache_dir, key, &source);
-	return rc;
-}
-
-int annotations_open(struct annotations **out, const char *path,
-	const char *cache_dir, struct error *err)
-{
-	CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	struct annotations *a = calloc(1, sizeof(*a));
-	int rc;
-
-	*out = NULL;
-	if (!a)
-		return error_set(err, -ENOMEM, "%m");
-	rc = fd < 0 ? error_set(err, -errno, "cannot open '%s': %m", path)
-		    : fill_annotations(a, fd, path, cache_dir, err);
-	if (rc < 0) {
-		annotations_close(a);
-		return rc;
-	}
-	*out = a;
-	return 0;
-}
+#include "common/base/hash.h"
 
 void annotations_close(struct annotations *a)
 {
@@ -96,6 +38,14 @@ void annotations_totals(
 		.table_bytes = bytes,
 		.private_bytes = sizeof(*a) + (a->map ? 0 : bytes),
 	};
+}
+
+uint64_t annotations_hash(const struct annotations *a, uint64_t seed)
+{
+	for (unsigned i = 0; i < ANN_SECTIONS; i++)
+		seed = hash64(array_data(&a->section[i]),
+			array_bytes(&a->section[i]), seed);
+	return seed;
 }
 
 const char *annotations_class(const struct annotations *a, uint32_t label)

@@ -38,6 +38,10 @@ struct annotations_totals {
 void annotations_totals(
 	const struct annotations *a, struct annotations_totals *out);
 
+/* Returns a hash of all images, boxes, points and classes. It reads all of
+ * them. */
+uint64_t annotations_hash(const struct annotations *a, uint64_t seed);
+
 /* The name of a class, or NULL. */
 const char *annotations_class(const struct annotations *a, uint32_t label);
 

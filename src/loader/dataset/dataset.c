@@ -600,6 +600,16 @@ static int check_options(const struct dataset_options *o, struct error *err)
 	return 0;
 }
 
+/* The caller's thread reads the annotations, because that may take longer than
+ * timeout_ns without an answer of the dataset's storage. */
+static int open_annotations(
+	struct dataset *ds, const char *path, struct error *err)
+{
+	CLEANUP_FREE char *dir = cache_dir();
+
+	return ds_annotations_open(ds, path, dir, err);
+}
+
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err)
 {
@@ -616,5 +626,12 @@ int dataset_open(struct dataset **out, const struct dataset_options *options,
 	if (!l)
 		return error_set(err, -ENOMEM, "%m");
 	(void)steal_ptr(&members);
-	return run(out, l, options, err);
+	rc = run(out, l, options, err);
+	if (rc == 0 && options->annotations)
+		rc = open_annotations(*out, options->annotations, err);
+	if (rc < 0) {
+		dataset_close(*out);
+		*out = NULL;
+	}
+	return rc;
 }

@@ -51,6 +51,7 @@
 
 #include "common/base/err.h"
 
+struct annotations;
 struct dataset;
 
 #define DATASET_PARTS_MAX 8
@@ -74,6 +75,7 @@ struct dataset_options {
 	 * the first dot of a name, elsewhere at the last one. Not for RAW.
 	 */
 	const char *members;
+	const char *annotations; /* a file for annotations_open(), or NULL */
 	/*
 	 * If not NULL, dataset_open() fails with -ECANCELED within half a
 	 * second after this flag has become true. A system call that hangs then
@@ -137,6 +139,9 @@ bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
  * contains "..". */
 int dataset_dir(const struct dataset *ds);
 
+/* Returns the annotations, or NULL. Examples are found there by their names. */
+const struct annotations *dataset_annotations(const struct dataset *ds);
+
 /* Returns the type of the dataset's file system, as in statfs(), or 0 if it is
  * unknown. It is read when the dataset is opened, because statfs() may hang
  * later. */
@@ -154,8 +159,8 @@ uint64_t dataset_classes(const struct dataset *ds);
 const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes);
 
-/* Returns a hash of all names, positions and labels. It does not depend on
- * contents or mtimes. */
+/* Returns a hash of all names, positions, labels and annotations. It does not
+ * depend on contents or mtimes. */
 uint64_t dataset_fingerprint(const struct dataset *ds);
 
 /*

@@ -140,4 +140,11 @@ int look_list_file(struct look *l);
 int look_tar(struct look *l);
 int look_raw(struct look *l);
 
+/* -- dataset_annotated.c --------------------------------------------------- */
+
+/* Open the annotations of a dataset. Returns 0, an error of annotations_open(),
+ * or -ENODATA if they have none of its examples. */
+int ds_annotations_open(struct dataset *ds, const char *path,
+	const char *cache_dir, struct error *err);
+
 #endif

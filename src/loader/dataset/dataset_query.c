@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "loader/dataset/annotations.h"
+
 void dataset_close(struct dataset *ds)
 {
 	if (!ds)
@@ -23,6 +25,7 @@ void dataset_close(struct dataset *ds)
 	if (ds->dir >= 0)
 		/* Nothing was written, so nothing can be lost */
 		(void)close(ds->dir);
+	annotations_close(ds->annotations);
 	free(ds);
 }
 
@@ -222,8 +225,12 @@ void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out)
 
 size_t dataset_memory_bytes(const struct dataset *ds)
 {
+	struct annotations_totals totals = {0};
 	size_t bytes = sizeof(*ds);
 
+	if (ds->annotations)
+		annotations_totals(ds->annotations, &totals);
+	bytes += totals.private_bytes;
 	for (unsigned i = 0; !ds->map && i < SECTIONS; i++)
 		bytes += array_room_bytes(&ds->section[i]);
 	return bytes;

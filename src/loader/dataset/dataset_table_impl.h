@@ -89,6 +89,7 @@ struct dataset {
 	struct array section[SECTIONS];
 	void *map; /* mapped catalogue; NULL: tables are on the heap */
 	size_t map_bytes;
+	struct annotations *annotations; /* NULL: there are none */
 };
 
 /* Set the kind of the examples that will be added. */

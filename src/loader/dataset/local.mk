@@ -1,5 +1,7 @@
 noinst_LTLIBRARIES += libdataset.la
 libdataset_la_SOURCES = \
+	src/loader/dataset/annotations_open.c \
+	src/loader/dataset/dataset_annotated.c \
 	src/loader/dataset/annotations.c src/loader/dataset/annotations.h \
 	src/loader/dataset/annotations_impl.h \
 	src/loader/dataset/annotations_saved.c \

@@ -15,6 +15,11 @@ void rows_memory_release(struct rows *r)
 	array_release(&r->points);
 }
 
+size_t rows_memory_bytes(const struct rows *r)
+{
+	return array_room_bytes(&r->boxes) + array_room_bytes(&r->points);
+}
+
 uint32_t rows_count(const struct rows *r)
 {
 	return (uint32_t)array_count(&r->boxes, sizeof(struct box));
@@ -306,6 +311,42 @@ int rows_yolo(struct rows *r, const char *text, size_t bytes, uint32_t width,
 				   : error_set(err, rc, "%m");
 		}
 		at = nl ? nl + 1 : end;
+	}
+	return 0;
+}
+
+/* -- Class numbers --------------------------------------------------------- */
+
+static bool take_class(struct json_scan *s, void *arg)
+{
+	struct array *out = arg;
+	uint64_t number;
+	int32_t *to;
+
+	if (!json_take_number(s, &number) || number > INT32_MAX ||
+		array_count(out, sizeof(*to)) >= ROWS_MAX)
+		return false;
+	to = array_grow(out, sizeof(*to));
+	if (to)
+		*to = (int32_t)number;
+	return to;
+}
+
+int rows_numbers(
+	struct array *out, const char *text, size_t bytes, struct error *err)
+{
+	struct json_scan s = json_scan(text, bytes), array = s;
+
+	if (json_take_array(&array, take_class, out) && json_is_over(&array))
+		return 0;
+	while (!json_is_over(&s)) {
+		/* Without a blank between, "1.5" would be two. */
+		if (!take_class(&s, out) ||
+			(s.at < s.end && !strchr(" \t\r\n", *s.at)))
+			return error_set(err, -EBADMSG,
+				"damaged, at byte %zu: it is not a class "
+				"number, or there are more than 65536",
+				(size_t)(s.at - text));
 	}
 	return 0;
 }

@@ -27,6 +27,7 @@ struct rows {
 };
 
 void rows_memory_release(struct rows *r);
+size_t rows_memory_bytes(const struct rows *r);
 uint32_t rows_count(const struct rows *r);
 
 /*
@@ -47,6 +48,11 @@ int rows_yolo(struct rows *r, const char *text, size_t bytes, uint32_t width,
  */
 int rows_json(
 	struct rows *r, const char *text, size_t bytes, struct error *err);
+
+/* Append class numbers (int32_t) to an array: whole numbers that blanks
+ * separate, or a JSON array of them. Returns as rows_yolo(). */
+int rows_numbers(
+	struct array *out, const char *text, size_t bytes, struct error *err);
 
 struct json_scan;
 

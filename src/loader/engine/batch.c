@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,9 +64,14 @@ static size_t meta_bytes(const struct settings *s)
 			sizeof(refrain_status));
 }
 
-static size_t data_bytes(const struct settings *s)
+static size_t samples_bytes(const struct settings *s)
 {
 	return round_up(s->c.batch * s->sample_bytes);
+}
+
+static size_t data_bytes(const struct settings *s)
+{
+	return samples_bytes(s) + s->columns.bytes;
 }
 
 size_t slab_bytes(const struct settings *s)
@@ -131,6 +137,7 @@ static void slab_init(struct slab *slab, const struct settings *s)
 {
 	uint32_t n = s->c.batch;
 
+	slab->fields = slab->data + samples_bytes(s);
 	slab->seeds = (uint64_t *)(void *)(slab->crops + n);
 	slab->indices = slab->seeds + n;
 	slab->substitutes = slab->indices + n;
@@ -211,11 +218,11 @@ static void describe_samples(const struct settings *s,
 	memcpy(out->shape, b->shape, b->ndim * sizeof(*b->shape));
 }
 
-static void describe_classes(
+static void describe_classes(const struct settings *s,
 	const struct refrain_batch *b, struct refrain_column *out)
 {
 	*out = (struct refrain_column){
-		.name = "class",
+		.name = settings_classes(s),
 		.kind = REFRAIN_KIND_CLASS,
 		.type = REFRAIN_I64,
 		.ndim = 1,
@@ -226,6 +233,16 @@ static void describe_classes(
 	};
 }
 
+/* Copy the names of the columns from `first` on, which the settings own. */
+static void keep_names(struct lent_batch *lent, uint32_t first)
+{
+	for (uint32_t i = first; i < lent->batch.column_count; i++) {
+		(void)snprintf(lent->names[i], sizeof(lent->names[i]), "%s",
+			lent->columns[i].name);
+		lent->columns[i].name = lent->names[i];
+	}
+}
+
 void slab_shape(const struct settings *s, struct lent_batch *lent)
 {
 	struct refrain_batch *b = &lent->batch;
@@ -233,10 +250,43 @@ void slab_shape(const struct settings *s, struct lent_batch *lent)
 	b->data_bytes = b->count * b->sample_bytes;
 	shape_samples(s, b);
 	describe_samples(s, b, &lent->columns[0]);
-	describe_classes(b, &lent->columns[1]);
+	describe_classes(s, b, &lent->columns[1]);
 	b->columns = lent->columns;
-	b->column_count = BATCH_COLUMNS;
+	b->column_count = 2;
 	b->column_bytes = sizeof(*lent->columns);
+	keep_names(lent, 0);
+}
+
+void slab_fields(const struct settings *s, const void *at, uint32_t first,
+	uint64_t *offsets, struct lent_batch *lent)
+{
+	const struct columns *c = &s->columns;
+	const uint8_t *area = (const uint8_t *)at + samples_bytes(s);
+	struct refrain_batch *b = &lent->batch;
+
+	for (unsigned n = 0; n < c->count; n++) {
+		size_t apart = c->column[n].field * ((size_t)b->count + 1);
+
+		columns_describe(c, n, area, first, b->count,
+			first ? offsets + apart : NULL,
+			&lent->columns[b->column_count + n]);
+	}
+	b->column_count += c->count;
+	keep_names(lent, 2);
+}
+
+size_t slab_offsets(const struct settings *s, uint32_t batch)
+{
+	return s->columns.count ? s->fields.count * ((size_t)batch + 1) : 0;
+}
+
+void slab_finish(const struct settings *s, struct lent_batch *lent)
+{
+	struct slab *slab = CONTAINER_OF(lent, struct slab, lent_batch);
+
+	columns_pack(&s->columns, slab->fields, lent->batch.count);
+	slab_shape(s, lent);
+	slab_fields(s, slab->data, 0, NULL, lent);
 }
 
 static void lender_free(struct lender *lender)

@@ -18,8 +18,8 @@
 #include "common/base/magic.h"
 #include "loader/core/settings.h"
 
-/* The columns of a batch: the samples and their classes. */
-#define BATCH_COLUMNS 2
+/* The columns of a batch: the samples, their classes, and those of fields. */
+#define BATCH_COLUMNS (2 + COLUMNS_MAX)
 
 /*
  * A lent batch, in the memory of its lender. batch_release() returns it to the
@@ -29,6 +29,8 @@ struct lent_batch {
 	uint32_t magic;
 	struct refrain_batch batch;
 	struct refrain_column columns[BATCH_COLUMNS];
+	/* A batch may outlive its loader, and so do the names */
+	char names[BATCH_COLUMNS][COLUMN_NAME_MAX];
 	void (*release)(struct lent_batch *b);
 };
 
@@ -124,6 +126,7 @@ struct slab {
 	/* The memory of the batch. The thread that fills the slab may write to
 	 * it. */
 	uint8_t *data;
+	uint8_t *fields; /* the area of struct columns, in the same memory */
 	int64_t *labels;
 	uint64_t *indices, *substitutes, *seeds;
 	uint32_t *echoes;
@@ -135,8 +138,23 @@ struct slab {
 void slab_describe(
 	const struct settings *s, const void *at, struct refrain_batch *out);
 
-/* Set the shape and the columns of a batch. Its `count` must be set. */
+/* Set the shape of a batch and the columns of the samples and classes. Its
+ * `count` must be set. */
 void slab_shape(const struct settings *s, struct lent_batch *b);
+
+/*
+ * Add the columns of the fields to a batch that slab_shape() has described. The
+ * slab at `at` is packed, and the batch begins with its example `first`. If
+ * that is not 0, `offsets` has room for slab_offsets() numbers, which stay in
+ * use.
+ */
+void slab_fields(const struct settings *s, const void *at, uint32_t first,
+	uint64_t *offsets, struct lent_batch *b);
+size_t slab_offsets(const struct settings *s, uint32_t batch);
+
+/* Pack the fields of a batch that is lent to nobody else yet, and describe its
+ * shape and columns. */
+void slab_finish(const struct settings *s, struct lent_batch *b);
 
 /* Returns the bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);

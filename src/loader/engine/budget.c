@@ -26,15 +26,18 @@
 #include <stdlib.h>
 
 #include "common/base/lock.h"
+#include "loader/engine/make_fields_impl.h"
 #include "loader/engine/planner_impl.h"
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
 struct desk {
-	struct sampler *sampler; /* its worker's; set once */
-	struct buffer *scratch;	 /* the decoded image, if it is not kept */
-	bool busy;		 /* its worker is making a serving */
-	uint64_t charged;	 /* bytes of the worker's permanent memory */
+	/* Its worker's; set once */
+	struct sampler *sampler;
+	struct field_maker *fields;
+	struct buffer *scratch; /* the decoded image, if it is not kept */
+	bool busy;		/* its worker is making a serving */
+	uint64_t charged;	/* bytes of the worker's permanent memory */
 };
 
 struct budget {
@@ -296,12 +299,13 @@ uint32_t budget_working(const struct budget *budget)
 
 /* -- Desks ----------------------------------------------------------------- */
 
-struct desk *budget_desk(
-	struct budget *budget, uint32_t n, struct sampler *sampler)
+struct desk *budget_desk(struct budget *budget, uint32_t n,
+	struct sampler *sampler, struct field_maker *fields)
 {
 	struct desk *desk = &budget->desks[n];
 
 	desk->sampler = sampler;
+	desk->fields = fields;
 	budget_charge(budget, desk);
 	return desk;
 }
@@ -327,7 +331,8 @@ void budget_end_work(struct budget *budget, struct desk *desk)
 
 void budget_charge(struct budget *budget, struct desk *desk)
 {
-	uint64_t held_bytes = sampler_memory_bytes(desk->sampler);
+	uint64_t held_bytes = sampler_memory_bytes(desk->sampler) +
+		field_maker_memory_bytes(desk->fields);
 
 	ASSERT_TURN(budget->parts->turn);
 	if (held_bytes > desk->charged)
@@ -445,6 +450,7 @@ void budget_trim(struct budget *budget)
 
 		clear_desk(budget, desk);
 		sampler_trim(desk->sampler);
+		field_maker_trim(desk->fields);
 		budget_charge(budget, desk);
 	}
 }

@@ -23,6 +23,7 @@
 
 struct budget;
 struct desk;
+struct field_maker;
 
 /* -- Creation and end; these need no lock before threads run --------------- */
 
@@ -91,14 +92,15 @@ bool budget_for_encoded(const struct budget *budget, uint64_t step);
 
 /* -- Decoding -------------------------------------------------------------- */
 
-/* Returns the desk of the n-th worker, and charges what its sampler holds. */
-struct desk *budget_desk(
-	struct budget *budget, uint32_t n, struct sampler *sampler);
+/* Returns the desk of the n-th worker, and charges what its sampler and its
+ * maker of fields (which may be NULL) hold. */
+struct desk *budget_desk(struct budget *budget, uint32_t n,
+	struct sampler *sampler, struct field_maker *fields);
 /* Returns the scratch memory of a desk, or NULL. Needs the lock, unless the
  * desk's worker calls this while it is busy. */
 uint8_t *desk_scratch(const struct desk *desk);
 /* Call the first two when a worker begins and ends a serving. Then
- * budget_charge() charges what its sampler holds now. */
+ * budget_charge() charges what its sampler and maker of fields hold now. */
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
 void budget_charge(struct budget *budget, struct desk *desk);

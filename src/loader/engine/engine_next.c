@@ -184,7 +184,6 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	b->fresh = st->fresh;
 	b->ends_epoch = st->epochs_ended > 0;
 	b->ended_epoch = st->epochs_ended ? st->ended_epoch : UINT64_MAX;
-	slab_shape(&engine->s, lent);
 	slab_lend(st->slab);
 	st->slab = NULL;
 	count_returned(engine, st, called_ns);
@@ -223,6 +222,9 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	if (rc == 1)
 		engine->waited_ns = 0;
 	turn_unlock(&engine->turn);
+	/* Nobody else has the batch, so the others need not wait for this */
+	if (rc == 1)
+		slab_finish(&engine->s, *out);
 	leave(engine);
 	return rc;
 }

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
+#include "loader/engine/make_fields_impl.h"
 
 /* The minimum memory for reading and decoding one example, and for one worker,
  * in bytes. */
@@ -90,7 +91,8 @@ int engine_open_dataset(
 		.record_bytes = c->record_bytes,
 		.label_bytes = c->label_bytes,
 		.any_file = c->decode != NULL,
-		.members = s->members.text,
+		.members = *s->members.text ? s->members.text : NULL,
+		.annotations = c->annotations,
 		.timeout_ns = c->open_timeout_ms < 0
 			? 0
 			: (uint64_t)c->open_timeout_ms * NS_PER_MS,
@@ -235,6 +237,8 @@ static int open_parts(struct engine *engine, const struct slab_place *place,
 	int rc = engine_open_dataset(&engine->s, &parts->dataset, err);
 
 	if (rc == 0)
+		rc = fields_check(parts, err);
+	if (rc == 0)
 		rc = open_turns(engine, err);
 	if (rc == 0)
 		rc = open_schedule(engine, &start, err);
@@ -288,6 +292,7 @@ static void forget_callers(struct refrain_config *c)
 	c->cpus = NULL;
 	c->state = NULL;
 	c->echo_log = NULL;
+	c->fields = c->annotations = NULL;
 }
 
 int engine_open(struct batch_source **out, const struct refrain_config *config,

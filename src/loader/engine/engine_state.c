@@ -34,7 +34,8 @@ static void normalise(struct refrain_config *c)
 
 /* Returns the n-th hash. The hash of a callback only depends on whether it is
  * set. */
-static uint16_t member_hash(const struct refrain_config *c, size_t n)
+static uint16_t member_hash(
+	const struct settings *s, const struct refrain_config *c, size_t n)
 {
 	static const char none[sizeof(c->decode)];
 	const struct member *m = member_of_hash(n);
@@ -42,6 +43,8 @@ static uint16_t member_hash(const struct refrain_config *c, size_t n)
 
 	if (m->kind == KIND_POINTER)
 		return memcmp(at, none, sizeof(none)) != 0;
+	if (m->kind == KIND_TEXT) /* `fields` is the only one */
+		return (uint16_t)settings_fields_hash(s);
 	return (uint16_t)hash64(at, m->bytes, STATE_VERSION);
 }
 
@@ -89,7 +92,7 @@ int state_save(const struct state_of *of, const struct schedule *schedule,
 	put(&at, n, 2);
 	put(&at, of->changes, 4);
 	for (size_t i = 0; i < SAVED_HASHES; i++)
-		put(&at, member_hash(&c, i), 2);
+		put(&at, member_hash(of->s, &c, i), 2);
 	memcpy(at, saved, n);
 	at += n;
 	put(&at, hash64(out, (size_t)(at - out), 0), SUM_BYTES);
@@ -200,7 +203,8 @@ static int compare(
 		if (i >= SAVED_HASHES)
 			return error_set(err, -ESTALE,
 				"the state was saved by a newer library");
-		if (hash != member_hash(&c, i) && !is_free(member_of_hash(i)))
+		if (hash != member_hash(of->s, &c, i) &&
+			!is_free(member_of_hash(i)))
 			return error_set(err, -ESTALE,
 				"the state belongs to another configuration: "
 				"%s differs",

@@ -17,10 +17,11 @@ libengine_la_SOURCES = \
 	src/loader/engine/engine_state.c \
 	src/loader/engine/engine_stats.c \
 	src/loader/engine/idle_files.c src/loader/engine/idle_files_impl.h \
-	src/loader/engine/make_members.c \
-	src/loader/engine/make_members_impl.h \
+	src/loader/engine/make_fields.c \
+	src/loader/engine/make_fields_impl.h \
 	src/loader/engine/make_serving.c \
 	src/loader/engine/make_serving_impl.h \
+	src/loader/engine/map_fields.c \
 	src/loader/engine/meter.c src/loader/engine/meter.h \
 	src/loader/engine/originals.c src/loader/engine/originals_impl.h \
 	src/loader/engine/outcome.c src/loader/engine/outcome_impl.h \

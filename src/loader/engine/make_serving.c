@@ -9,7 +9,7 @@
  * and no whole batch must be held until it is repeated. Workers call this with
  * the lock held; it is released while they decode, augment or copy.
  */
-#include "loader/engine/make_members_impl.h"
+#include "loader/engine/make_fields_impl.h"
 #include "loader/engine/make_serving_impl.h"
 
 #include <errno.h>
@@ -29,7 +29,9 @@ struct make {
 	struct buffer *keep;
 	uint64_t decode_ns, augment_ns;
 	uint64_t starved_bytes; /* how much memory the original needs */
-	size_t tail;		/* the result of members_tail() */
+	size_t block_bytes;	/* size of the block of fields; 0: none */
+	uint8_t *room;		/* the memory decoded into, if `d` is set */
+	uint64_t cut;		/* rows without room in the batch */
 };
 
 /* -- The status of a sample ------------------------------------------------ */
@@ -68,11 +70,12 @@ static uint8_t *place_of(const struct engine_parts *parts, struct serving *s)
 	return s->step->slab->data + s->place * parts->s->sample_bytes;
 }
 
-/* Fill the sample with zeros, and set an empty crop. */
+/* Fill the sample with zeros, and set an empty crop and empty fields. */
 static void zero(const struct engine_parts *parts, struct serving *s)
 {
 	memset(place_of(parts, s), 0, parts->s->sample_bytes);
 	s->step->slab->crops[s->place] = (struct refrain_crop){0};
+	fields_clear(parts, s);
 }
 
 /*
@@ -122,6 +125,7 @@ static void count_augment(
 	const struct engine_parts *parts, const struct make *m)
 {
 	meter_augmented(parts->meter, parts->s->sample_bytes, m->augment_ns);
+	meter_stats(parts->meter)->rows_cut += m->cut;
 }
 
 static void count_decode(const struct engine_parts *parts, const struct make *m)
@@ -172,8 +176,22 @@ static void find_layout(struct make *m, bool keep)
 		keep ? m->o->slot.servings : m->s->echo + 1, seed_of_serving,
 		m};
 
+	struct field_extra extra = fields_extra(m->w->fields);
+
 	sample_layout(
 		m->w->sampler, &m->o->picture, crops(m), &some, &m->layout);
+	m->block_bytes = fields_block_bytes(m->w->fields, &m->layout.region);
+	/* Image and masks are decoded one after the other */
+	if (m->layout.extra_bytes < extra.bytes)
+		m->layout.extra_bytes = extra.bytes;
+	if (m->layout.new_extra_bytes < extra.new_bytes)
+		m->layout.new_extra_bytes = extra.new_bytes;
+}
+
+/* Returns the bytes that are decoded: the image, and a block behind it. */
+static size_t decoded_bytes(const struct make *m)
+{
+	return fields_behind(m->layout.bytes, m->block_bytes);
 }
 
 static struct decoded kept_of(const struct make *m)
@@ -198,25 +216,36 @@ static struct decoded kept_of(const struct make *m)
 
 /* -- Making a sample from kept data ---------------------------------------- */
 
+/* Set the crop of the serving, and map its fields. */
+static int finish_serving(struct make *m, const struct picture *pic,
+	const struct decoded *d, const uint8_t *block)
+{
+	const struct engine_parts *parts = m->w->parts;
+	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
+
+	sample_crop(parts->s, pic, d, slot->augment_seed, crop_place(m->s));
+	return fields_map(parts, m->s, block, &m->cut);
+}
+
 static int copy_kept(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
 	struct decoded d = kept_of(m);
+	const uint8_t *block = fields_block(parts, m->o->kept->data, d.bytes);
+	struct picture pic = m->o->picture; /* others use it, too */
 	int rc = 0;
 
+	fields_boxes(parts, m->o, block, &pic);
 	if (parts->c->echo_point == REFRAIN_ECHO_BEFORE || parts->s->plain)
-		rc = sample_augment(m->w->sampler, &m->o->picture, &d,
-			slot->augment_seed, place_of(parts, m->s));
+		rc = sample_augment(m->w->sampler, &pic, &d, slot->augment_seed,
+			place_of(parts, m->s));
 	else
 		memcpy(place_of(parts, m->s), m->o->kept->data,
 			parts->s->sample_bytes);
-	if (rc == 0) {
-		sample_crop(parts->s, &m->o->picture, &d, slot->augment_seed,
-			crop_place(m->s));
-		rc = members_map(parts, m->s, m->o->kept);
-	}
+	if (rc == 0)
+		rc = finish_serving(m, &pic, &d, block);
 	if (rc < 0)
 		zero(parts, m->s);
 	m->augment_ns = clock_now_ns() - now_ns;
@@ -264,23 +293,23 @@ static int decode_and_make(
 	const struct engine_parts *parts = m->w->parts;
 	uint64_t now_ns = clock_now_ns(), then_ns;
 	struct encoded in = encoded_of(m);
-	uint8_t *room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
-	int rc = sample_decode(
-		m->w->sampler, &m->o->picture, &in, &m->layout, room, d, err);
+	uint8_t *block;
+	int rc;
 
+	m->room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
+	block = fields_block(parts, m->room, m->layout.bytes);
+	rc = sample_decode(m->w->sampler, &m->o->picture, &in, &m->layout,
+		m->room, d, err);
+	if (rc == 0)
+		rc = fields_fill(m->w->fields, &m->layout.region, block, err);
 	then_ns = clock_now_ns();
 	m->decode_ns = then_ns - now_ns;
 	if (rc)
 		return rc;
-	if (m->keep)
-		members_copy(parts, m->o, m->keep->data, m->layout.bytes);
 	rc = sample_augment(m->w->sampler, &m->o->picture, d,
 		slot->augment_seed, place_of(parts, m->s));
-	if (rc == 0) {
-		sample_crop(parts->s, &m->o->picture, d, slot->augment_seed,
-			crop_place(m->s));
-		rc = members_map(parts, m->s, m->o->encoded);
-	}
+	if (rc == 0)
+		rc = finish_serving(m, &m->o->picture, d, block);
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
 		zero(parts, m->s);
@@ -294,10 +323,13 @@ static void adopt(
 {
 	const struct engine_parts *parts = m->w->parts;
 	struct original *o = m->o;
+	struct part_span *span = original_parts(parts->pool, o);
 
 	o->kept = b;
-	o->kept_bytes = members_behind(bytes, m->tail);
-	members_moved(parts, o, bytes);
+	o->kept_bytes = fields_behind(bytes, m->block_bytes);
+	if (span)
+		span[0] = (struct part_span){
+			.bytes = bytes, .file_bytes = span[0].file_bytes};
 	o->image = d->image;
 	o->width = d->width;
 	o->height = d->height;
@@ -312,15 +344,18 @@ static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
 	const struct engine_parts *parts = m->w->parts;
-	struct buffer *b =
-		budget_to_keep(parts->budget, members_behind(bytes, m->tail));
+	struct buffer *b = budget_to_keep(
+		parts->budget, fields_behind(bytes, m->block_bytes));
 
 	ASSERT_TURN(parts->turn);
 	if (!b)
 		return;
 	turn_unlock(parts->turn);
 	memcpy(b->data, from, bytes);
-	members_copy(parts, m->o, b->data, bytes);
+	if (m->block_bytes)
+		memcpy(fields_block(parts, b->data, bytes),
+			fields_block(parts, m->room, m->layout.bytes),
+			m->block_bytes);
 	turn_lock(parts->turn);
 	adopt(m, d, b, bytes);
 }
@@ -368,14 +403,13 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 	original_state(parts->pool, o, ORIGINAL_ABSENT);
 }
 
-static void give_back_keep(struct make *m, size_t bytes)
+static void give_back_keep(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;
 
 	if (!m->keep)
 		return;
-	originals_drop(
-		parts->pool, memory_cost(members_behind(bytes, m->tail)));
+	originals_drop(parts->pool, memory_cost(m->keep->bytes));
 	memory_put(parts->memory, m->keep);
 	m->keep = NULL;
 }
@@ -387,7 +421,7 @@ static int take_room(struct make *m)
 {
 	int rc;
 	struct need need = {
-		.scratch_bytes = m->keep ? 0 : m->layout.bytes,
+		.scratch_bytes = m->keep ? 0 : decoded_bytes(m),
 		.extra_bytes = m->layout.extra_bytes,
 		.new_extra_bytes = m->layout.new_extra_bytes,
 		.held_cost = memory_cost(m->o->size_hint),
@@ -408,19 +442,17 @@ static int find_room(struct make *m)
 	const struct engine_parts *parts = m->w->parts;
 	bool pool = m->more && sample_is_jpeg(parts->s, &m->o->picture) &&
 		parts->c->echo_point == REFRAIN_ECHO_BEFORE;
-	size_t bytes = m->layout.bytes;
 	int rc;
 
 	if (pool)
-		m->keep = budget_to_keep(
-			parts->budget, members_behind(bytes, m->tail));
+		m->keep = budget_to_keep(parts->budget, decoded_bytes(m));
 	if (!m->keep)
 		/* Decode only the region of this serving */
 		find_layout(m, false);
 	rc = take_room(m);
 	if (rc < 0 && m->keep) {
 		/* What was to be kept may have taken the memory to decode. */
-		give_back_keep(m, bytes);
+		give_back_keep(m);
 		find_layout(m, false);
 		rc = take_room(m);
 	}
@@ -434,14 +466,14 @@ static int probe(struct make *m, struct error *err)
 	struct seeds every = {0, crops(m), seed_of_serving, m};
 	int rc;
 
-	m->tail = members_tail(parts, m->o);
 	turn_unlock(parts->turn);
-	rc = members_load(parts, m->o, err);
+	rc = sample_probe(m->w->sampler, &m->o->picture, &in, err);
 	if (rc == 0)
-		rc = sample_probe(
-			m->w->sampler, &m->o->picture, &in, &every, err);
-	if (rc == 0)
+		rc = fields_load(m->w->fields, m->o, err);
+	if (rc == 0) {
+		sample_find_region(m->w->sampler, &m->o->picture, &every);
 		find_layout(m, true);
+	}
 	turn_lock(parts->turn);
 	return rc;
 }
@@ -458,7 +490,7 @@ static int decode_in_room(struct make *m, int *status, struct error *err)
 	rc = decode_and_make(m, &d, status, err);
 	turn_lock(parts->turn);
 	if (rc) {
-		give_back_keep(m, m->layout.bytes);
+		give_back_keep(m);
 	} else {
 		count_decode(parts, m);
 		settle_decoded(m, &d);
@@ -494,6 +526,8 @@ static bool make_from_file(struct make *m)
 		m->o->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
+	m->o->picture.boxes = NULL; /* they were in memory of this worker */
+	m->o->picture.box_count = 0;
 	budget_give_back(parts->budget, m->w->desk);
 	if (rc == -EAGAIN) {
 		m->o->encoded = memory_shrink(

@@ -21,6 +21,7 @@ struct worker {
 	pthread_t thread;
 	bool started;
 	struct sampler *sampler;
+	struct field_maker *fields; /* NULL: there are no fields */
 	struct desk *desk;
 };
 

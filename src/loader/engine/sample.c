@@ -16,14 +16,19 @@ struct sampler {
 	struct augmenter *augmenter;
 };
 
-int sampler_new(struct sampler **out, const struct settings *s)
+struct decode_limits sample_limits(const struct settings *s)
 {
-	struct decode_limits limits = {
+	return (struct decode_limits){
 		.max_pixels = s->c.max_pixels,
 		.max_memory_bytes = s->c.memory_bytes,
 		.max_scans = 500,
 		.ignore_orientation = s->c.flags & REFRAIN_FLAG_NO_ORIENT,
 	};
+}
+
+int sampler_new(struct sampler **out, const struct settings *s)
+{
+	struct decode_limits limits = sample_limits(s);
 	struct sampler *p = calloc(1, sizeof(*p));
 	int rc;
 
@@ -77,8 +82,8 @@ bool sample_is_jpeg(const struct settings *s, const struct picture *pic)
 static void crop_of_serving(const struct settings *s, const struct picture *pic,
 	const struct seeds *seeds, uint32_t k, struct crop *out)
 {
-	crop_of(&s->augment, seeds->of(seeds->ctx, k), pic->info.width,
-		pic->info.height, out);
+	crop_by_boxes(&s->augment, seeds->of(seeds->ctx, k), pic->info.width,
+		pic->info.height, pic->boxes, pic->box_count, out);
 }
 
 static void whole_image(struct picture *pic)
@@ -87,7 +92,7 @@ static void whole_image(struct picture *pic)
 	pic->region = (struct rect){0, 0, pic->info.width, pic->info.height};
 }
 
-static void find_region(
+static void find_union(
 	const struct settings *s, struct picture *pic, const struct seeds *all)
 {
 	pic->region = (struct rect){0};
@@ -106,7 +111,7 @@ static void find_region(
 }
 
 int sample_probe(struct sampler *p, struct picture *pic,
-	const struct encoded *in, const struct seeds *all, struct error *err)
+	const struct encoded *in, struct error *err)
 {
 	int rc;
 
@@ -115,12 +120,19 @@ int sample_probe(struct sampler *p, struct picture *pic,
 	rc = decode_probe(p->decoder, in->data, in->bytes, &pic->info, err);
 	if (rc < 0)
 		return rc;
-	if (p->s->image_sample)
-		find_region(p->s, pic, all);
-	else
-		whole_image(pic);
 	pic->probed = true;
 	return 0;
+}
+
+void sample_find_region(
+	struct sampler *p, struct picture *pic, const struct seeds *all)
+{
+	if (!sample_is_jpeg(p->s, pic) || pic->region.width)
+		return;
+	if (p->s->image_sample)
+		find_union(p->s, pic, all);
+	else
+		whole_image(pic);
 }
 
 static struct rect region_of(const struct settings *s,
@@ -155,6 +167,7 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	}
 	if (pic->verified && s->image_sample && all > 1)
 		region = region_of(s, pic, some);
+	out->region = region;
 	out->bytes =
 		decode_layout(&pic->info, &region, pic->denom, &out->image);
 	out->extra_bytes = beyond(
@@ -296,8 +309,9 @@ static void find_crop(const struct settings *s, const struct picture *pic,
 {
 	bool jpeg = sample_is_jpeg(s, pic);
 
-	crop_of(&s->augment, seed, jpeg ? pic->info.width : in->width,
-		jpeg ? pic->info.height : in->height, out);
+	crop_by_boxes(&s->augment, seed, jpeg ? pic->info.width : in->width,
+		jpeg ? pic->info.height : in->height, pic->boxes,
+		pic->box_count, out);
 }
 
 int sample_augment(struct sampler *p, const struct picture *pic,

@@ -30,6 +30,9 @@ uint64_t sampler_memory_bytes(const struct sampler *p);
 /* Free what a sampler has come to hold since it was new. */
 void sampler_trim(struct sampler *p);
 
+/* Returns the limits for the decoders of a loader. */
+struct decode_limits sample_limits(const struct settings *s);
+
 /* The encoded bytes of an example. The first `skip` bytes of `data` are a
  * label. */
 struct encoded {
@@ -55,13 +58,19 @@ struct picture {
 	bool probed;
 	bool verified; /* the regions of all servings were decoded once */
 	struct image_info info;
-	struct rect region; /* the union for all servings */
-	unsigned denom;	    /* denominator of the scale for all servings */
+	/* The boxes that crops follow; valid while a serving is made */
+	const struct box *boxes;
+	uint32_t box_count;
+	/* The union for all servings; its width is 0 before
+	 * sample_find_region() */
+	struct rect region;
+	unsigned denom; /* denominator of the scale for all servings */
 };
 
 /* The region to decode, and the memory that it needs. */
 struct sample_layout {
 	struct image image; /* only if the library decodes the image */
+	struct rect region; /* likewise; in pixels of the image at full size */
 	size_t bytes;
 	uint64_t extra_bytes;	  /* memory of the decoder during the decode */
 	uint64_t new_extra_bytes; /* the same for a decoder that is new */
@@ -78,10 +87,14 @@ struct decoded {
 /* Does the library decode this image? (It may also be a PNG.) */
 bool sample_is_jpeg(const struct settings *s, const struct picture *pic);
 
-/* Check the header, unless it was checked before. `all` are the seeds of all
- * servings. Returns 0, or -errno with err set. */
+/* Check the header, unless it was checked before. Returns 0, or -errno with err
+ * set. */
 int sample_probe(struct sampler *p, struct picture *pic,
-	const struct encoded *in, const struct seeds *all, struct error *err);
+	const struct encoded *in, struct error *err);
+/* Find the region for all servings, whose seeds are `all`, unless it is known.
+ * The picture was probed, and has its boxes. */
+void sample_find_region(
+	struct sampler *p, struct picture *pic, const struct seeds *all);
 /* Compute the layout of a decode for the servings `some`. The example has `all`
  * servings. */
 void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/magic.h"
+#include "loader/engine/make_fields_impl.h"
 #include "loader/engine/make_serving_impl.h"
 
 /* -- Servings -------------------------------------------------------------- */
@@ -119,7 +120,10 @@ int workers_new(struct workers **out, const struct engine_parts *parts,
 		w->parts = parts;
 		rc = sampler_new(&w->sampler, parts->s);
 		if (rc == 0)
-			w->desk = budget_desk(parts->budget, i, w->sampler);
+			rc = field_maker_new(&w->fields, parts);
+		if (rc == 0)
+			w->desk = budget_desk(
+				parts->budget, i, w->sampler, w->fields);
 	}
 	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
 }
@@ -201,8 +205,10 @@ bool workers_stop(struct workers *all, uint64_t until_ns)
 
 void workers_free(struct workers *all)
 {
-	for (uint32_t i = 0; all && i < all->count; i++)
+	for (uint32_t i = 0; all && i < all->count; i++) {
 		sampler_free(all->table[i].sampler);
+		field_maker_free(all->table[i].fields);
+	}
 	if (all)
 		free(all->table);
 	free(all);

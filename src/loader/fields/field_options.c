@@ -8,13 +8,13 @@
 #define BIT(kind) (1U << REFRAIN_KIND_##kind)
 
 static const struct field_kind kinds[] = {
-	{REFRAIN_KIND_IMAGE, "image", " jpg jpeg png ", 0},
-	{REFRAIN_KIND_CLASS, "class", " cls ", 0},
-	{REFRAIN_KIND_CLASSES, "classes", " ", 64},
-	{REFRAIN_KIND_BOXES, "boxes", " ", 100},
-	{REFRAIN_KIND_POINTS, "points", " ", 32},
-	{REFRAIN_KIND_MASK, "mask", " ", 0},
-	{REFRAIN_KIND_BYTES, "bytes", " txt json ", 4096},
+	{REFRAIN_KIND_IMAGE, "image", " jpg jpeg png ", 0, ""},
+	{REFRAIN_KIND_CLASS, "class", " cls ", 0, ""},
+	{REFRAIN_KIND_CLASSES, "classes", " ", 64, "txt"},
+	{REFRAIN_KIND_BOXES, "boxes", " ", 100, "json,labels/txt"},
+	{REFRAIN_KIND_POINTS, "points", " ", 32, "json,labels/txt"},
+	{REFRAIN_KIND_MASK, "mask", " ", 0, "masks/,mask.png"},
+	{REFRAIN_KIND_BYTES, "bytes", " txt json ", 4096, "txt"},
 };
 
 static const struct field_option options[] = {
@@ -66,6 +66,11 @@ const struct field_kind *field_kind_of(int kind)
 const struct field_option *field_option_at(unsigned i)
 {
 	return i < OPTIONS ? &options[i] : NULL;
+}
+
+const char *field_places(const struct field_def *f)
+{
+	return *f->member ? f->member : field_kind_of(f->kind)->places;
 }
 
 bool field_option_fits(const struct field_option *o, int kind)

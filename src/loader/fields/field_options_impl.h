@@ -13,6 +13,9 @@ struct field_kind {
 	const char *name;
 	const char *suffixes; /* of members that are of this kind: " a b " */
 	uint32_t max;	      /* the default; 0: has no rows */
+	/* Where members are by default, as in dataset_options.members. They
+	 * must not claim all PNGs, which may be the images. */
+	const char *places;
 };
 
 enum option_type {

@@ -66,4 +66,8 @@ int fields_parse(struct fields *out, const char *text, struct error *err);
  * in a fixed order. Texts that mean the same have the same one. */
 void fields_text(const struct fields *f, char to[FIELDS_TEXT_MAX]);
 
+/* The places where the member of a field may be, in the form of
+ * dataset_options.members; "": an image or a class has no member. */
+const char *field_places(const struct field_def *f);
+
 #endif

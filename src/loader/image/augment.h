@@ -91,8 +91,8 @@ size_t augment_sample_bytes(const struct augment_config *c);
  * image, without changing its aspect ratio, so that it just fits into the
  * sample, and places it in the centre.
  */
-void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
-	uint32_t height, struct crop *out);
+static inline void crop_of(const struct augment_config *c, uint64_t seed,
+	uint32_t width, uint32_t height, struct crop *out);
 
 /*
  * Like crop_of(), for an image with boxes. Only IOU uses them. It draws a
@@ -107,6 +107,12 @@ void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 void crop_by_boxes(const struct augment_config *c, uint64_t seed,
 	uint32_t width, uint32_t height, const struct box *boxes,
 	uint32_t count, struct crop *out);
+
+static inline void crop_of(const struct augment_config *c, uint64_t seed,
+	uint32_t width, uint32_t height, struct crop *out)
+{
+	crop_by_boxes(c, seed, width, height, NULL, 0, out);
+}
 
 /*
  * Returns the denominator (1, 2, 4 or 8) of the scale at which an image of

@@ -211,12 +211,6 @@ static void fit_crop(const struct augment_config *c, uint32_t width,
 	out->y = -((double)out->inner.y * height / (double)h);
 }
 
-void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
-	uint32_t height, struct crop *out)
-{
-	crop_by_boxes(c, seed, width, height, NULL, 0, out);
-}
-
 void crop_by_boxes(const struct augment_config *c, uint64_t seed,
 	uint32_t width, uint32_t height, const struct box *boxes,
 	uint32_t count, struct crop *out)

@@ -88,7 +88,7 @@ static int conf_refuse(const struct settings *s, struct error *err)
 		what = "decode() and augment_fn() exist in this process alone";
 	else if (s->c.source == REFRAIN_SOURCE_RAW)
 		what = "raw records need no preparation";
-	else if (s->members.text)
+	else if (s->fields.count)
 		what = "examples have several fields";
 	return what ? error_set(err, -EOPNOTSUPP,
 			      "service: workers cannot prepare this: %s", what)

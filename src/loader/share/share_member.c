@@ -77,11 +77,11 @@ static int fill_slice(
 	uint32_t first = w->lent * sh->run.own_config.batch;
 	uint32_t n = schedule_next(
 		&sh->run.own, &sh->lending.cursor, sh->lending.slots);
+	const char *at;
 
-	slab_describe(&sh->run.s,
-		share_area_base(&w->area->memory) +
-			w->said.slot * w->area->slot_bytes,
-		b);
+	at = share_area_base(&w->area->memory) +
+		w->said.slot * w->area->slot_bytes;
+	slab_describe(&sh->run.s, at, b);
 	advance_arrays(b, first);
 	b->count = w->said.count - first;
 	if (b->count > sh->run.own_config.batch)
@@ -92,6 +92,8 @@ static int fill_slice(
 			"job's stream");
 	b->step = sh->lending.next;
 	slab_shape(&sh->run.own_s, &p->lent_batch);
+	slab_fields(&sh->run.s, at, first, shared_area_offsets(w->area, p),
+		&p->lent_batch);
 	describe_slice(sh, b);
 	return 0;
 }

@@ -40,6 +40,21 @@ static void slice_release(struct lent_batch *b)
 	shared_unref(sh);
 }
 
+/* Returns how many offsets a slice has. */
+static size_t slice_offsets(const struct shared *sh)
+{
+	return slab_offsets(&sh->run.s, sh->run.own_config.batch);
+}
+
+uint64_t *shared_area_offsets(
+	const struct shared_area *area, const struct shared_slice *slice)
+{
+	size_t n = (size_t)(slice - area->slice);
+
+	return area->offsets ? area->offsets + n * slice_offsets(area->owner)
+			     : NULL;
+}
+
 int shared_area_new(struct shared_area **out, struct shared *owner,
 	uint32_t slices, const struct share_segment *said, int fd)
 {
@@ -54,12 +69,19 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 		if (!area->wholes || !area->slice)
 			rc = -ENOMEM;
 	}
+	if (rc == 0 && slice_offsets(owner)) {
+		area->offsets = calloc(
+			n, slice_offsets(owner) * sizeof(*area->offsets));
+		if (!area->offsets)
+			rc = -ENOMEM;
+	}
 	if (rc == 0)
 		rc = share_area_map(&area->memory, fd, said->bytes);
 	if (rc < 0) {
 		if (area) {
 			free(area->wholes);
 			free(area->slice);
+			free(area->offsets);
 		}
 		free(area);
 		return rc;
@@ -88,6 +110,7 @@ void shared_area_unref(struct shared_area *area)
 	share_area_release(&area->memory);
 	free(area->wholes);
 	free(area->slice);
+	free(area->offsets);
 	free(area);
 }
 

@@ -81,10 +81,16 @@ struct shared_area {
 	struct shared_whole *wholes;
 	/* The slices of slot 0, then those of slot 1, ... */
 	struct shared_slice *slice;
+	/* For each slice, the offsets of the rows of its fields; NULL: there
+	 * are no fields */
+	uint64_t *offsets;
 };
 
 int shared_area_new(struct shared_area **out, struct shared *owner,
 	uint32_t slices, const struct share_segment *said, int fd);
+/* Returns the memory for the offsets of a slice, or NULL without fields. */
+uint64_t *shared_area_offsets(
+	const struct shared_area *area, const struct shared_slice *slice);
 void shared_area_unref(struct shared_area *area);
 /* Copy lent slices to private memory, so that they no longer need the host.
  * Returns 0 or -ENOMEM. */

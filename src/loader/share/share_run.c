@@ -70,6 +70,11 @@ static int keep_config(struct shared_run *run, const struct refrain_config *c)
 		rc = keep_text(
 			run, SHARED_ECHO_LOG, c->echo_log, &to->echo_log);
 	if (rc == 0)
+		rc = keep_text(run, SHARED_FIELDS, c->fields, &to->fields);
+	if (rc == 0)
+		rc = keep_text(run, SHARED_ANNOTATIONS, c->annotations,
+			&to->annotations);
+	if (rc == 0)
 		rc = keep_cpus(run, c);
 	run->own_config = *to;
 	run->own_config.batch = c->batch;
@@ -163,6 +168,8 @@ static uint32_t print_of_member(
 
 	c.echo = echo;
 	c.flags &= ~(uint32_t)REFRAIN_FLAG_NO_MOUNT_HELP;
+	if (m->kind == KIND_TEXT) /* `fields` is the only one */
+		return (uint32_t)settings_fields_hash(&run->s);
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 

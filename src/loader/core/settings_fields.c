@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fields of a configuration: parses them, lays out their columns, and finds
+ * out which members the examples must have. No state.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/hash.h"
+#include "loader/core/settings.h"
+
+/* -- Members --------------------------------------------------------------- */
+
+static bool has_places(const char *at, const char *places)
+{
+	size_t n = strlen(places);
+
+	return strncmp(at, places, n) == 0 && (!at[n] || at[n] == ';');
+}
+
+/* Returns the number of the member with these places, which is added to the
+ * text if no other field has it. There is room for those of all fields. */
+static uint32_t take_places(struct settings_members *m, const char *places)
+{
+	size_t used = strlen(m->text);
+	const char *at = m->text;
+	uint32_t n = 0;
+
+	while (*at && !has_places(at, places)) {
+		at += strcspn(at, ";");
+		at += *at == ';';
+		n++;
+	}
+	if (*at)
+		return n;
+	(void)snprintf(m->text + used, sizeof(m->text) - used, "%s%s",
+		used ? ";" : "", places);
+	m->optional |= UINT32_C(1) << n;
+	return n;
+}
+
+static bool has_rows(const struct field_def *f)
+{
+	return f->kind == REFRAIN_KIND_BOXES || f->kind == REFRAIN_KIND_POINTS;
+}
+
+/* A member that several fields have is optional if it is so for all. */
+static void find_members(struct settings *s)
+{
+	for (unsigned i = 0; i < s->fields.count; i++) {
+		const struct field_def *f = &s->fields.field[i];
+		const char *places = field_places(f);
+		uint32_t n;
+
+		s->members.of[i] = MEMBER_NONE;
+		if (has_rows(f) && !*f->member && s->c.annotations)
+			s->members.of[i] = MEMBER_ANNOTATED;
+		if (!*places || s->members.of[i] == MEMBER_ANNOTATED)
+			continue;
+		n = take_places(&s->members, places);
+		s->members.of[i] = (int)n;
+		if (!f->optional)
+			s->members.optional &= ~(UINT32_C(1) << n);
+	}
+}
+
+/* -- Checks ---------------------------------------------------------------- */
+
+/* Returns the number of fields of this kind, and the last of them. */
+static unsigned count_fields(
+	const struct settings *s, int kind, const struct field_def **last)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->fields.count; i++)
+		if (s->fields.field[i].kind == kind) {
+			*last = &s->fields.field[i];
+			n++;
+		}
+	return n;
+}
+
+static int check_image(const struct settings *s, struct error *err)
+{
+	const struct field_def *image = NULL, *other = NULL;
+
+	if (!s->jpeg || !s->image_sample)
+		return error_set(err, -EINVAL,
+			"fields: the examples must be images that the library "
+			"decodes, without record_bytes, decode(), "
+			"augment_fn() or sample_bytes");
+	if (count_fields(s, REFRAIN_KIND_IMAGE, &image) != 1)
+		return error_set(err, -EINVAL,
+			"fields: there must be one field of the kind image");
+	(void)count_fields(s, REFRAIN_KIND_CLASS, &other);
+	if (*image->member || (other && *other->member))
+		return error_set(err, -EINVAL,
+			"fields: '%s' cannot have a member: the image and the "
+			"class are what makes an example",
+			*image->member ? image->name : other->name);
+	return 0;
+}
+
+static int check_annotations(const struct settings *s, struct error *err)
+{
+	bool used = false;
+
+	for (unsigned i = 0; i < s->fields.count; i++)
+		used = used || s->members.of[i] == MEMBER_ANNOTATED;
+	if (s->c.annotations && !used)
+		return error_set(err, -EINVAL,
+			"annotations is set, but fields has neither boxes nor "
+			"points without a member");
+	return 0;
+}
+
+int settings_fields(struct settings *s, struct error *err)
+{
+	const struct field_def *boxes;
+	int rc = 0;
+
+	if (s->c.annotations && !*s->c.annotations)
+		s->c.annotations = NULL;
+	if (s->c.fields && *s->c.fields) {
+		rc = fields_parse(&s->fields, s->c.fields, err);
+		if (rc == 0)
+			rc = check_image(s, err);
+	}
+	if (rc < 0)
+		return rc;
+	if (s->c.augment == REFRAIN_AUGMENT_IOU &&
+		!count_fields(s, REFRAIN_KIND_BOXES, &boxes))
+		return error_set(
+			err, -EINVAL, "augment is iou: fields must have boxes");
+	find_members(s);
+	rc = check_annotations(s, err);
+	return rc < 0 ? rc
+		      : columns_layout(&s->columns, &s->fields, s->c.batch,
+				s->c.height, s->c.width, err);
+}
+
+uint64_t settings_fields_hash(const struct settings *s)
+{
+	char text[FIELDS_TEXT_MAX];
+
+	fields_text(&s->fields, text);
+	return hash64(text, strlen(text), 1);
+}

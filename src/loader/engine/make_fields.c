@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loads the fields of an example into a block; see make_fields_impl.h. A block
+ * begins with a struct field_value for each field. Called by workers, without
+ * the lock.
+ */
+#include "loader/engine/make_fields_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/core/settings.h"
+#include "loader/dataset/annotations.h"
+#include "loader/dataset/rows.h"
+#include "loader/image/decode.h"
+
+/* Of the decoded ids, and of the values in general. */
+#define BLOCK_ALIGN 64
+
+/* A member in the encoded data; `data` is NULL if the example lacks it. */
+struct part_view {
+	const uint8_t *data;
+	size_t bytes;
+};
+
+struct field_maker {
+	const struct engine_parts *parts;
+	const struct settings *s;
+	struct decoder *decoder; /* NULL: there are no masks */
+	struct array numbers;	 /* int32_t, of all fields of classes */
+	/* By member. The rows of one that is not `parsed` are of another
+	 * original. */
+	struct rows rows[DATASET_PARTS_MAX];
+	uint32_t parsed;
+	/* The original that was loaded last */
+	struct part_view part[DATASET_PARTS_MAX];
+	struct image_info mask[FIELDS_MAX];
+	struct field_value value[FIELDS_MAX];
+	uint32_t width, height; /* of the upright image */
+};
+
+static size_t block_aligned(size_t bytes)
+{
+	return (bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+}
+
+uint8_t *fields_block(
+	const struct engine_parts *parts, uint8_t *base, size_t bytes)
+{
+	return *parts->s->members.text ? base + block_aligned(bytes) : NULL;
+}
+
+size_t fields_behind(size_t bytes, size_t block_bytes)
+{
+	return block_bytes ? block_aligned(bytes) + block_bytes : bytes;
+}
+
+/* -- Creation and end ------------------------------------------------------ */
+
+static bool has_masks(const struct settings *s)
+{
+	for (unsigned i = 0; i < s->fields.count; i++)
+		if (s->fields.field[i].kind == REFRAIN_KIND_MASK)
+			return true;
+	return false;
+}
+
+int field_maker_new(struct field_maker **out, const struct engine_parts *parts)
+{
+	struct decode_limits limits = sample_limits(parts->s);
+	struct field_maker *f;
+
+	*out = NULL;
+	if (!parts->s->fields.count)
+		return 0;
+	*out = f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->parts = parts;
+	f->s = parts->s;
+	return has_masks(f->s) ? decoder_new(&f->decoder, &limits) : 0;
+}
+
+void field_maker_free(struct field_maker *f)
+{
+	if (!f)
+		return;
+	decoder_free(f->decoder);
+	array_release(&f->numbers);
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		rows_memory_release(&f->rows[i]);
+	free(f);
+}
+
+uint64_t field_maker_memory_bytes(const struct field_maker *f)
+{
+	uint64_t held;
+
+	if (!f)
+		return 0;
+	held = sizeof(*f) + array_room_bytes(&f->numbers);
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		held += rows_memory_bytes(&f->rows[i]);
+	return f->decoder ? held + decoder_memory_bytes(f->decoder) : held;
+}
+
+void field_maker_trim(struct field_maker *f)
+{
+	if (!f)
+		return;
+	array_release(&f->numbers);
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		rows_memory_release(&f->rows[i]);
+	if (f->decoder)
+		decoder_trim(f->decoder);
+}
+
+int fields_check(const struct engine_parts *parts, struct error *err)
+{
+	const struct annotations *a = dataset_annotations(parts->dataset);
+	struct annotations_totals totals = {0};
+
+	if (a)
+		annotations_totals(a, &totals);
+	for (unsigned i = 0; i < parts->s->fields.count; i++) {
+		const struct field_def *def = &parts->s->fields.field[i];
+
+		if (def->kind == REFRAIN_KIND_POINTS &&
+			parts->s->members.of[i] == MEMBER_ANNOTATED &&
+			totals.points != def->points)
+			return error_set(err, -EINVAL,
+				"fields: '%s' has %u points, but those of "
+				"annotations have %u",
+				def->name, def->points, totals.points);
+	}
+	return 0;
+}
+
+/* -- Members --------------------------------------------------------------- */
+
+static void view_members(struct field_maker *f, const struct original *o)
+{
+	const struct part_span *span = original_parts(f->parts->pool, o);
+	uint32_t n = dataset_parts(f->parts->dataset);
+
+	f->parsed = 0;
+	f->numbers.bytes = 0;
+	for (uint32_t i = 1; span && i < n; i++) {
+		f->part[i - 1] = (struct part_view){NULL, 0};
+		if (span[i].at != PART_ABSENT)
+			f->part[i - 1] = (struct part_view){
+				o->encoded->data + span[i].at, span[i].bytes};
+	}
+}
+
+/* JSON begins with a bracket, and a line of YOLO with a number. */
+static bool is_json(const struct part_view *part)
+{
+	for (size_t i = 0; i < part->bytes; i++)
+		if (!strchr(" \t\r\n", part->data[i]) || !part->data[i])
+			return part->data[i] == '[' || part->data[i] == '{';
+	return false;
+}
+
+/* Several fields may have the rows of one member. */
+static int parse_rows(struct field_maker *f, int member, struct error *err)
+{
+	const struct part_view *part = &f->part[member];
+	const char *text = (const char *)part->data;
+	struct rows *rows = &f->rows[member];
+	int rc;
+
+	if (f->parsed >> member & 1)
+		return 0;
+	rc = is_json(part)
+		? rows_json(rows, text, part->bytes, err)
+		: rows_yolo(rows, text, part->bytes, f->width, f->height, err);
+	if (rc == 0)
+		f->parsed |= UINT32_C(1) << member;
+	return rc;
+}
+
+static int load_boxes(struct field_maker *f, unsigned i, struct error *err)
+{
+	int member = f->s->members.of[i];
+	int rc = parse_rows(f, member, err);
+
+	if (rc < 0)
+		return rc;
+	f->value[i].rows = rows_count(&f->rows[member]);
+	f->value[i].bytes = f->value[i].rows * sizeof(struct box);
+	return 0;
+}
+
+static int load_points(struct field_maker *f, unsigned i, struct error *err)
+{
+	uint32_t points = f->s->fields.field[i].points;
+	int member = f->s->members.of[i];
+	int rc = parse_rows(f, member, err);
+	struct rows *rows = &f->rows[member];
+
+	if (rc < 0)
+		return rc;
+	if (rows_count(rows) > 0 && rows->row_points != points)
+		return error_set(err, -EBADMSG,
+			"its rows have %u points instead of %u",
+			rows->row_points, points);
+	f->value[i].rows = rows_count(rows);
+	f->value[i].bytes = array_bytes(&rows->points);
+	return 0;
+}
+
+/* The numbers of several fields may be in one array, which moves when it
+ * grows, so that only their position is known. */
+static int load_numbers(struct field_maker *f, unsigned i, struct error *err)
+{
+	const struct part_view *part = &f->part[f->s->members.of[i]];
+	size_t before = array_bytes(&f->numbers);
+	int rc = rows_numbers(
+		&f->numbers, (const char *)part->data, part->bytes, err);
+
+	if (rc < 0)
+		return rc;
+	f->value[i].from = before;
+	f->value[i].bytes = array_bytes(&f->numbers) - before;
+	f->value[i].rows = (uint32_t)(f->value[i].bytes / sizeof(int32_t));
+	return 0;
+}
+
+static int load_bytes(struct field_maker *f, unsigned i)
+{
+	const struct part_view *part = &f->part[f->s->members.of[i]];
+	uint32_t max = f->s->fields.field[i].max;
+
+	/* More than 4 GiB do not fit in memory_bytes of a usual size */
+	f->value[i].rows =
+		part->bytes < UINT32_MAX ? (uint32_t)part->bytes : UINT32_MAX;
+	f->value[i].bytes = part->bytes < max ? part->bytes : max;
+	return 0;
+}
+
+static int load_mask(struct field_maker *f, unsigned i, struct error *err)
+{
+	const struct part_view *part = &f->part[f->s->members.of[i]];
+	struct image_info *info = &f->mask[i];
+	int rc = decode_probe(f->decoder, part->data, part->bytes, info, err);
+
+	if (rc < 0)
+		return rc;
+	if (!info->id_bytes)
+		return error_set(err, -EBADMSG,
+			"it must be a PNG of grey samples or palette indices");
+	if (info->width != f->width || info->height != f->height)
+		return error_set(err, -EBADMSG,
+			"it is %u x %u pixels large, but the image %u x %u",
+			info->width, info->height, f->width, f->height);
+	f->value[i].id_bytes = info->id_bytes;
+	return 0;
+}
+
+static int load_member(struct field_maker *f, unsigned i, struct error *err)
+{
+	switch (f->s->fields.field[i].kind) {
+	case REFRAIN_KIND_BOXES:
+		return load_boxes(f, i, err);
+	case REFRAIN_KIND_POINTS:
+		return load_points(f, i, err);
+	case REFRAIN_KIND_CLASSES:
+		return load_numbers(f, i, err);
+	case REFRAIN_KIND_MASK:
+		return load_mask(f, i, err);
+	default:
+		return load_bytes(f, i);
+	}
+}
+
+/* -- Loading --------------------------------------------------------------- */
+
+static int load_annotated(struct field_maker *f, const struct original *o,
+	const struct field_def *def, struct error *err)
+{
+	struct annotation_rows rows;
+
+	if (def->optional ||
+		annotations_find(dataset_annotations(f->parts->dataset),
+			o->example.name, &rows) == 0)
+		return 0;
+	return error_set(err, -ENOENT, "it is not in the annotations");
+}
+
+static int load_field(struct field_maker *f, const struct original *o,
+	unsigned i, struct error *err)
+{
+	const struct field_def *def = &f->s->fields.field[i];
+	int member = f->s->members.of[i], rc;
+
+	f->value[i] = (struct field_value){.lacks = true};
+	if (member == MEMBER_NONE)
+		return 0;
+	if (member == MEMBER_ANNOTATED)
+		return load_annotated(f, o, def, err);
+	if (!f->part[member].data)
+		/* The reader refuses an example without it, unless another
+		 * field that has the same member is optional */
+		return def->optional ? 0
+				     : error_set(err, -ENOENT, "it is missing");
+	f->value[i].lacks = false;
+	rc = load_member(f, i, err);
+	return rc < 0 ? error_wrap(err, rc, "field '%s'", def->name) : 0;
+}
+
+/* Set the boxes that crops follow: those of the first field of boxes. */
+static void set_boxes(const struct field_maker *f, struct original *o)
+{
+	const struct settings *s = f->s;
+	unsigned i = fields_boxed(s);
+	const struct rows *rows;
+
+	o->picture.boxes = NULL;
+	o->picture.box_count = 0;
+	if (i == FIELDS_MAX || s->members.of[i] == MEMBER_ANNOTATED) {
+		fields_boxes(f->parts, o, NULL, &o->picture);
+		return;
+	}
+	if (f->value[i].lacks)
+		return;
+	rows = &f->rows[s->members.of[i]];
+	o->picture.boxes = array_data(&rows->boxes);
+	o->picture.box_count = rows_count(rows);
+}
+
+int fields_load(struct field_maker *f, struct original *o, struct error *err)
+{
+	int rc = 0;
+
+	if (!f)
+		return 0;
+	f->width = o->picture.info.width;
+	f->height = o->picture.info.height;
+	view_members(f, o);
+	for (unsigned i = 0; rc == 0 && i < f->s->fields.count; i++)
+		rc = load_field(f, o, i, err);
+	if (rc == 0)
+		set_boxes(f, o);
+	return rc;
+}
+
+/* -- The block ------------------------------------------------------------- */
+
+static size_t head_bytes(const struct field_maker *f)
+{
+	return block_aligned(f->s->fields.count * sizeof(struct field_value));
+}
+
+/* Returns the bytes of a value in the block. If it is a mask, *ids is set to
+ * its layout. */
+static size_t value_bytes(const struct field_maker *f, unsigned i,
+	const struct rect *region, struct image *ids)
+{
+	return f->value[i].id_bytes
+		? decode_ids_layout(&f->mask[i], region, ids)
+		: f->value[i].bytes;
+}
+
+size_t fields_block_bytes(
+	const struct field_maker *f, const struct rect *region)
+{
+	struct image ids;
+	size_t bytes;
+
+	if (!f || !*f->s->members.text)
+		return 0;
+	bytes = head_bytes(f);
+	for (unsigned i = 0; i < f->s->fields.count; i++)
+		bytes += block_aligned(value_bytes(f, i, region, &ids));
+	return bytes;
+}
+
+struct field_extra fields_extra(const struct field_maker *f)
+{
+	struct field_extra extra = {0, 0};
+	uint64_t held;
+
+	if (!f || !f->decoder)
+		return extra;
+	held = decoder_memory_bytes(f->decoder);
+	for (unsigned i = 0; i < f->s->fields.count; i++)
+		if (f->value[i].id_bytes &&
+			f->mask[i].memory_bytes > extra.new_bytes)
+			extra.new_bytes = f->mask[i].memory_bytes;
+	if (extra.new_bytes > held)
+		extra.bytes = extra.new_bytes - held;
+	return extra;
+}
+
+/* Ids of 16 bits may be small enough for a column of u8. */
+static int check_ids(const struct field_def *def, const struct image *ids,
+	unsigned id_bytes, struct error *err)
+{
+	size_t n = (size_t)ids->width * ids->height;
+	const uint16_t *id = (const uint16_t *)(const void *)ids->data;
+
+	if (id_bytes == 1 || def->type != REFRAIN_U8)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (id[i] > UINT8_MAX)
+			return error_set(err, -EBADMSG,
+				"it has the id %u, which needs type=u16",
+				id[i]);
+	return 0;
+}
+
+static int fill_mask(struct field_maker *f, unsigned i,
+	const struct rect *region, uint8_t *to, struct error *err)
+{
+	const struct part_view *part = &f->part[f->s->members.of[i]];
+	const struct field_def *def = &f->s->fields.field[i];
+	struct field_value *v = &f->value[i];
+	struct image ids;
+	int rc;
+
+	v->bytes = value_bytes(f, i, region, &ids);
+	ids.data = to;
+	rc = decode_ids(
+		f->decoder, part->data, part->bytes, &f->mask[i], &ids, err);
+	if (rc == 0)
+		rc = check_ids(def, &ids, v->id_bytes, err);
+	if (rc < 0)
+		return error_wrap(err, rc, "field '%s'", def->name);
+	v->region = (struct rect){ids.x, ids.y, ids.width, ids.height};
+	v->stride_bytes = ids.stride_bytes;
+	return 0;
+}
+
+static const void *parsed_value(const struct field_maker *f, unsigned i)
+{
+	int member = f->s->members.of[i];
+	const struct rows *rows = &f->rows[member];
+
+	switch (f->s->fields.field[i].kind) {
+	case REFRAIN_KIND_BOXES:
+		return array_data(&rows->boxes);
+	case REFRAIN_KIND_POINTS:
+		return array_data(&rows->points);
+	case REFRAIN_KIND_CLASSES:
+		return (const uint8_t *)array_data(&f->numbers) +
+			f->value[i].from;
+	default:
+		return f->part[member].data;
+	}
+}
+
+int fields_fill(struct field_maker *f, const struct rect *region,
+	uint8_t *block, struct error *err)
+{
+	size_t at;
+	int rc = 0;
+
+	if (!f || !*f->s->members.text)
+		return 0;
+	at = head_bytes(f);
+	for (unsigned i = 0; rc == 0 && i < f->s->fields.count; i++) {
+		struct field_value *v = &f->value[i];
+
+		v->at = at;
+		if (v->id_bytes)
+			rc = fill_mask(f, i, region, block + at, err);
+		else if (v->bytes)
+			memcpy(block + at, parsed_value(f, i), v->bytes);
+		at += block_aligned(v->bytes);
+	}
+	memcpy(block, f->value, f->s->fields.count * sizeof(*f->value));
+	return rc;
+}
