@@ -6,7 +6,7 @@ python_ext = python/ext/batch.c python/ext/callback.c \
 	python/ext/echo.c python/ext/ext_impl.h python/ext/loader.c \
 	python/ext/module.c python/ext/open.c python/ext/view.c
 python_package = python/refrain/__init__.py python/refrain/__init__.pyi \
-	python/refrain/_echo.py \
+	python/refrain/_columns.py python/refrain/_echo.py \
 	python/refrain/_errors.py python/refrain/_loader.py \
 	python/refrain/_refrain.pyi python/refrain/_values.py \
 	python/refrain/plan.py python/refrain/plan.pyi \

@@ -90,6 +90,34 @@ static PyObject *get_kind(PyObject *self, void *unused)
 	return PyUnicode_FromString(kinds[c->kind]);
 }
 
+/* NumPy makes the array, so that the work is in Python. */
+static PyObject *column_padded(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *module, *function = NULL, *all = NULL, *result = NULL;
+	Py_ssize_t n = PyTuple_Size(args);
+
+	if (!column_of(self))
+		return NULL;
+	module = PyImport_ImportModule("refrain._columns");
+	if (module)
+		function = PyObject_GetAttrString(module, "padded");
+	if (function)
+		all = PyTuple_New(n + 1);
+	for (Py_ssize_t i = 0; all && i <= n; i++) {
+		PyObject *arg = i ? PyTuple_GetItem(args, i - 1) : self;
+
+		Py_INCREF(arg);
+		/* It fits, and the tuple is new */
+		(void)PyTuple_SetItem(all, i, arg);
+	}
+	if (all)
+		result = PyObject_Call(function, all, kwargs);
+	Py_XDECREF(all);
+	Py_XDECREF(function);
+	Py_XDECREF(module);
+	return result;
+}
+
 static PyObject *column_repr(PyObject *self)
 {
 	struct view *view = (struct view *)self;
@@ -106,6 +134,13 @@ static PyObject *column_repr(PyObject *self)
 }
 
 static PyMethodDef column_methods[] = {
+	{"padded", (PyCFunction)(void (*)(void))column_padded,
+		METH_VARARGS | METH_KEYWORDS,
+		"padded(rows=None, fill=0)\n--\n\nA new array of shape (count, "
+		"rows, ...) in which each example has its rows first,\nand then "
+		"`fill`. rows=None is the most rows of an example in the batch. "
+		"ValueError\nif an example has more, or if each example has "
+		"one row."},
 	{"__dlpack__", (PyCFunction)(void (*)(void))view_dlpack,
 		METH_VARARGS | METH_KEYWORDS,
 		"A DLPack capsule of the values."},
@@ -129,11 +164,10 @@ static PyGetSetDef column_attributes[] = {
 	ATTRIBUTE("offsets", get_offsets,
 		"uint64 of shape (count + 1,): example i has the rows "
 		"offsets[i] to\noffsets[i + 1] - 1 of values. None if each "
-		"example has one row, or with lengths."),
+		"example has one row."),
 	ATTRIBUTE("lengths", get_lengths,
-		"uint32 of shape (count,): the number of rows that are set in "
-		"values[i]. None if\neach example has one row, or with "
-		"offsets."),
+		"uint32 of shape (count,): the number of rows of each "
+		"example. None if each\nexample has one row."),
 	ATTRIBUTE("name", get_name, "The name of the field."),
 	ATTRIBUTE("kind", get_kind,
 		"The kind of the field: 'image', 'class', and so on."),

@@ -393,6 +393,22 @@ static PyObject *loader_class(PyObject *object, PyObject *args)
 	return PyErr_Format(PyExc_IndexError, "there is no class %lld", label);
 }
 
+static PyObject *loader_annotation_class(PyObject *object, PyObject *args)
+{
+	struct refrain_loader *l = handle(object);
+	const char *name;
+	long long label;
+	size_t bytes;
+
+	if (!l || !PyArg_ParseTuple(args, "L", &label))
+		return NULL;
+	name = refrain_annotation_class(l, label, &bytes);
+	if (name)
+		return PyUnicode_DecodeFSDefaultAndSize(
+			name, (Py_ssize_t)bytes);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef loader_methods[] = {
 	{"close", loader_close, METH_NOARGS,
 		"close()\n--\n\nEnd the loader within a second. Batches stay "
@@ -411,6 +427,8 @@ static PyMethodDef loader_methods[] = {
 		"path(index)\n--\n\nThe path of an example, a str relative to "
 		"the dataset. IndexError if there is\nno such example."},
 	{"_class", loader_class, METH_VARARGS, "The name of a class."},
+	{"_annotation_class", loader_annotation_class, METH_VARARGS,
+		"The name of a class of boxes, or None."},
 	{NULL, NULL, 0, NULL},
 };
 

@@ -59,7 +59,7 @@ class Loader(_Core):
         width: SupportsIndex | None = ...,
         type: Literal['u8', 'f16', 'f32'] | None = ...,
         layout: Literal['nhwc', 'nchw'] | None = ...,
-        augment: Literal['train', 'eval', 'none'] | None = ...,
+        augment: Literal['train', 'eval', 'none', 'fit', 'iou'] | None = ...,
         mean: _Reals | None = ...,
         std: _Reals | None = ...,
         area_min: _Real | None = ...,
@@ -86,6 +86,8 @@ class Loader(_Core):
         share_batch: SupportsIndex | None = ...,
         share_slow: Literal['wait', 'solo'] | None = ...,
         share_grace_s: SupportsIndex | None = ...,
+        fields: str | None = ...,
+        annotations: _Path | None = ...,
         in_order: bool | None = ...,
         no_flip: bool | None = ...,
         no_orient: bool | None = ...,
@@ -116,6 +118,8 @@ class Loader(_Core):
     def total_steps(self) -> Optional[int]: ...
     @property
     def classes(self) -> List[Optional[str]]: ...
+    @property
+    def annotation_classes(self) -> List[str]: ...
     def set_epoch(self, epoch: int) -> None: ...
     def state_dict(self) -> Dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...

@@ -3,6 +3,7 @@
 
 import atexit
 import difflib
+import itertools
 import json
 import operator
 import os
@@ -269,6 +270,14 @@ class Loader(_refrain.Loader):
             raise ValueError('labels go up to %d: classes would be too long' %
                              (self._class_count - 1))
         return [self._class(i) for i in range(self._class_count)]
+
+    @property
+    def annotation_classes(self):
+        """Names of the classes of the boxes in annotations=, a list: the values
+        of the column 'boxes.class' are its indices. Empty without them."""
+        return list(itertools.takewhile(
+            lambda name: name is not None,
+            map(self._annotation_class, itertools.count())))
 
 
 def _argument(kind, arg, count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, SupportsIndex, Tuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ class Column(View):
     def name(self) -> str: ...
     @property
     def kind(self) -> str: ...
+    def padded(
+        self, rows: Optional[SupportsIndex] = ..., fill: Any = ...
+    ) -> npt.NDArray[Any]: ...
 
 class Batch(View):
     @property

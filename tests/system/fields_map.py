@@ -269,4 +269,5 @@ def main():
         compare(sys.argv[1], text, views, rng)
 
 
-main()
+if __name__ == '__main__':
+    main()

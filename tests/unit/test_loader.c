@@ -352,6 +352,7 @@ static int take_seed(void *ctx, const struct refrain_decoded *in, uint64_t seed,
 
 START_TEST(test_loader_lets_a_callback_augment)
 {
+	static const struct settings none; /* without fields */
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
@@ -362,7 +363,7 @@ START_TEST(test_loader_lets_a_callback_augment)
 	l = open_loader(&c);
 	while (refrain_next(l, &b, WAIT_MS) == 1) {
 		ck_assert_uint_eq(b->ndim, 2);
-		expect_columns(b);
+		expect_columns(&none, b);
 		for (uint32_t i = 0; i < b->count; i++)
 			ck_assert(memcmp((const char *)b->data + i * 16,
 					  &b->seeds[i], 8) == 0);

@@ -250,6 +250,7 @@ static const struct {
 	{"no_normalise", "1"},
 	{"exact", "1"},
 	{"equal_ranks", "1"},
+	{"fields", "image"},
 };
 #define OTHER_VALUES (sizeof(other_values) / sizeof(*other_values))
 
