@@ -136,11 +136,11 @@ static PyObject *column_repr(PyObject *self)
 static PyMethodDef column_methods[] = {
 	{"padded", (PyCFunction)(void (*)(void))column_padded,
 		METH_VARARGS | METH_KEYWORDS,
-		"padded(rows=None, fill=0)\n--\n\nA new array of shape (count, "
-		"rows, ...) in which each example has its rows first,\nand then "
-		"`fill`. rows=None is the most rows of an example in the batch. "
-		"ValueError\nif an example has more, or if each example has "
-		"one row."},
+		"padded(rows=None, fill=0)\n--\n\nA new array of shape "
+		"(count, rows, ...) in which each example has its rows "
+		"first,\nand then `fill`. rows=None is the most rows of an "
+		"example in the batch. ValueError\nif an example has more, "
+		"or if each example has one row."},
 	{"__dlpack__", (PyCFunction)(void (*)(void))view_dlpack,
 		METH_VARARGS | METH_KEYWORDS,
 		"A DLPack capsule of the values."},
