@@ -25,8 +25,8 @@ from . import _values
 from ._echo import Echo, checked_epoch
 from ._loader import Loader
 
-__all__ = ['EchoDataset', 'EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
-           'to_device']
+__all__ = ['EchoDataset', 'EvalDataset', 'IterableDataset', 'rank_and_world',
+           'rows', 'tensor', 'to_device']
 
 
 def rank_and_world():
@@ -41,9 +41,9 @@ def tensor(batch, name='data', copy=None):
     """An array of a batch as a tensor of the same shape and type, without a
     copy. The batch goes back after the tensor has died.
 
-    `name` is data, labels or status. PyTorch does not have the types of the
-    other arrays. ValueError if the batch does not have the array, or was
-    released.
+    `name` is data, labels, status or the name of a column. PyTorch does not
+    have the types of the other arrays, and perhaps not uint16. ValueError if
+    the batch does not have the array, or was released.
 
     Read-only memory, such as status and all arrays of a share, is copied,
     because PyTorch has no read-only tensors. copy=False prevents the copy:
@@ -52,6 +52,39 @@ def tensor(batch, name='data', copy=None):
     if copy is False and memoryview(view).readonly:
         return torch.from_dlpack(view._lent())
     return torch.from_dlpack(view)
+
+
+def rows(batch, name):
+    """The rows of a column, such as boxes: a nested tensor with one component
+    for each example if PyTorch has nested_tensor_from_jagged(), or else
+    (values, offsets): example i has the rows offsets[i] to offsets[i + 1] - 1
+    of values. Values are as those of tensor(). ValueError if each example has
+    one row."""
+    column = batch[name]
+    if column.offsets is None:
+        raise ValueError('column %r has one row for each example: use '
+                         'tensor()' % name)
+    values = tensor(batch, name)
+    offsets = torch.from_numpy(column.offsets.astype('int64'))
+    jagged = getattr(getattr(torch, 'nested', None),
+                     'nested_tensor_from_jagged', None)
+    return jagged(values, offsets) if jagged else (values, offsets)
+
+
+def _field(batch, name):
+    """A column as a tensor or rows; uint16 as int32."""
+    column = batch[name]
+    if column.offsets is not None:
+        return rows(batch, name)
+    if column.values.dtype == 'uint16':
+        return torch.from_numpy(column.values.astype('int32'))
+    return tensor(batch, name)
+
+
+def _moved(field, device):
+    if isinstance(field, tuple):
+        return tuple(part.to(device) for part in field)
+    return field.to(device)
 
 
 class _InFlight:
@@ -126,6 +159,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
     Yields (data, targets) for each batch of an epoch. `data` has the type and
     shape of refrain.Batch.data: with layout='nchw' (count, 3, height, width).
     `targets` are the labels, int64 of shape (count,), or what targets= makes.
+    With fields= it yields (data, targets, fields), a dict of the further
+    columns: rows() of those with several rows, else tensors.
 
     Keywords are those of refrain.Loader, and
 
@@ -204,7 +239,13 @@ class IterableDataset(torch.utils.data.IterableDataset):
             data, targets = _pinned(data), _pinned(targets)
         if self._device is not None:
             data, targets = to_device((data, targets), self._device)
-        return data, targets
+        if not self._keywords.get('fields'):
+            return data, targets
+        fields = {name: _field(batch, name) for name in batch.keys()[2:]}
+        if self._device is not None:
+            fields = {name: _moved(field, self._device)
+                      for name, field in fields.items()}
+        return data, targets, fields
 
     def __iter__(self):
         self._check_worker()

@@ -593,3 +593,33 @@ def test_columns_live_as_long_as_their_batch(shapes):
     assert text_of(batch) == before
     assert batch.keys() == ('photo', 'y', 'boxes', 'boxes.class',
                             'boxes.which')
+
+
+# -- PyTorch ------------------------------------------------------------------
+
+def test_a_dataset_of_pytorch_yields_the_fields(shapes):
+    torch = pytest.importorskip('torch')
+    refrain_torch = pytest.importorskip('refrain.torch')
+    top, _ = shapes
+    options = {**OPTIONS, 'epochs': 1, 'fields': ALL,
+               'annotations': top / 'coco.json'}
+    jagged = hasattr(getattr(torch, 'nested', None),
+                     'nested_tensor_from_jagged')
+    steps = 0
+    with refrain.Loader(top, **options) as loader:
+        for batch, (images, labels, fields) in zip(
+                loader, refrain_torch.IterableDataset(top, **options)):
+            assert (images.numpy() == batch.data).all()
+            assert (labels.numpy() == batch.labels).all()
+            assert list(fields) == list(batch.keys()[2:])
+            assert (fields['wide'].numpy() == batch['wide'].values).all()
+            assert (fields['mask'].numpy() == batch['mask'].values).all()
+            rows = fields['boxes']
+            values, offsets = (rows.values(), rows.offsets()) if jagged \
+                else rows
+            assert (values.numpy() == batch['boxes'].values).all()
+            assert offsets.tolist() == batch['boxes'].offsets.tolist()
+            with pytest.raises(ValueError, match='one row'):
+                refrain_torch.rows(batch, 'mask')
+            steps += 1
+    assert steps == 4
