@@ -28,6 +28,7 @@
 #include "loader/dataset/dataset.h"
 #include "loader/image/image.h"
 #include "loader/core/settings.h"
+#include "bare_fields.h"
 #include "loader_options.h"
 #include "common/schedule/schedule.h"
 
@@ -44,7 +45,8 @@ struct file {
 struct held {
 	struct image_info info;
 	struct image image;
-	size_t bytes; /* size of image.data; 0: none */
+	struct image ids; /* of the mask, behind the image */
+	size_t bytes;	  /* size of image.data; 0: none */
 };
 
 /* Memory of images that are no longer needed. The latest is still in the cache.
@@ -70,6 +72,8 @@ struct bare {
 	struct spare *spares; /* at most ring_n */
 	uint64_t spares_n;
 	uint8_t *batches[BATCHES];
+	uint8_t *areas[BATCHES]; /* of the columns of fields */
+	struct bare_fields *fields;
 	struct decoder *decoder;
 	struct augmenter *augmenter;
 	struct loader_usage usage;
@@ -120,8 +124,10 @@ static void load(int dir_fd, const char *path, struct file *f)
 
 static void load_files(struct bare *b)
 {
-	struct dataset_options options = {
-		.path = b->s.c.dataset, .source = REFRAIN_SOURCE_FOLDER};
+	struct dataset_options options = {.path = b->s.c.dataset,
+		.source = REFRAIN_SOURCE_FOLDER,
+		.members = *b->s.members.text ? b->s.members.text : NULL,
+		.annotations = b->s.c.annotations};
 	struct error err;
 
 	if (dataset_open(&b->dataset, &options, &err) < 0)
@@ -136,6 +142,7 @@ static void load_files(struct bare *b)
 		dataset_example(b->dataset, i, &e);
 		load(dataset_dir(b->dataset), e.file, &b->files[i]);
 	}
+	b->fields = bare_fields_new(&b->s, b->dataset);
 }
 
 static void make_schedule(struct bare *b)
@@ -180,6 +187,12 @@ static void make_tools(struct bare *b)
 		if (!b->batches[i])
 			die("out of memory");
 		memset(b->batches[i], 1, bytes); /* touch the pages */
+		if (!b->s.columns.bytes)
+			continue;
+		b->areas[i] = aligned_alloc(64, b->s.columns.bytes);
+		if (!b->areas[i])
+			die("out of memory");
+		memset(b->areas[i], 1, b->s.columns.bytes);
 	}
 }
 
@@ -208,10 +221,13 @@ static unsigned find_region(const struct bare *b, const struct held *h,
 	return least;
 }
 
-static void lay_out(struct bare *b, struct held *h, const struct rect *region,
-	unsigned denom)
+static void lay_out(struct bare *b, struct held *h, uint64_t index,
+	const struct rect *region, unsigned denom)
 {
-	size_t bytes = decode_layout(&h->info, region, denom, &h->image);
+	size_t image = decode_layout(&h->info, region, denom, &h->image);
+	size_t behind = (image + 63) / 64 * 64;
+	size_t bytes =
+		behind + bare_fields_lay_out(b->fields, index, region, &h->ids);
 	struct spare spare = {0};
 
 	if (b->spares_n > 0)
@@ -221,6 +237,7 @@ static void lay_out(struct bare *b, struct held *h, const struct rect *region,
 		spare = spare_new(bytes);
 	}
 	h->image.data = spare.data;
+	h->ids.data = spare.data + behind;
 	h->bytes = spare.bytes;
 }
 
@@ -241,15 +258,36 @@ static void decode(
 	if (decode_probe(b->decoder, f->data, f->bytes, &h->info, &err) < 0)
 		die(err.msg);
 	denom = find_region(b, h, slot, &region);
-	lay_out(b, h, &region, denom);
+	lay_out(b, h, slot->index, &region, denom);
 	if (decode_region(b->decoder, f->data, f->bytes, &h->info, &h->image,
 		    &err) < 0)
 		die(err.msg);
+	bare_fields_decode(b->fields, slot->index, &h->ids);
+}
+
+static void map_fields(struct bare *b, const struct schedule_slot *slot,
+	const struct held *h, const struct crop *crop, void *area,
+	uint32_t place)
+{
+	struct field_view view = {
+		.x = crop->x,
+		.y = crop->y,
+		.width = crop->width,
+		.height = crop->height,
+		.image_width = h->info.width,
+		.image_height = h->info.height,
+		.sample_width = b->s.c.width,
+		.sample_height = b->s.c.height,
+		.flip = crop->flip,
+	};
+
+	bare_fields_map(b->fields, slot->index, &h->ids, &view, area, place);
 }
 
 static void serve(struct bare *b, const struct schedule_slot *slot,
-	uint8_t *sample, bool measured)
+	unsigned batch, uint32_t place, bool measured)
 {
+	uint8_t *sample = b->batches[batch] + place * b->s.sample_bytes;
 	struct held *h = &b->ring[slot->fresh % b->ring_n];
 	uint64_t begin = cpu_ns(), decoded = begin;
 	struct crop crop;
@@ -262,6 +300,7 @@ static void serve(struct bare *b, const struct schedule_slot *slot,
 		h->info.height, &crop);
 	if (augment(b->augmenter, &h->image, &crop, sample) < 0)
 		die("out of memory");
+	map_fields(b, slot, h, &crop, b->areas[batch], place);
 	if (slot->last)
 		let_go(b, h);
 	if (!measured)
@@ -270,6 +309,18 @@ static void serve(struct bare *b, const struct schedule_slot *slot,
 	b->rest.n++;
 	b->decode.ns += decoded - begin;
 	b->decode.n += slot->echo == 0;
+}
+
+static void hash_batch(struct bare *b, unsigned batch, uint32_t n)
+{
+	b->hash = hash64(b->batches[batch], n * b->s.sample_bytes, b->hash);
+	for (unsigned i = 0; i < b->s.columns.count; i++) {
+		struct refrain_column c;
+
+		columns_describe(
+			&b->s.columns, i, b->areas[batch], 0, n, NULL, &c);
+		b->hash = hash64(c.data, c.data_bytes, b->hash);
+	}
 }
 
 static void run(struct bare *b)
@@ -284,14 +335,14 @@ static void run(struct bare *b)
 	loader_usage_now(&b->usage);
 	while ((!b->o->steps || step < b->o->steps) &&
 		(n = schedule_next(&b->schedule, &cursor, slots)) > 0) {
-		uint8_t *batch = b->batches[step % BATCHES];
+		unsigned batch = step % BATCHES;
 		bool measured = step++ >= b->o->skip;
 
 		for (uint32_t i = 0; i < n; i++)
-			serve(b, &slots[i], batch + i * b->s.sample_bytes,
-				measured);
+			serve(b, &slots[i], batch, i, measured);
+		columns_pack(&b->s.columns, b->areas[batch], n);
 		if (b->o->hash)
-			b->hash = hash64(batch, n * b->s.sample_bytes, b->hash);
+			hash_batch(b, batch, n);
 		b->images += measured ? n : 0;
 		if (step == b->o->skip)
 			loader_usage_now(&b->usage);
@@ -315,7 +366,7 @@ static void run_full(struct bare *b)
 			die(err.msg);
 		all.width = h.info.width;
 		all.height = h.info.height;
-		lay_out(b, &h, &all, 1);
+		lay_out(b, &h, i, &all, 1);
 		if (decode_region(b->decoder, f->data, f->bytes, &h.info,
 			    &h.image, &err) < 0)
 			die(err.msg);
@@ -355,6 +406,9 @@ static void release(struct bare *b)
 {
 	for (unsigned i = 0; i < BATCHES; i++)
 		free(b->batches[i]);
+	for (unsigned i = 0; i < BATCHES; i++)
+		free(b->areas[i]);
+	bare_fields_free(b->fields);
 	for (uint64_t i = 0; i < b->ring_n; i++)
 		free(b->ring[i].image.data);
 	for (uint64_t i = 0; i < b->spares_n; i++)

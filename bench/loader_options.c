@@ -40,6 +40,8 @@ static const struct config_choice choices[] = {
 	{"batches_ahead", NULL, 'a', false, false},
 	{"memory_bytes", "memory", 'm', false, false},
 	{"type", NULL, 0, false, false},
+	{"fields", NULL, 0, false, false},
+	{"annotations", NULL, 0, false, false},
 	{.member = NULL},
 };
 

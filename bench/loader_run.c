@@ -35,6 +35,9 @@ static void take(struct run *r, const struct refrain_batch *b)
 	}
 	if (r->o->hash)
 		r->hash = hash64(b->data, b->data_bytes, r->hash);
+	for (uint32_t i = 2; r->o->hash && i < b->column_count; i++)
+		r->hash = hash64(refrain_column_at(b, i)->data,
+			refrain_column_at(b, i)->data_bytes, r->hash);
 	refrain_release(b);
 	if (r->steps == r->o->skip) {
 		stats_of(r, &r->begin);

@@ -100,6 +100,7 @@ bench_loader_locks_LDADD = libloader.la
 
 noinst_PROGRAMS += bench/loader-bare
 bench_loader_bare_SOURCES = bench/loader_bare.c \
+	bench/bare_fields.c bench/bare_fields.h \
 	bench/loader_options.c bench/loader_options.h \
 	tools/config_options.c tools/config_options.h
 bench_loader_bare_LDADD = libloader.la
