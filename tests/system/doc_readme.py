@@ -77,6 +77,22 @@ def train(example):
 ECHO_END = '''assert len(set(served)) == 4000
 assert sorted(x for x, _ in served) == sorted(4 * list(decoded))
 '''
+MADE = 'refrain make-dataset --classes 3 --images 64 --size 96x72 '
+MAKE_COCO = (MADE + '--boxes coco && sudo mkdir -p /data/coco && '
+             'sudo mv coco/images /data/coco/train2017 && sudo mv '
+             'coco/instances.json /data/coco/instances_train2017.json')
+COCO_END = '''assert loader.annotation_classes == ['disc', 'ring', 'box']
+assert batch["boxes"].padded().shape[0] == 32
+assert batch.step == 60 * 4 - 1
+'''
+MAKE_ROADS = MADE + '--masks roads && sudo mv roads /data/roads'
+ROADS_END = '''assert batch["mask"].values.shape == (16, 256, 512)
+assert batch.data.shape == (16, 256, 512, 3)
+'''
+MAKE_PAIRS = (MADE + '--yolo pairs && mv pairs/labels/* pairs/images && '
+              'sudo mkdir -p /data/pairs && '
+              'sudo tar -C pairs/images -cf /data/pairs/0.tar .')
+PAIRS_END = 'assert len(texts) == 16 and any(texts)\n'
 NOT_REACHED = 'raise AssertionError\n'
 NEEDS_TORCH = 'sudo apt-get install -qq python3-torch python3-torchvision'
 
@@ -141,6 +157,9 @@ WAYS = [
     ('doc/python.md', [
         ('import refrain, torch', python, LOOP_BEGIN, LOOP_END),
         ('sudo apt install python3-dev', shell),
+        ('import refrain', python, '', COCO_END, MAKE_COCO),
+        ('import refrain', python, '', ROADS_END, MAKE_ROADS),
+        ('import refrain', python, '', PAIRS_END, MAKE_PAIRS),
         ('loader = refrain.Loader(', four_jobs, SHARE_BEGIN, SHARE_END),
         ('data = ImageFolder(', python, USUAL_BEGIN + STEP, NOT_REACHED),
         ('import refrain.torch', python, STEP, NOT_REACHED),
