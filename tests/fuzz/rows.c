@@ -40,6 +40,20 @@ static void check_rows(int rc, const struct error *err)
 	check_boxes(array_data(&rows.boxes), rows_count(&rows));
 }
 
+static void check_numbers(const uint8_t *data, size_t size)
+{
+	struct array numbers = {NULL, 0, 0};
+	struct error err = {""};
+	int rc = rows_numbers(&numbers, (const char *)data, size, &err);
+	const int32_t *number = array_data(&numbers);
+
+	FUZZ_MUST(rc == 0 || (rc == -EBADMSG && *err.msg));
+	FUZZ_MUST(rc == 0 || array_bytes(&numbers) == 0);
+	for (size_t i = 0; i < array_count(&numbers, sizeof(*number)); i++)
+		FUZZ_MUST(number[i] >= 0);
+	array_release(&numbers);
+}
+
 static void yolo_one(const uint8_t *data, size_t size)
 {
 	struct error err = {""};
@@ -48,6 +62,7 @@ static void yolo_one(const uint8_t *data, size_t size)
 		(void)atexit(free_rows);
 	check_rows(rows_yolo(&rows, (const char *)data, size, 640, 480, &err),
 		&err);
+	check_numbers(data, size);
 }
 
 static size_t yolo_seed(unsigned i, uint8_t *buf)
@@ -55,7 +70,7 @@ static size_t yolo_seed(unsigned i, uint8_t *buf)
 	static const char *const texts[] = {
 		"0 0.5 0.5 0.25 0.25\n12 0.125 0.9 0.1 0.2\n",
 		"0 0.5 0.5 1 1 0.25 0.5 2 0 0 0\n", "\n\n7 1e-1 2E-1 0 0\r\n",
-		"", NULL};
+		"", "3 17\n4", "[1, 2, 99]", NULL};
 
 	return fuzz_seed_text(texts, i, buf);
 }

@@ -48,12 +48,36 @@ void *aligned_alloc(size_t align, size_t bytes)
 	return fails() ? NULL : __libc_memalign(align, bytes);
 }
 
+/* Boxes in annotations, and masks and texts for half of the images. */
+static void add_fields(struct refrain_config *c, char path[256])
+{
+	static const char coco[] =
+		"{\"images\": [{\"id\": 1, \"file_name\": \"0001.jpg\"}], "
+		"\"annotations\": [{\"image_id\": 1, \"bbox\": [1, 2, 30, 4], "
+		"\"category_id\": 3, \"id\": 1}], "
+		"\"categories\": [{\"id\": 3, \"name\": \"x\"}]}";
+
+	for (unsigned i = 0; i < IMAGES; i += 2) {
+		image_path(path, i);
+		(void)strcpy(strrchr(path, '.'), ".txt");
+		write_file(path, "3 4 5", 5);
+	}
+	(void)snprintf(path, 256, "%s/coco.json", top);
+	write_file(path, coco, sizeof(coco) - 1);
+	c->annotations = path;
+	c->fields = "image; boxes optional; classes optional; "
+		    "again=txt kind=bytes optional";
+}
+
 START_TEST(test_open_without_memory_is_a_clean_error)
 {
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
+	char path[256];
 	long n = 0;
 
+	if (_i)
+		add_fields(&c, path);
 	l = open_loader(&c); /* the dataset has its index from now on */
 	ck_assert_int_eq(refrain_close(l), 0);
 	for (;; n++) {
@@ -82,7 +106,10 @@ START_TEST(test_run_without_memory_is_a_clean_error)
 {
 	struct refrain_config c = config_of();
 	unsigned whole = 0, failed = 0;
+	char path[256];
 
+	if (_i)
+		add_fields(&c, path);
 	c.echo = 2;
 	for (long n = 0; n < 60; n++) {
 		struct refrain_loader *l = open_loader(&c);
@@ -148,8 +175,9 @@ static Suite *suite(void)
 	TCase *tc = case_of(s, "alloc");
 
 	tcase_add_unchecked_fixture(tc, make_all, remove_all);
-	tcase_add_test(tc, test_open_without_memory_is_a_clean_error);
-	tcase_add_test(tc, test_run_without_memory_is_a_clean_error);
+	tcase_add_loop_test(
+		tc, test_open_without_memory_is_a_clean_error, 0, 2);
+	tcase_add_loop_test(tc, test_run_without_memory_is_a_clean_error, 0, 2);
 	tcase_add_test(tc, test_share_without_memory_is_a_clean_error);
 	return s;
 }

@@ -432,6 +432,19 @@ START_TEST(test_a_member_of_a_wrong_kind_is_damage_of_its_example)
 }
 END_TEST
 
+START_TEST(test_next_into_would_lose_the_fields)
+{
+	struct refrain_config c = config_of_some();
+	struct refrain_loader *l = open_loader(&c);
+	static uint8_t data[8 * SIDE * SIDE * 3];
+
+	ck_assert_int_eq(
+		refrain_next_into(l, data, sizeof(data), NULL, 0, 0), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(refrain_message(l), "fields"));
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 START_TEST(test_members_that_no_example_has_are_refused_at_open)
 {
 	struct refrain_config c = config_of_some();
@@ -511,6 +524,7 @@ static Suite *suite(void)
 		t, test_an_optional_member_may_be_removed_before_it_is_read);
 	tcase_add_test(
 		t, test_a_member_of_a_wrong_kind_is_damage_of_its_example);
+	tcase_add_test(t, test_next_into_would_lose_the_fields);
 	tcase_add_test(t, test_members_that_no_example_has_are_refused_at_open);
 	tcase_add_test(t, test_members_that_lie_together_cost_one_read);
 	return s;

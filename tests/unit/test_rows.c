@@ -213,6 +213,53 @@ START_TEST(test_what_is_no_real_is_refused)
 }
 END_TEST
 
+/* -- Class numbers --------------------------------------------------------- */
+
+START_TEST(test_class_numbers_are_words_or_an_array)
+{
+	static const struct {
+		const char *text;
+		size_t count;
+		int32_t last;
+	} cases[] = {{"3 7 12", 3, 12}, {"[3, 7]", 2, 7}, {"5\n", 1, 5},
+		{"", 0, 0}, {" \n", 0, 0}, {"[]", 0, 0},
+		{"2147483647", 1, INT32_MAX}};
+	struct array numbers = {NULL, 0, 0};
+	size_t before = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const int32_t *n;
+
+		ck_assert_int_eq(rows_numbers(&numbers, cases[i].text,
+					 strlen(cases[i].text), &err),
+			0);
+		n = array_data(&numbers);
+		before += cases[i].count;
+		ck_assert_uint_eq(array_count(&numbers, sizeof(*n)), before);
+		if (cases[i].count)
+			ck_assert_int_eq(n[before - 1], cases[i].last);
+	}
+	array_release(&numbers);
+}
+END_TEST
+
+START_TEST(test_what_are_no_class_numbers_is_refused)
+{
+	static const char *const texts[] = {"1.5", "-1", "1,2", "[1", "[1] 2",
+		"cat", "2147483648", "[1, \"2\"]", "3 x"};
+	struct array numbers = {NULL, 0, 0};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		ck_assert_int_eq(rows_numbers(&numbers, texts[i],
+					 strlen(texts[i]), &err),
+			-EBADMSG);
+		ck_assert_msg(strstr(err.msg, "class") != NULL, "%s", err.msg);
+		ck_assert_uint_eq(array_bytes(&numbers), 0);
+	}
+	array_release(&numbers);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("rows");
@@ -226,6 +273,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_rows_have_a_limit);
 	tcase_add_test(tc, test_reals_are_the_nearest_doubles);
 	tcase_add_test(tc, test_what_is_no_real_is_refused);
+	tcase_add_test(tc, test_class_numbers_are_words_or_an_array);
+	tcase_add_test(tc, test_what_are_no_class_numbers_is_refused);
 	return s;
 }
 

@@ -317,36 +317,56 @@ int rows_yolo(struct rows *r, const char *text, size_t bytes, uint32_t width,
 
 /* -- Class numbers --------------------------------------------------------- */
 
+struct class_numbers {
+	struct array *out;
+	bool no_memory;
+};
+
 static bool take_class(struct json_scan *s, void *arg)
 {
-	struct array *out = arg;
+	struct class_numbers *c = arg;
 	uint64_t number;
 	int32_t *to;
 
 	if (!json_take_number(s, &number) || number > INT32_MAX ||
-		array_count(out, sizeof(*to)) >= ROWS_MAX)
+		array_count(c->out, sizeof(*to)) >= ROWS_MAX)
 		return false;
-	to = array_grow(out, sizeof(*to));
+	to = array_grow(c->out, sizeof(*to));
 	if (to)
 		*to = (int32_t)number;
-	return to;
+	c->no_memory = !to;
+	return to != NULL;
+}
+
+/* Take numbers with blanks between them, without which "1.5" would be two. */
+static bool take_words(struct json_scan *s, struct class_numbers *c)
+{
+	while (!json_is_over(s))
+		if (!take_class(s, c) ||
+			(s->at < s->end && !strchr(" \t\r\n", *s->at)))
+			return false;
+	return true;
 }
 
 int rows_numbers(
 	struct array *out, const char *text, size_t bytes, struct error *err)
 {
-	struct json_scan s = json_scan(text, bytes), array = s;
+	struct class_numbers c = {.out = out};
+	struct json_scan s = json_scan(text, bytes), words = s;
+	size_t before = array_bytes(out);
 
-	if (json_take_array(&array, take_class, out) && json_is_over(&array))
+	if (json_take_array(&s, take_class, &c) && json_is_over(&s))
 		return 0;
-	while (!json_is_over(&s)) {
-		/* Without a blank between, "1.5" would be two. */
-		if (!take_class(&s, out) ||
-			(s.at < s.end && !strchr(" \t\r\n", *s.at)))
-			return error_set(err, -EBADMSG,
-				"damaged, at byte %zu: it is not a class "
-				"number, or there are more than 65536",
-				(size_t)(s.at - text));
+	if (array_bytes(out) == before && !c.no_memory) {
+		s = words;
+		if (take_words(&s, &c))
+			return 0;
 	}
-	return 0;
+	out->bytes = before;
+	if (c.no_memory)
+		return error_set(err, -ENOMEM, "%m");
+	return error_set(err, -EBADMSG,
+		"damaged, at byte %zu: it is not the number of a class, or "
+		"there are more than 65536",
+		(size_t)(s.at - text));
 }

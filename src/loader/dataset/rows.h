@@ -50,7 +50,8 @@ int rows_json(
 	struct rows *r, const char *text, size_t bytes, struct error *err);
 
 /* Append class numbers (int32_t) to an array: whole numbers that blanks
- * separate, or a JSON array of them. Returns as rows_yolo(). */
+ * separate, or a JSON array of them. After a failure the array is as before.
+ * Returns as rows_yolo(). */
 int rows_numbers(
 	struct array *out, const char *text, size_t bytes, struct error *err);
 
