@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The client of the control socket. Data from the daemon is bounded and checked
- * like any external input. No threads.
- */
+/* The client of the control socket. Data from the daemon has a limited length,
+ * and is checked like any input from outside. No threads. */
 #include "analysis/fleet/client.h"
 
 #include <errno.h>
@@ -23,7 +21,8 @@
 #include "common/control/control_place.h"
 #include "analysis/fleet/silent_impl.h"
 
-/* A status line has some kilobytes; this is a limit against a broken daemon. */
+/* Limit for a line, against a broken daemon. A line of the status has some
+ * kilobytes. */
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
 
 struct ctl_client {
@@ -146,10 +145,8 @@ static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
 	return rc;
 }
 
-/*
- * Find the process that does not answer, without sending it a request. Returns
- * 0 if it is unknown.
- */
+/* Find the process of a daemon that does not answer, without sending it a
+ * request. Returns 0 if it is unknown. */
 static pid_t silent_pid(const char *root, uid_t owner)
 {
 	struct ctl_client *c = NULL;
@@ -163,8 +160,9 @@ static pid_t silent_pid(const char *root, uid_t owner)
 	return pid;
 }
 
-/* Is the path a socket? A mount that another program made may have no directory
- * here. */
+/* Is `path` a control socket? A user names a mount by its socket if the mount
+ * has no directory here, for example because another program has mounted it in
+ * its own namespace. */
 static bool is_socket(const char *path, uid_t *owner)
 {
 	struct stat st;
@@ -246,7 +244,7 @@ static int send_request(struct ctl_client *c, json_t *request)
 	if (!text)
 		return -ENOMEM;
 	len = strlen(text);
-	text[len] = '\n'; /* replaces the NUL */
+	text[len] = '\n'; /* the newline replaces the NUL */
 	return talk_send(&c->talk, text, len + 1);
 }
 
@@ -259,10 +257,8 @@ static int lost(const struct ctl_client *c, int code, struct error *err)
 	return error_set(err, code, "cannot talk to the daemon: %m");
 }
 
-/*
- * Handle one line. Returns 1 if it was the last line of the answer, which the
- * caller then owns; -EREMOTEIO if it was an error.
- */
+/* Handle one line. Returns 1 if it was the last line of the answer, which the
+ * caller then owns; -EREMOTEIO if this line is an error. */
 static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	json_t **reply, struct error *err)
 {
@@ -301,7 +297,7 @@ int ctl_client_line(struct ctl_client *c, int timeout_ms,
 	return take_answer(line, progress, arg, reply, err);
 }
 
-/* Receive lines until the last one of the answer. */
+/* Receive lines until the last line of the answer. */
 static int receive(struct ctl_client *c, int timeout_ms, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err)
 {
@@ -325,7 +321,7 @@ int ctl_client_receive(
 {
 	int rc = ctl_client_line(c, timeout_ms, NULL, NULL, reply, err);
 
-	if (rc == 0) /* it might send such lines for ever */
+	if (rc == 0) /* the daemon might send such lines without end */
 		return error_set(
 			err, -EBADMSG, "the daemon sent more than its answer");
 	return rc < 0 ? rc : 0;
@@ -336,8 +332,8 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 {
 	int rc = send_request(c, request), timeout_ms = -1;
 
-	/* Even if the daemon did not take the whole request, its answer says
-	 * why. */
+	/* -EPIPE: the daemon may have refused the request before it read all of
+	 * it, so its answer says why. */
 	if (rc < 0 && rc != -EPIPE)
 		return lost(c, rc, err);
 	if (timeout_s > 0)
@@ -347,7 +343,7 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 	return receive(c, timeout_ms, progress, arg, reply, err);
 }
 
-/* Wait until the daemon closes the connection. Read and drop what it still
+/* Wait until the daemon closes the connection. Drop everything that it still
  * sends. */
 static int wait_hung_up(struct ctl_client *c, int timeout_ms)
 {

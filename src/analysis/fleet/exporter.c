@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The HTTP server of the exporter, on libmicrohttpd without threads of its own:
- * a scrape looks at all mounts, which takes up to a second if one hangs that
- * did not hang before, and others wait meanwhile. It only reads: there is
- * nothing that a request could change.
- */
+/* The HTTP server of the exporter, with libmicrohttpd, which starts no threads
+ * here. A scrape looks at all mounts, and other clients wait meanwhile; this
+ * takes up to a second if a mount has begun to hang. No request changes
+ * anything. */
 #include "analysis/fleet/exporter.h"
 
 #include <errno.h>
@@ -32,12 +30,13 @@
 #include "common/base/magic.h"
 #include "common/base/mountinfo.h"
 
-/* How often to look whether the mount is still there, should the kernel not
- * report a change of its list. */
+/* The interval at which to check whether the mount still exists, in case the
+ * kernel does not report a change of its list. */
 #define GONE_MS 1000
-/* Nothing will be mounted there any more. */
+/* If nothing has been mounted for this time, nothing will be. */
 #define NEVER_NS (120 * NS_PER_S)
-/* The exporter of the mount that was here before takes so long to end. */
+/* At the same address, the exporter of an earlier mount may still be listening.
+ * It ends within this time. */
 #define LISTEN_NS (10 * NS_PER_S)
 #define LISTEN_AGAIN_MS 50
 
@@ -50,7 +49,7 @@ struct exporter {
 	const struct exporter_config *config;
 	struct fleet *fleet;
 	struct exporter_clients clients;
-	bool seen;	   /* config.mountpoint was mounted */
+	bool seen;	   /* a mount at config.mountpoint was seen */
 	bool alone;	   /* config.mounter has ended */
 	uint64_t begun_ns; /* set once */
 };
@@ -83,12 +82,12 @@ static enum MHD_Result reply_text(
 			(void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
 }
 
-/* What an answer is made of. */
+/* The mounts and shares that an answer shows. */
 struct exporter_view {
 	struct metrics_mount *mount;
 	size_t n;
-	char *names;	/* of the mounts */
-	json_t *shares; /* or NULL */
+	char *names;	/* escaped names of the mounts */
+	json_t *shares; /* shares, or NULL */
 };
 
 static void view_release(struct exporter_view *v)
@@ -123,7 +122,8 @@ static int view_take(struct exporter *e, struct exporter_view *v)
 	uint64_t until_ns = clock_now_ns() + FLEET_TIMEOUT_MS * NS_PER_MS;
 	int rc;
 
-	/* The hosts of shares answer while the mounts do. */
+	/* Ask the hosts of shares first, so that they answer while the mounts
+	 * are asked. */
 	if (e->config->shares_begin)
 		e->config->shares_begin(e->config->shares);
 	rc = fleet_look(e->fleet, FLEET_TIMEOUT_MS, NULL);
@@ -132,7 +132,8 @@ static int view_take(struct exporter *e, struct exporter_view *v)
 	return rc < 0 ? rc : view_mounts(e, v);
 }
 
-/* Print everything to memory, which the caller frees; NULL for want of it. */
+/* Print the metrics to memory, which the caller frees; NULL if memory is short.
+ */
 static char *scrape(struct exporter *e, bool openmetrics, size_t *size)
 {
 	struct exporter_view v = {NULL};
@@ -220,7 +221,8 @@ static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 
 	(void)version;
 	(void)upload;
-	/* Only before the body of a request has come may it be refused. */
+	/* Refuse the request in this first call; later, libmicrohttpd does not
+	 * allow it. */
 	if (!*state && strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
 		strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(to, MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -287,7 +289,7 @@ static int signals_open(void)
 	return fd;
 }
 
-/* Has the mount that this exporter is for been unmounted? */
+/* Has the mount for which this exporter was started been unmounted? */
 static bool mount_is_gone(struct exporter *e)
 {
 	struct mountinfo_device device;
@@ -298,16 +300,19 @@ static bool mount_is_gone(struct exporter *e)
 	rc = mountinfo_find(e->config->mountpoint, &device);
 	if (rc == 0 && device.refrain)
 		e->seen = true;
-	/* What is under the mount may be another one, such as a volume. */
+	/* If another file system is mounted at the path, such as a volume,
+	 * refrain may still be mounted over it, so this counts like an empty
+	 * path. */
 	return (rc == -ENOENT || (rc == 0 && !device.refrain)) &&
 		(e->seen || e->alone ||
 			clock_now_ns() > e->begun_ns + NEVER_NS);
 }
 
-/* What the loop waits for; a descriptor may be -1. */
+/* The descriptors for which the loop waits; each may be -1. */
 enum { WAIT_SIGNAL, WAIT_HTTP, WAIT_MOUNTS, WAIT_MOUNTER, WAITS };
 
-/* The milliseconds until something is due, or -1. */
+/* Returns the milliseconds until something has to be done; -1: no time is set.
+ */
 static int exporter_due_ms(struct exporter *e, struct MHD_Daemon *http)
 {
 	int wait_ms = clients_expire(&e->clients);
@@ -315,14 +320,15 @@ static int exporter_due_ms(struct exporter *e, struct MHD_Daemon *http)
 
 	if (e->config->mountpoint && (wait_ms < 0 || wait_ms > GONE_MS))
 		wait_ms = GONE_MS;
-	/* Without a time limit of its own, only that there is work left. */
+	/* Without time limits of its own, libmicrohttpd only reports whether it
+	 * has work left. */
 	if (MHD_get_timeout(http, &due_ms) == MHD_YES &&
 		(wait_ms < 0 || due_ms < (unsigned)wait_ms))
 		wait_ms = (int)due_ms;
 	return wait_ms;
 }
 
-/* Serve until a signal comes or the mount is gone. */
+/* Serve until a signal arrives or the mount is gone. */
 static int exporter_loop(
 	struct exporter *e, struct MHD_Daemon *http, struct pollfd p[WAITS])
 {
@@ -338,14 +344,14 @@ static int exporter_loop(
 		}
 		if ((p[WAIT_SIGNAL].revents & POLLIN) || mount_is_gone(e))
 			return 0;
-		(void)MHD_run(http); /* only fails in other modes */
+		(void)MHD_run(http); /* can only fail in other modes */
 	}
 }
 
 static int exporter_serve(struct exporter *e, int fd, struct error *err)
 {
 	CLEANUP_FD int signals = signals_open();
-	/* Without this one, the list is looked at each second. */
+	/* If this fails, the list is checked every second. */
 	CLEANUP_FD int mounts =
 		open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	CLEANUP_FD int mounter = e->config->mounter
@@ -372,11 +378,12 @@ static int exporter_serve(struct exporter *e, int fd, struct error *err)
 	if (!http)
 		return error_set(err, -EIO, "cannot start the HTTP server");
 	rc = exporter_loop(e, http, p);
-	MHD_stop_daemon(http); /* closes the socket */
+	MHD_stop_daemon(http); /* also closes the socket */
 	return rc < 0 ? error_set(err, rc, "cannot wait: %m") : 0;
 }
 
-/* Listen. The exporter of an unmounted mount may still do so for a moment. */
+/* Listen at the address. The exporter of a mount that was just unmounted may
+ * still be listening there, so try again for a while. */
 static int listen_in_turn(struct exporter *e, const char *at, struct error *err)
 {
 	uint64_t until_ns = e->begun_ns + LISTEN_NS;
@@ -391,14 +398,14 @@ static int listen_in_turn(struct exporter *e, const char *at, struct error *err)
 	}
 }
 
-/* The program that mounts has said all: have nobody wait for the end of its
- * output. */
+/* Close the output, because the program that mounts may wait for its end, and
+ * this process writes no more to it. */
 static void let_output_go(void)
 {
 	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
-		(void)dup2(null, fd); /* the output would only be kept */
+		(void)dup2(null, fd); /* no output of this process is needed */
 }
 
 int exporter_run(const struct exporter_config *config, struct error *err)
@@ -415,7 +422,8 @@ int exporter_run(const struct exporter_config *config, struct error *err)
 	rc = fleet_new(&e.fleet);
 	if (rc < 0)
 		return error_set(err, rc, "%m");
-	/* No directory is kept busy: it may be on a disk to be unmounted. */
+	/* Leave the working directory: it may be on a file system that somebody
+	 * wants to unmount. */
 	fd = chdir("/") < 0 ? error_set(err, -errno, "cannot enter '/': %m")
 			    : listen_in_turn(&e, at, err);
 	if (fd >= 0 && config->mountpoint)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Serves metrics over HTTP. One thread, as fleet.h wants it.
- */
+/* Serves metrics over HTTP. One thread, as fleet.h requires. */
 #ifndef FLEET_EXPORTER_H
 #define FLEET_EXPORTER_H
 
@@ -11,27 +9,26 @@
 #include "common/base/err.h"
 
 struct exporter_config {
-	const char *listen; /* ADDR:PORT or unix:PATH */
-	/* End when nothing is mounted there any more, or for two minutes; NULL:
-	 * serve until a signal comes. */
+	const char *listen; /* address: ADDR:PORT or unix:PATH */
+	/* The exporter ends when this mount is gone, or after two minutes if
+	 * nothing is mounted here; NULL: it serves until a signal arrives. */
 	const char *mountpoint;
-	/* With a mountpoint: the process that mounts it. If that ends and there
-	 * is no mount, there will be none. 0: not known. */
+	/* The process that mounts at `mountpoint`; 0: not known. If it ends
+	 * without a mount, the exporter ends, too. */
 	unsigned mounter;
-	/* Ask the hosts of the shares; NULL: there are none. */
+	/* Send requests to the hosts of the shares. NULL: there are no shares.
+	 */
 	void (*shares_begin)(void *shares);
-	/* Wait for their answers until a time of the clock, and return the
-	 * shares as metrics.h wants them; the caller owns these. It is called
-	 * once after each shares_begin(). */
+	/* Called once after each shares_begin(). Wait for the answers at most
+	 * until `until_ns`, and return the shares in the form of metrics.h; the
+	 * caller owns the result. */
 	json_t *(*shares_end)(void *shares, uint64_t until_ns);
-	void *shares; /* the argument of both */
+	void *shares; /* the argument of both functions */
 };
 
-/*
- * Listen, and serve until SIGTERM or SIGINT. Returns -EINVAL if the address is
- * not valid, -ENOTSUP if this program was built without libmicrohttpd, or
- * another -errno.
- */
+/* Listen, and serve until SIGTERM or SIGINT. Returns 0; -EINVAL if the address
+ * is not valid; -ENOTSUP if this program was built without libmicrohttpd; or
+ * another -errno. */
 int exporter_run(const struct exporter_config *config, struct error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The connections of the exporter; see exporter_clients_impl.h. A connection is
- * shut down here, and closed by the HTTP server, which then reads its end.
+/* The connections of the exporter; see exporter_clients_impl.h. This file only
+ * shuts a connection down. The HTTP server then reads its end, and closes it.
  */
 #include "analysis/fleet/exporter_clients_impl.h"
 
@@ -9,12 +8,14 @@
 
 #include "common/base/clock.h"
 
-/* An HTTP client opens the connection again if it needs it for longer. */
+/* Maximum time of a connection without a complete request. If a client needs
+ * the connection later, it opens another one. */
 #define DEADLINE_NS (20 * NS_PER_S)
-/* Enough for some browsers and scrapers; a browser opens up to six. */
+/* Maximum number of connections of one address. This is enough for some
+ * browsers and scrapers; a browser opens up to six. */
 #define ADDRESS_MAX 16u
-/* The server takes up to ten connections at once, before it reads the ends of
- * those that are closed for them. */
+/* Maximum number of connections that are not shut down. The server may accept
+ * ten more before it reads the ends of those that were shut down for them. */
 #define OPEN_MAX (CLIENTS_MAX - 16u)
 
 void clients_init(struct exporter_clients *c)
@@ -24,7 +25,8 @@ void clients_init(struct exporter_clients *c)
 		c->client[i].fd = -1;
 }
 
-/* IPv4 addresses are mapped; another family has one address. */
+/* Returns the address of a client. IPv4 addresses are mapped; all clients of
+ * another family have one address. */
 static struct in6_addr address_of_client(const struct sockaddr *from)
 {
 	struct in6_addr a = {.s6_addr = {0}};
@@ -44,11 +46,12 @@ static struct in6_addr address_of_client(const struct sockaddr *from)
 static void client_close(struct exporter_client *one)
 {
 	one->closed = true;
-	(void)shutdown(one->fd, SHUT_RDWR); /* it may have ended itself */
+	/* fails if the client has ended the connection itself */
+	(void)shutdown(one->fd, SHUT_RDWR);
 }
 
-/* If there are `max` connections, of one address unless it is NULL, close the
- * one that is idle for longest. */
+/* If there are `max` connections, close the one that has done nothing for
+ * longest. If `from` is not NULL, only connections of this address count. */
 static void make_place(
 	struct exporter_clients *c, const struct in6_addr *from, size_t max)
 {

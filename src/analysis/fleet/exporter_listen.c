@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses an address and listens there. No state. */
+/* Parses an address and listens at it. No state. */
 #include "analysis/fleet/exporter_listen_impl.h"
 
 #include <errno.h>
@@ -16,13 +16,14 @@
 #define BACKLOG 64
 #define HOST_ROOM 256
 
-/* The path of "unix:PATH", or NULL. */
+/* Returns the path of "unix:PATH", or NULL. */
 static const char *unix_path(const char *where)
 {
 	return strncmp(where, "unix:", 5) == 0 ? where + 5 : NULL;
 }
 
-/* A socket that nobody listens on was left by an exporter that was killed. */
+/* Listen at a path. If a socket exists there on which nobody listens, it was
+ * left by an exporter that was killed, and is removed. */
 static int listen_unix(const char *path, struct error *err)
 {
 	int fd = socket_connect(path, SOCK_STREAM);
@@ -33,7 +34,8 @@ static int listen_unix(const char *path, struct error *err)
 			"another process listens on '%s'", path);
 	}
 	if (fd == -ECONNREFUSED)
-		(void)unlink(path); /* listening says if it cannot be removed */
+		/* if this fails, socket_listen() reports it */
+		(void)unlink(path);
 	fd = socket_listen(path, SOCK_STREAM, 0660, (gid_t)-1);
 	return fd < 0 ? error_set(err, fd, "cannot listen on '%s': %m", path)
 		      : fd;
@@ -66,7 +68,7 @@ static int split(const char *where, char host[HOST_ROOM], const char **port,
 	return 0;
 }
 
-/* No name server is asked. */
+/* Convert a numeric address; no name server is asked. */
 static struct addrinfo *address_of(const char *host, const char *port)
 {
 	const struct addrinfo hints = {

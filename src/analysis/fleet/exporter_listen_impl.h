@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The socket that the exporter listens on. */
+/* The socket at which the exporter listens. */
 #ifndef FLEET_EXPORTER_LISTEN_IMPL_H
 #define FLEET_EXPORTER_LISTEN_IMPL_H
 
 #include "common/base/err.h"
 
-/* The address with an absolute path of the socket, for a process that changes
- * its directory; the caller frees it. NULL with errno set on failure. */
+/* Returns the address with an absolute path of the socket, for a process that
+ * changes its directory; the caller frees it. NULL with errno set on failure.
+ */
 char *exporter_address(const char *where);
 
 /* Listen at ADDR:PORT or unix:PATH. Returns a non-blocking descriptor, or

@@ -2,16 +2,16 @@
 /*
  * Asks all mounts at once. Each mount has a state:
  *
- *	AWAY	 nothing asked		-> FINDING or LOST, mount_begin()
- *	FINDING	 a child looks for	-> IDLE or LOST, mount_found()
- *		 the control socket
- *	IDLE	 connected		-> ASKED or AWAY, mount_ask()
- *	ASKED	 the daemon is to	-> IDLE or AWAY, mount_answered()
- *		 send its status
- *	LOST	 it cannot be asked	-> AWAY, in the next look
+ * 	AWAY	 nothing was asked	-> FINDING or LOST, mount_begin()
+ * 	FINDING	 a child searches for	-> IDLE or LOST, mount_found()
+ * 		 the control socket
+ * 	IDLE	 connected		-> ASKED or AWAY, mount_ask()
+ * 	ASKED	 the daemon has to	-> IDLE or AWAY, mount_answered()
+ * 		 send its status
+ * 	LOST	 it cannot be asked	-> AWAY, in the next look
  *
- * A mount that is still FINDING or ASKED at the end of a look is hung, and
- * stays so until the answer comes. Owned by one thread.
+ * A mount that is still FINDING or ASKED at the end of a look counts as hung
+ * until its answer comes. Owned by one thread.
  */
 #include "analysis/fleet/fleet.h"
 
@@ -32,14 +32,15 @@ enum fleet_phase { AWAY, FINDING, IDLE, ASKED, LOST };
 struct fleet_entry {
 	char *mountpoint;
 	unsigned major, minor;
-	bool present; /* in the list of mounts of this look */
-	bool tried;   /* connected in this look; once is enough */
+	bool present; /* the kernel's list contains it in this look */
+	/* it was connected in this look, and is not connected again */
+	bool tried;
 	enum fleet_phase phase;
-	struct fleet_find find;	   /* FINDING */
-	struct ctl_client *client; /* IDLE, ASKED */
-	uint64_t asked_ns;	   /* FINDING, ASKED: since then */
-	bool overdue;		   /* an earlier look has waited for it */
-	bool fresh;		   /* it has answered in this look */
+	struct fleet_find find;	   /* used while FINDING */
+	struct ctl_client *client; /* used while IDLE and ASKED */
+	uint64_t asked_ns;	   /* time at which FINDING or ASKED began */
+	bool overdue; /* an earlier look has waited for its answer already */
+	bool fresh;   /* it has answered in this look */
 	json_t *status, *before;
 	uint64_t status_ns, before_ns;
 	enum fleet_state state;
@@ -49,9 +50,10 @@ struct fleet_entry {
 struct fleet {
 	struct fleet_entry **entry;
 	size_t n, room;
-	struct pollfd *poll; /* one for each entry */
+	struct pollfd *poll; /* one element for each entry */
 	size_t poll_room;
-	/* Children that hang on mounts that are gone, to be reaped later */
+	/* Children for mounts that are gone. They hang, and are reaped when
+	 * they end */
 	pid_t *child;
 	size_t nchildren, child_room;
 };
@@ -137,7 +139,8 @@ static void mount_found(struct fleet_entry *e)
 	mount_ask(e);
 }
 
-/* Keep a status and the one before it: a rate needs two of them. */
+/* Store a status, and keep the one before it, because a rate needs two of them.
+ */
 static void mount_take(struct fleet_entry *e, json_t *status)
 {
 	json_decref(e->before);
@@ -157,10 +160,11 @@ static void mount_answered(struct fleet_entry *e)
 	json_t *reply = NULL, *status;
 	int rc = ctl_client_receive(e->client, 0, &reply, &e->why);
 
-	if (rc == -ETIMEDOUT) /* a part of a line */
+	if (rc == -ETIMEDOUT) /* the line is not complete yet */
 		return;
 	if (rc < 0) {
-		mount_drop(e); /* the daemon has ended, maybe for a new one */
+		/* the daemon has ended; another one may have taken its place */
+		mount_drop(e);
 		return;
 	}
 	e->phase = IDLE;
@@ -178,13 +182,14 @@ static void mount_answered(struct fleet_entry *e)
 	json_decref(reply);
 }
 
-/* Take the next step that needs no waiting. */
+/* Take steps as long as they need no waiting. */
 static void mount_step(struct fleet_entry *e)
 {
 	if (e->phase == AWAY && !e->tried)
 		mount_begin(e);
 	else if (e->phase == AWAY)
-		mount_lost(e, -ENOTCONN); /* ended again */
+		/* it has ended a second time in this look */
+		mount_lost(e, -ENOTCONN);
 }
 
 static bool mount_waits(const struct fleet_entry *e)
@@ -213,7 +218,7 @@ static void entry_free(struct fleet_entry *e)
 	free(e);
 }
 
-/* The mount is gone. */
+/* Forget a mount that is gone. */
 static void entry_drop(struct fleet *f, struct fleet_entry *e)
 {
 	pid_t child = e->phase == FINDING ? e->find.probe.pid : 0;
@@ -239,7 +244,7 @@ void fleet_free(struct fleet *f)
 static void entry_owner(const struct mountinfo_entry *m, uid_t *uid, gid_t *gid)
 {
 	if (mountinfo_owner(m, uid, gid) < 0) {
-		*uid = 0; /* only root's daemon is then accepted */
+		*uid = 0; /* then only a daemon of root is accepted */
 		*gid = 0;
 	}
 }
@@ -269,8 +274,9 @@ static int entry_add(struct fleet *f, const struct mountinfo_entry *m)
 }
 
 /* Note one line of the mount table. A file system that is mounted at two paths
- * counts once; a later mount at the same path hides the earlier one. The kernel
- * gives the number of one that is gone to the next, maybe of another user. */
+ * counts once; a later mount at the same path hides the earlier one. Compare
+ * paths and users, too, because the kernel reuses the number of a mount that is
+ * gone. */
 static int entry_note(struct fleet *f, const struct mountinfo_entry *m)
 {
 	bool refrain = strcmp(m->type, MOUNTINFO_REFRAIN) == 0 &&
@@ -339,7 +345,8 @@ static void begin_look(struct fleet_entry *e)
 	mount_step(e);
 }
 
-/* Is there a mount to wait for? Sets up poll() for all. */
+/* Is there a mount whose answer has not come? Fills in the poll() table for all
+ * mounts. */
 static bool fleet_prepare(struct fleet *f)
 {
 	bool waits = false;
@@ -377,7 +384,7 @@ static void end_look(struct fleet_entry *e)
 {
 	if (!mount_waits(e) || e->fresh)
 		return;
-	/* Its process is looked for once. */
+	/* Search for the process of the daemon only once. */
 	if (!e->overdue)
 		(void)ctl_says_nothing(
 			e->client, e->mountpoint, e->find.uid, &e->why);
@@ -405,7 +412,7 @@ int fleet_look(struct fleet *f, unsigned timeout_ms, struct error *err)
 				: 0);
 		if (n > 0)
 			fleet_handle(f);
-		/* A mount may send without end; others have been handled. */
+		/* Check the time, too, because a mount may send without end. */
 	} while (now < until && (n > 0 || (n < 0 && errno == EINTR && waits)));
 	for (size_t i = 0; i < f->n; i++)
 		end_look(f->entry[i]);

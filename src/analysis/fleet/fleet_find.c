@@ -15,16 +15,15 @@
 #include "common/base/mountinfo.h"
 #include "common/control/talk.h"
 
-/* The answer of the child. */
+/* The message that the child sends. */
 struct fleet_found {
 	int32_t rc; /* length of the path, or -errno */
 	char path[PATH_MAX];
 };
 
-/*
- * A child that hangs may outlive this process. Have it hold no descriptors that
- * others wait for: a pipe of the shell, or the port of the exporter.
- */
+/* Close all descriptors but `to`. If the child hangs, it may outlive this
+ * process, and other programs may wait for the closing of a descriptor: of a
+ * pipe of the shell, or of the port of the exporter. */
 static int keep_only(int to)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -36,8 +35,8 @@ static int keep_only(int to)
 	return 0;
 }
 
-/* Only the owner of a mount without --allow-other can access it, not even
- * root; but root can be the owner. */
+/* Take the identity of the owner. Without --allow-other, nobody else can access
+ * the mount, not even root. The owner may be root. */
 static int become_owner(uid_t uid, gid_t gid)
 {
 	if (geteuid() != 0 || uid == 0)
@@ -77,7 +76,7 @@ static void find_in_child(void *arg, int to)
 	if (found.rc == 0)
 		found.rc = read_path(
 			find->mountpoint, found.path, sizeof(found.path));
-	/* A pipe takes so much at once. */
+	/* The message is short enough for a pipe to take it at once. */
 	(void)!write(STDOUT_FILENO, &found,
 		offsetof(struct fleet_found, path) + strlen(found.path) + 1);
 }
@@ -92,7 +91,7 @@ int fleet_find_end(struct fleet_find *find, char path[PATH_MAX])
 	struct fleet_found found = {.rc = -EIO};
 	ssize_t n = read(find->probe.fd, &found, sizeof(found));
 
-	/* It only has to end now. */
+	/* The child has written its message, so it ends at once. */
 	(void)probe_wait(&find->probe, -1);
 	probe_end(&find->probe);
 	if (n <= (ssize_t)offsetof(struct fleet_found, path))

@@ -14,15 +14,16 @@
 struct fleet_find {
 	struct probe probe;
 	const char *mountpoint;
-	uid_t uid; /* of the owner of the mount */
+	uid_t uid; /* owner of the mount */
 	gid_t gid;
 };
 
-/* Start; set the last three members before. -errno. */
+/* Start a search. The caller has set the last three members. Returns 0 or
+ * -errno. */
 int fleet_find_start(struct fleet_find *find);
 
-/* The probe is readable: returns the length of the path, or -errno. The probe
- * has ended then. */
+/* End a search whose probe is readable. Returns the length of the path, or
+ * -errno. */
 int fleet_find_end(struct fleet_find *find, char path[PATH_MAX]);
 
 #endif

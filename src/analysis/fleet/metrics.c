@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints metrics. All samples of a family are together, as OpenMetrics wants
- * them, so each family goes through all mounts. No state.
- */
+/* Prints metrics. OpenMetrics requires all samples of a family together, so
+ * each family is printed for all mounts before the next one. No state. */
 #include "analysis/fleet/metrics.h"
 
 #include <inttypes.h>
@@ -18,7 +16,7 @@
 
 #define NAME_ROOM 128
 
-/* A unit of the status, and the base unit that it becomes. */
+/* A unit in the status, and the base unit into which it is converted. */
 struct metric_unit {
 	const char *suffix, *base;
 	double factor;
@@ -32,10 +30,9 @@ static const struct metric_unit units[] = {
 	{"_kib", "_bytes", 1024},
 };
 
-/*
- * Gauges of the tables that only grow, and the names of their counters. Those
- * of a tier or a peer differ from the counters of the mount.
- */
+/* Gauges of the tables that only grow, so that they become counters, and the
+ * names of these. Those of a tier or a peer differ from the counters of the
+ * mount. */
 static const struct metric_growth {
 	const char *prefix, *name, *counter;
 } growing[] = {
@@ -57,7 +54,7 @@ static const struct metric_growth {
 	{"share_", "malformed", "malformed_messages"},
 };
 
-/* The name of the counter, or NULL for a gauge. */
+/* Returns the name of the counter, or NULL for a gauge. */
 static const char *counter_of(const char *prefix, const char *name)
 {
 	for (size_t i = 0; i < sizeof(growing) / sizeof(growing[0]); i++)
@@ -67,7 +64,8 @@ static const char *counter_of(const char *prefix, const char *name)
 	return NULL;
 }
 
-/* Write the name of a family; returns the factor of its values. */
+/* Write the name of a family. Returns the factor by which its values are
+ * multiplied. */
 static double family_name(
 	char out[NAME_ROOM], const char *prefix, const char *name)
 {
@@ -87,7 +85,8 @@ static double family_name(
 	return 1;
 }
 
-/* OpenMetrics names a family of counters without the suffix of its samples. */
+/* In OpenMetrics, the name of a family of counters lacks the suffix of its
+ * samples. */
 static void print_head(FILE *to, const struct metrics *m, const char *family,
 	const char *type, const char *help)
 {
@@ -98,7 +97,8 @@ static void print_head(FILE *to, const struct metrics *m, const char *family,
 		help, family, suffix, type);
 }
 
-/* Print name="value", escaped for a terminal and then for the format. */
+/* Print name="value". The value is escaped for a terminal and then for the
+ * format. */
 static void print_label(FILE *to, const char *name, const char *raw)
 {
 	char shown[4 * PATH_MAX];
@@ -119,7 +119,7 @@ static void print_value(FILE *to, double value)
 	(void)fprintf(to, " %.15g\n", value);
 }
 
-/* A number or a boolean. */
+/* Returns a number, or a boolean as 0 or 1. */
 static double value_of(const json_t *object, const char *key)
 {
 	const json_t *v = json_object_get(object, key);
@@ -129,7 +129,8 @@ static double value_of(const json_t *object, const char *key)
 
 /* -- Families of mounts ---------------------------------------------------- */
 
-/* Does a mount have it? A family has samples. */
+/* Does the status of any mount have this member? A family without samples is
+ * not printed. */
 static bool any_has(const struct metrics *m, const char *key)
 {
 	for (size_t i = 0; i < m->nmounts; i++)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints the statuses of mounts and the views of shares for Prometheus, from
- * the tables of counters, gauges and histograms. The names follow its
- * conventions: base units, and _total for counters. No state.
- */
+/* Prints the statuses of mounts and the views of shares for Prometheus, from
+ * the tables of counters, gauges and histograms. The names follow the
+ * conventions of Prometheus: base units, and _total for counters. No state. */
 #ifndef FLEET_METRICS_H
 #define FLEET_METRICS_H
 
@@ -11,24 +9,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What is printed; all of it is borrowed. */
+/* What to print. The caller owns everything. */
 struct metrics {
-	bool openmetrics; /* or the text format 0.0.4 of Prometheus */
-	bool fleet;	  /* also refrain_up and what concerns this program */
+	/* OpenMetrics; otherwise the text format 0.0.4 of Prometheus */
+	bool openmetrics;
+	bool fleet; /* also print refrain_up, and metrics of this program */
 	const struct metrics_mount *mount;
 	size_t nmounts;
-	/* Objects as of `refrain share --json`; one whose host does not answer
-	 * has a name and no step. Each name is there once. NULL: none. */
+	/* Objects like those of `refrain share --json`. If the host of a share
+	 * does not answer, its object has a name and no step. Each name occurs
+	 * once. NULL: none. */
 	const json_t *shares;
 };
 
 struct metrics_mount {
-	const char *mountpoint; /* escaped: see escape_name() */
-	const json_t *status;	/* NULL: it is not up */
-	bool refused;		/* it may not be asked */
+	const char *mountpoint; /* escaped by escape_name() */
+	const json_t *status;	/* NULL: the mount is not up */
+	bool refused;		/* this user may not ask the mount */
 };
 
-/* Errors stay with the stream. */
+/* Print the metrics. If this fails, ferror(to) is set. */
 void metrics_print(FILE *to, const struct metrics *m);
 
 #endif

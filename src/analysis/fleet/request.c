@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests to the daemon, and access to its answers. No state. */
+/* Sends requests to the daemon, and reads members of its answers. No state. */
 #include "analysis/fleet/request.h"
 #include "mount/daemon/json_text.h"
 
@@ -44,7 +44,7 @@ int ask_status(struct ctl_client *client, json_t **status, struct error *err)
 	return 0;
 }
 
-/* The path relative to the mount's root, "" for the root itself. */
+/* Returns the path relative to the mount's root, "" for the root itself. */
 static const char *inside(const char *mountpoint, const char *path)
 {
 	size_t len = strlen(mountpoint);
@@ -67,7 +67,8 @@ json_t *ask_about_paths(
 	for (int i = 0; i < npaths; i++) {
 		const char *path = inside(mountpoint, paths[i]);
 
-		/* An empty list means the whole mount. */
+		/* The root stands for the whole mount, and so does an empty
+		 * list. */
 		if (!*path) {
 			(void)json_array_clear(list);
 			break;
@@ -94,7 +95,7 @@ const char *ask_text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* The number of durations in a bucket. */
+/* Returns the number of durations in a bucket. */
 static uint64_t latency_bucket_of(
 	const json_t *status, const char *name, size_t i)
 {

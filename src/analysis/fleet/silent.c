@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Handles daemons that do not answer. A call on the mount of a stopped daemon
- * waits in the kernel, so a child process makes it. No state.
- */
+/* Handles daemons that do not answer. A system call for the mount of a stopped
+ * daemon waits in the kernel, so a child process makes it. No state. */
 #include "analysis/fleet/silent_impl.h"
 
 #include <errno.h>
@@ -50,8 +48,8 @@ static int take_attribute(const struct probe *probe, char *buf, size_t size)
 
 	if (!probe_wait(probe, SILENT_TIMEOUT_MS))
 		return -ETIMEDOUT;
-	/* One read() is enough: the answer is shorter than what a pipe takes at
-	 * once. */
+	/* One read() is enough, because the answer is shorter than what a pipe
+	 * takes at once. */
 	n = read(probe->fd, buf, size - 1);
 	if (n <= 0)
 		return n < 0 ? -errno : -EIO;

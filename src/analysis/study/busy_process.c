@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processor time by process; see busy_process_impl.h. */
+/* Reads the processor time of processes; see busy_process_impl.h. */
 #include "analysis/study/busy_process_impl.h"
 
 #include <fcntl.h>
@@ -14,11 +14,12 @@
 
 struct busy_process {
 	pid_t pid, parent;
-	/* processor time of all threads, of the first thread */
+	/* processor time of all threads, and of the first thread */
 	double s, first_s;
 };
 
-/* The processor time of a process. `fields` begin with its state. */
+/* Returns the processor time of a process. `fields` is the part of its line in
+ * /proc that begins with its state. */
 static double own_cpu_s(const char *fields, int *parent)
 {
 	unsigned long user = 0, system = 0;
@@ -44,7 +45,8 @@ static double first_cpu_s(pid_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	name_end = strrchr(text, ')'); /* NAME may contain anything, also ')' */
+	/* NAME may contain any character, even ')', so find the last one */
+	name_end = strrchr(text, ')');
 	return name_end ? own_cpu_s(name_end + 2, &parent) : 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the process of the command that uses a processor most. A process that
  * never rests may be the limit, even if other processors are idle: it may have
- * only one thread, or a lock that only one of its threads holds at a time. */
+ * only one thread, or a lock that only one of its threads can hold at a time.
+ */
 #ifndef STUDY_BUSY_PROCESS_IMPL_H
 #define STUDY_BUSY_PROCESS_IMPL_H
 
@@ -11,7 +12,8 @@
 
 struct busy_process;
 
-/* The processor time that each process has used so far. Zero it to begin. */
+/* The processor time that each process has used so far. Zero it before its
+ * first use. */
 struct busy {
 	/* if memory was short, some are missing */
 	struct busy_process *process;
@@ -21,11 +23,10 @@ struct busy {
 void busy_look(struct busy *b, const struct trainer *t);
 void busy_release(struct busy *b);
 
-/*
- * The most processor time that one process used between two looks. The first
- * thread of a process with children is not counted: its children read and
- * prepare, and this thread may only ask its device whether a step has ended.
- */
+/* Returns the largest processor time that one process has used between two
+ * looks. The first thread of a process with children is not counted: its
+ * children read and prepare, and this thread may do nothing but ask its device
+ * whether a step has ended. */
 double busy_most_s(const struct busy *was, const struct busy *now);
 
 #endif

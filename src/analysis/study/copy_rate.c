@@ -2,8 +2,8 @@
 /* The rate of a source while it was copied; see copy_rate_impl.h. */
 #include "analysis/study/copy_rate_impl.h"
 
-/* The minimum time of a copy, in seconds: a tenth of less has too few readings.
- */
+/* The minimum time of a copy, in seconds. In a tenth of a shorter one, there
+ * are too few readings. */
 #define LEAST_S 5
 
 static void drop_every_second(struct copied *c)

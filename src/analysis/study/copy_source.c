@@ -22,26 +22,27 @@
 #include "analysis/fleet/request.h"
 #include "analysis/fleet/client.h"
 
-/* The interval at which the progress is shown. */
+/* The progress is shown at this interval. */
 #define SHOW_NS (200 * NS_PER_MS)
 
-/* The source counts as changed if its last tenth was copied this many times as
- * fast as its first, or as slowly. */
+/* If the rates in the first and the last tenth of the copy differ by this
+ * factor, the source counts as changed. */
 #define CHANGED 1.5
 
 /* A message of the fetching process to its parent: the progress, or the end. */
 struct fetched {
 	int rc;
 	int fd;	     /* the child's end of the pipe to its parent */
-	bool partly; /* the cache has no room for all of it */
+	bool partly; /* the cache has no room for the whole dataset */
 	double bytes;
 	struct error err;
 };
 
-/* The message is short enough for a pipe to take it at once. */
+/* Send a message to the parent. A pipe takes a message of this length at once.
+ */
 static void tell_fetched(const struct fetched *f)
 {
-	/* on failure the parent reports that fetching failed */
+	/* if this fails, the parent reports that fetching failed */
 	(void)!write(f->fd, f, sizeof(*f));
 }
 
@@ -78,7 +79,8 @@ static void fetch_in_child(const struct analysis_run *r, struct fetched *f)
 	int rc;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)signal(SIGINT, SIG_IGN); /* the parent decides when to end */
+	/* ignore SIGINT: the parent decides when to end */
+	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_DFL);
 	rc = fetch_on(r->c->mountpoint, f);
 	f->rc = rc;
@@ -115,8 +117,8 @@ static void show_fetched(const struct analysis_run *r, const struct fetched *f,
 	*next_ns = clock_now_ns() + SHOW_NS;
 }
 
-/* Is the copied part enough? It is if the source is slow, and images can stand
- * in for the rest. */
+/* Is the part that was copied enough? It is if the source is slow, and if
+ * images can stand in for the rest. */
 static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	uint64_t *until_ns)
 {
@@ -126,8 +128,8 @@ static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	return names_are_images(r->c->mountpoint);
 }
 
-/* Add a note if the source's rate changed: later reads may be slower than the
- * copy. */
+/* If the source's rate changed during the copy, add a note: later reads may be
+ * slower than the copy. */
 static void note_source_change(
 	struct analysis_run *r, const struct copied *copied)
 {
@@ -145,9 +147,9 @@ static void note_source_change(
 	profile_note(r->p, note);
 }
 
-/* Fetch the files. A child process sends the request, because only a closed
- * connection ends such a long request: the daemon stops fetching when the child
- * is killed. */
+/* Fetch the files. A child process sends the request, because such a long
+ * request ends only when its connection closes: the daemon stops fetching when
+ * the child is killed. */
 static int fetch_files(struct analysis_run *r, struct fetched *f)
 {
 	uint64_t begun_ns = clock_now_ns(), show_ns = begun_ns + NS_PER_S;
@@ -215,7 +217,7 @@ static void set_unit(struct analysis_run *r)
 	profile_note(p, note);
 }
 
-/* Let cached images be read in place of those that were not copied. */
+/* Have the mount serve cached images in place of those that were not copied. */
 static int use_stand_ins(struct analysis_run *r, double share)
 {
 	char note[PROFILE_TEXT_MAX];
@@ -237,9 +239,9 @@ static int use_stand_ins(struct analysis_run *r, double share)
 	return 0;
 }
 
-/* Let the kernel keep no pages, because bytes are counted: a read of kept pages
- * counts as a read of the whole file, although only part of it may have been
- * read. */
+/* Have the kernel keep no pages, because bytes are counted here. A read of kept
+ * pages would count as a read of the whole file, although only a part of it may
+ * have been read. */
 static int drop_pages(struct analysis_run *r)
 {
 	return run_tell(r,

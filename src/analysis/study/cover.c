@@ -33,7 +33,8 @@ static int own_users(uid_t uid, gid_t gid)
 {
 	char map[64];
 
-	/* Old kernels have no such file, and do not require it. */
+	/* If this fails, the kernel is old: it has no such file, and does not
+	 * require it. */
 	(void)write_proc("/proc/self/setgroups", "deny");
 	(void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 	if (write_proc("/proc/self/uid_map", map) < 0)
@@ -95,7 +96,8 @@ static void free_mounts(struct other_mounts *all)
 	free(all->mount);
 }
 
-/* Does an unmount outside the namespace also unmount this mount? */
+/* Does an unmount outside the namespace also unmount this mount in the
+ * namespace? */
 static bool is_kept_in_step(
 	const struct other_mounts *all, const struct other_mount *o)
 {
@@ -126,8 +128,8 @@ static bool names_mount(char *const *command, const char *path)
 	return false;
 }
 
-/* Detach other refrain mounts, as far as possible: an unprivileged namespace
- * may not detach the mounts that it was created with. */
+/* Detach other refrain mounts, as far as this is allowed: an unprivileged
+ * namespace may not detach the mounts that it had at its creation. */
 static void detach_others(const struct analyze_config *c, const char *cwd)
 {
 	struct other_mounts all = {NULL};
@@ -136,7 +138,7 @@ static void detach_others(const struct analyze_config *c, const char *cwd)
 	if (stat(c->mountpoint, &own) < 0)
 		return;
 	list_mounts(&all, &own);
-	/* Go backwards, because later mounts lie on top of earlier ones. */
+	/* Go backwards, because later mounts are above earlier ones. */
 	for (size_t i = all.n; i-- > 0;) {
 		const struct other_mount *o = &all.mount[i];
 
@@ -163,6 +165,7 @@ int cover_source(const struct analyze_config *c)
 		mount(c->mountpoint, c->source, NULL, MS_BIND, NULL) < 0)
 		return -errno;
 	detach_others(c, cwd);
-	/* Enter the working directory again, as it may be in the source. */
+	/* Enter the working directory again, because it may be in the source,
+	 * which is covered now. */
 	return cwd[0] && chdir(cwd) < 0 ? -errno : 0;
 }

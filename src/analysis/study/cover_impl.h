@@ -7,10 +7,10 @@
 
 /*
  * Move this process to a mount namespace in which the mount of the analysis
- * covers the source. Unmounts outside reach the namespace, so it keeps no mount
- * of the host in use. Refrain mounts that such unmounts would not reach are
- * detached in the namespace, except those that the command names or has as its
- * working directory. Returns 0 or -errno.
+ * covers the source. The namespace keeps no mount of the host in use, because
+ * unmounts outside also happen in it. Other refrain mounts, which such unmounts
+ * would not reach, are detached in the namespace, except those that the command
+ * names or has as its working directory. Returns 0 or -errno.
  */
 int cover_source(const struct analyze_config *config);
 

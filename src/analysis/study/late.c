@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures readers with and without a delay, by turns; see late_impl.h. One
+/* Measures readers alternately with and without a delay; see late_impl.h. One
  * thread. */
 #include "analysis/study/late_impl.h"
 
 #include <math.h>
 
-/*
- * The delay of each file, as a share of a reader's time from one file to its
- * next. It is half of the time that the reader waits, because a reader that is
- * ahead can make up for that much. A reader that hardly waits gets a delay of a
- * quarter of its time.
- */
+/* The delay of each file, as a share of a reader's time from one file to its
+ * next. It is half of the time for which the reader waits, because a reader
+ * that is ahead can make up for that much. If a reader hardly waits, its delay
+ * is a quarter of its time. */
 #define DELAY_OF_WAITS 0.5
 #define DELAY_OF_BUSY 0.25
 #define DELAY_LEAST_S 0.0002
@@ -19,13 +17,14 @@
 /* At most this many pairs of measurements with and without the delay. */
 #define PAIRS 3
 
-/* Half of the interval after one pair, and its minimum after several: one pair
- * proves nothing, and two pairs may agree by chance. */
+/* If there is one pair, half of the interval is PAIR_CI, because one pair
+ * proves nothing. If there are more, it is at least PAIRS_CI, because two pairs
+ * may agree by chance. */
 #define PAIR_CI 1
 #define PAIRS_CI 0.15
 
-/* Measure the trainer with a delay. Even the smallest delay makes the daemon
- * see every read. */
+/* Measure the trainer with a delay. Even with the smallest delay, the daemon
+ * sees every read. */
 static int measure_delayed(struct analysis_run *r, double delay_s)
 {
 	int rc = run_tell(r,
@@ -38,7 +37,7 @@ static int measure_delayed(struct analysis_run *r, double delay_s)
 				r->c->seconds / 4.0);
 }
 
-/* Restore the content that was served before the delays. */
+/* Restore the content that was served before. */
 static int end_delays(struct analysis_run *r)
 {
 	return run_tell(r,
@@ -71,7 +70,7 @@ static void note_effect(struct profile *p, const double *effect, unsigned n)
 			    : fmax(PAIRS_CI, 2 * sqrt(square / (n - 1) / n));
 }
 
-/* Would another measurement of the delays help to decide? */
+/* Could another measurement of the delays decide what the bottleneck is? */
 static bool late_is_wanted(const struct profile *p)
 {
 	bool told = p->delay.ci > 0 && fabs(p->delay.value - 0.5) > p->delay.ci;
@@ -82,8 +81,9 @@ static bool late_is_wanted(const struct profile *p)
 		(p->r0.value > 0 && profile_limit(p, NULL) == LIMIT_UNKNOWN);
 }
 
-/* Compare intervals without the time that readers wait for a processor, because
- * other programs change that time from one measurement to the next. */
+/* Compare intervals that do not include the time for which readers wait for a
+ * processor, because other programs change that time from one measurement to
+ * the next. */
 static int measure_pairs(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -114,8 +114,8 @@ int late_measure(struct analysis_run *r)
 	struct profile *p = r->p;
 	int rc;
 
-	/* Reads of parts of large files do not show how a reader spends its
-	 * time. */
+	/* If parts of large files are read, the intervals do not show how a
+	 * reader spends its time. */
 	if (r->by_bytes || (p->warm.n > 0 && !late_is_wanted(p)))
 		return 0;
 	rc = measure_delayed(r, 0);

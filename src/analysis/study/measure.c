@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the measurements in order. The mount's mask takes the trainer from one
- * share of misses to the next, and tiny images show the rate without
- * preparation. One thread. */
+ * share of misses to the next, and tiny images show the rate that the trainer
+ * would have without preparation. One thread. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,33 +9,37 @@
 
 #include "analysis/study/late_impl.h"
 
-/* A change of the rate without misses by more than this gets a note. */
+/* If the rate without misses has changed by more than this, a note is added. */
 #define DRIFT 0.03
 
-/* If misses cost no more than this, points between are not measured. */
+/* If misses lower the rate by at most this factor, points between all and no
+ * misses are not measured. */
 #define SOURCE_HIDDEN 0.97
 
 /* Pages of misses and of tiny images stay in the kernel for up to 150 ms. If
- * the thread that drops them (src/mount/fs) is in time, no more stay than 1 MiB
- * or a 25th of the dataset, whichever is more. */
+ * the thread that drops them (src/mount/fs) is in time, at most 1 MiB or a 25th
+ * of the dataset stays, whichever is more. */
 #define STAY_S 0.15
 #define STAY_BYTES 1048576.0
 #define STAY_SHARE 0.04
 #define STAY_MOST 0.3
 #define EPOCH_LEAST_S 0.2
 
-/* Rates whose difference is at most this share count as equal. */
+/* Rates that differ by at most this share count as equal. */
 #define SAME 0.03
 
-/* The exact rate is assumed to lie within this share of a measured one. */
+/* The exact rate is assumed to differ from a measured one by at most this
+ * share. */
 #define EXACT 0.02
 
-/* Processors that are in use for more than this share of the time may be the
- * limit. So may one process that uses more than this share of one processor. */
+/* If processors are in use for more than this share of the time, they may be
+ * the limit. So may one process that uses more than this share of one
+ * processor. */
 #define CPUS_BUSY 0.8
 
 /* The delay of a tiny image, as a share of the time that a reader has for one
- * image. If the readers limit the trainer, this makes it slower by a sixth. */
+ * image. If the readers limit the trainer, this delay makes it slower by a
+ * sixth. */
 #define DELAY 0.2
 #define DELAY_MOST_S 1
 
@@ -64,16 +68,17 @@ static void add_point(struct analysis_run *r, const struct profile_point *now)
 	p->points[p->npoints++] = *now;
 }
 
-/* The share of the dataset whose pages stay in the kernel at this rate. */
+/* Returns the share of the dataset whose pages stay in the kernel at this rate.
+ */
 static double share_staying(const struct profile *p, double rate)
 {
 	return fmin(STAY_S * rate / p->samples,
 		fmax(STAY_SHARE, STAY_BYTES / (double)p->source_bytes));
 }
 
-/* Correct the rate: reads of pages that stay are not seen. In random order,
- * their share of the reads is half of the square of the share of the dataset
- * that stays. */
+/* Returns the corrected rate: reads of pages that stay are not seen. In random
+ * order, their share of the reads is half of the square of the share of the
+ * dataset that stays. */
 static struct profile_rate rate_of_dropped(const struct analysis_run *r)
 {
 	struct profile_rate rate = segment_rate(&r->segment);
@@ -146,15 +151,15 @@ static int check_epoch(struct analysis_run *r)
 		epoch_s);
 }
 
-/* Do misses make the trainer slower by more than chance explains? */
+/* Do misses make the trainer slower by more than chance could explain? */
 static bool misses_cost(const struct profile *p, const struct model *m)
 {
 	return m->r0 <= SOURCE_HIDDEN * m->r1 &&
 		p->r1.value - p->r0.value > hypot(p->r1.ci, p->r0.ci);
 }
 
-/* Measure each share of misses twice, the second time in reverse order, so that
- * a machine that gets slower or faster meanwhile changes all of them alike. */
+/* Measure each share of misses twice, the second time in reverse order. If the
+ * machine gets slower or faster during this time, all shares change alike. */
 static int measure_misses(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -187,8 +192,8 @@ static int measure_drift(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	p->r1 = p->points[0].rate;
-	/* The rate is the mean of both measurements, so it has moved by half of
-	 * the drift. */
+	/* `was` is the first measurement, and the present value the mean of
+	 * two. So this compares with half of the drift. */
 	if (fabs(p->r1.value / was - 1) > DRIFT / 2)
 		profile_note(p,
 			"the rate with everything cached changed by more than "
@@ -196,7 +201,7 @@ static int measure_drift(struct analysis_run *r)
 	return 0;
 }
 
-/* Widen all intervals by the variation between measurements. */
+/* Make all intervals wider, by the variation between measurements. */
 static void widen_intervals(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -244,8 +249,9 @@ static int measure_tiny(
 	return rc;
 }
 
-/* The delay that shows whether readers are the limit, from the time that each
- * of them had for a file in the last segment. Returns 0 if that is unknown. */
+/* Returns the delay that shows whether readers are the limit. It is computed
+ * from the time that each reader had for a file in the last segment. Returns 0
+ * if that time is unknown. */
 static double delay_s(const struct analysis_run *r)
 {
 	const struct counts *begun = &r->segment.begun;
@@ -256,8 +262,9 @@ static double delay_s(const struct analysis_run *r)
 		DELAY_MOST_S, DELAY * reader_s / (last->tiny - begun->tiny));
 }
 
-/* Delay the tiny images, to see whether the rate `tiny` without a delay is that
- * of the trainer alone. If in doubt, the rate is only a lower bound. */
+/* Delay the tiny images, to find out whether the rate `tiny` without a delay is
+ * that of the trainer alone. If this is not clear, the rate is only a lower
+ * bound. */
 static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 {
 	struct profile_rate late;
@@ -278,7 +285,7 @@ static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 	return 0;
 }
 
-/* Without this result, the others are reported. */
+/* If this measurement failed, report the others without it. */
 static int note_not_tiny(struct analysis_run *r, int rc)
 {
 	int status = r->trainer.status;
@@ -297,11 +304,10 @@ static int note_not_tiny(struct analysis_run *r, int rc)
 	return 0;
 }
 
-/*
- * Measure the trainer without preparation, with tiny images. The rate is exact
- * if a delay of each image by a good part of its reader's time does not change
- * it while processors are idle: then the trainer itself is the limit.
- */
+/* Measure the trainer without preparation, with tiny images. Then delay each
+ * image by a good part of its reader's time. If this does not change the rate
+ * while processors are idle, the rate is exact, because the trainer itself is
+ * the limit. */
 static int measure_alone(struct analysis_run *r)
 {
 	struct profile *p = r->p;
@@ -328,7 +334,7 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
-/* Without this result, the others are reported. */
+/* If this measurement failed, report the others without it. */
 static int measure_late_reads(struct analysis_run *r)
 {
 	int rc = late_measure(r);
@@ -341,7 +347,8 @@ static int measure_late_reads(struct analysis_run *r)
 	return 0;
 }
 
-/* G was measured only once, so its interval is at least that of one rate. */
+/* G was measured only once, so its interval must be at least that of a single
+ * rate. */
 static void widen_alone(struct profile *p)
 {
 	p->g.ci = p->g_bound && p->g.value <= p->r1.value

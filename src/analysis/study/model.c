@@ -4,21 +4,23 @@
 
 #include <math.h>
 
-/* The knee is at most here: for more misses, the two formulas differ too
- * little. */
+/* The knee is at most at this share of misses, because at a larger share the
+ * two formulas differ too little. */
 #define KNEE_MAX 0.85
 
-/* Limits of L. Beyond them the measured rate was not that of the trainer. L may
- * exceed 1, because batches in order can make a trainer slower than the serial
- * formula. */
+/* Limits of L. Beyond these, the measured rate was not that of the trainer. L
+ * may exceed 1, because batches in order can make a trainer slower than the
+ * serial formula says. */
 #define L_LEAST (-0.25)
 #define L_MOST 2
 
-/* If input takes no more than this share of the time, it counts as hidden. */
+/* If input takes no more than the first share of the time, the trainer is not
+ * input-bound; up to the second, moderately. */
 #define NOT_BOUND 0.05
 #define MODERATELY_BOUND 0.20
 
-/* A cache is "enough" if the time is at most this factor longer. */
+/* A cache counts as enough if the time is at most this factor longer than with
+ * everything cached. */
 #define ENOUGH 1.01
 
 static double larger(double a, double b)
@@ -102,8 +104,8 @@ void model_add(struct model *m, double miss, double rate)
 	m->n++;
 }
 
-/* Make the times rise: where a later time is shorter than the one before it,
- * both become their mean. */
+/* Make the times rise with the misses: if a time is shorter than the one before
+ * it, both become their mean. */
 void model_settle(struct model *m)
 {
 	double mean[MODEL_POINTS], time;
@@ -124,15 +126,15 @@ void model_settle(struct model *m)
 			m->l[i] = model_lambda(m, m->at[i], 1 / time);
 }
 
-/* The time at a measured point, at least that without misses: hits never make
- * the trainer slower. */
+/* Returns the time at a measured point, but at least that without misses,
+ * because hits never make the trainer slower. */
 static double time_at(const struct model *m, unsigned i)
 {
 	return limited(blend(m, m->l[i], m->at[i]), 1 / m->r1, 1 / m->r0);
 }
 
-/* Between two points, L can lead beyond the times at both; the time is limited
- * to them. */
+/* Between two points, L could give a time outside of the times at both, so the
+ * time is limited to these. */
 double model_time(const struct model *m, double miss)
 {
 	double least = 1 / m->r1, most = 1 / m->r0;
@@ -156,8 +158,8 @@ double model_lambda(const struct model *m, double miss, double rate)
 		L_MOST);
 }
 
-/* The smallest share cached that is enough. The time grows with the misses, so
- * it is found by halving. */
+/* Returns the smallest cached share that is enough. The time grows with the
+ * misses, so bisection finds it. */
 double model_enough(const struct model *m)
 {
 	double most = ENOUGH * model_time(m, 0), low = 0, high = 1;
@@ -175,8 +177,8 @@ double model_enough(const struct model *m)
 	return 1 - low;
 }
 
-/* The share of hits with LRU: the reuse distance of an item is a + u - a u,
- * with a and u uniform. */
+/* Returns the share of hits with LRU. The reuse distance of an item is a + u -
+ * a u, with a and u uniform. */
 double model_hits_lru(double c)
 {
 	if (c <= 0)
@@ -184,8 +186,8 @@ double model_hits_lru(double c)
 	return c >= 1 ? 1 : c + (1 - c) * log1p(-c);
 }
 
-/* The share of hits with random eviction: the misses m solve 1 - m = ((1 -
- * exp(-m / c)) c / m)^2. */
+/* Returns the share of hits with random eviction. The misses m solve 1 - m =
+ * ((1 - exp(-m / c)) c / m)^2. */
 double model_hits_random(double c)
 {
 	double low = 0, high = 1;
@@ -198,7 +200,8 @@ double model_hits_random(double c)
 		double m = (low + high) / 2;
 		double seen = -expm1(-m / c) * c / m;
 
-		/* Near 0 both sides are near 1, and the left one is larger. */
+		/* Near m = 0 both sides are near 1, and the left one is larger.
+		 */
 		if (1 - m > seen * seen)
 			low = m;
 		else
@@ -216,8 +219,8 @@ struct model model_planned(const struct model *m)
 	return n;
 }
 
-/* The model with more workers: more requests wait at the source at a time, and
- * more processors prepare. */
+/* Returns the model with more workers: more requests wait at the source at a
+ * time, and more processors prepare. */
 struct model model_workers(const struct model *m, double times)
 {
 	struct model n = *m;
@@ -229,8 +232,8 @@ struct model model_workers(const struct model *m, double times)
 	return n;
 }
 
-/* The model with a faster source: the whole wait for it gets shorter, latency
- * too. */
+/* Returns the model with a faster source: the whole wait for the source gets
+ * shorter, including its latency. */
 struct model model_faster(const struct model *m, double times)
 {
 	struct model n = *m;
@@ -253,9 +256,9 @@ struct model_shares model_share(const struct model *m, double miss, double gaps)
 
 	s.prep = larger(0, warm - s.compute);
 	s.fetch = larger(0, all - warm);
-	/* The measured rates include gaps, in which the trainer does other
-	 * work. They are subtracted from the compute time. A gap takes as long
-	 * with misses as without. */
+	/* Subtract gaps, in which the trainer does other work, from the compute
+	 * time: the measured rates include them. A gap takes as long with
+	 * misses as without. */
 	s.gaps = gaps > 0 && gaps < 1 ? warm * gaps : 0;
 	if (s.gaps > s.compute)
 		s.gaps = s.compute;

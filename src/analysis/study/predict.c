@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Predictions from a profile, and their errors. */
+/* Predicts rates from a profile, and computes the errors of the predictions. */
 #include <math.h>
 
 #include "analysis/study/study.h"
 
-/* Between two measured points, the trainer may differ from the model by this
- * share. */
+/* Between two measured points, the trainer is assumed to differ from the model
+ * by up to this share. */
 #define BETWEEN 0.02
 
-/* With a plan, or with other workers or sources, it may differ by this share.
- */
+/* With a plan, or with other workers or sources, it is assumed to differ by up
+ * to this share. */
 #define OTHERWISE 0.05
 
-/* A use of the processors below this share counts as this share. */
+/* If processors are used less than this share of the time, this share is used
+ * instead. */
 #define USED_LEAST 0.05
 
 double profile_prep(const struct profile *p)
@@ -22,7 +23,8 @@ double profile_prep(const struct profile *p)
 	return used < 1 ? p->r1.value / used : p->r1.value;
 }
 
-/* The model without point `left_out`. Points at the ends are in the rates. */
+/* Returns the model without point `left_out`. The points at the ends are rates
+ * of the model. */
 static struct model model_but(const struct profile *p, unsigned left_out)
 {
 	struct model m = {.g = p->g.value,
@@ -73,8 +75,8 @@ const char *profile_change_name(enum profile_change change)
 	return name[change];
 }
 
-/* Do workers only read? Then twice the workers would take the same time even if
- * preparation and the trainer were twice as fast. */
+/* Do workers only read? If so, twice as many workers would take the same time
+ * even if preparation and the trainer were twice as fast. */
 static bool workers_only_read(const struct profile *p)
 {
 	struct model m = profile_model(p), slow = model_workers(&m, 2), fast;
@@ -95,7 +97,7 @@ bool profile_change_known(const struct profile *p, enum profile_change change)
 					: change != CHANGE_ECHO;
 }
 
-/* Seconds a sample after a change. */
+/* Returns the seconds per sample after a change. */
 static double time_after(
 	const struct profile *p, double cached, enum profile_change change)
 {
@@ -128,10 +130,11 @@ static double time_after(
 struct wanted_change {
 	double cached;
 	enum profile_change change;
-	double time_s; /* calculated from the measured rates */
+	double time_s; /* computed from the measured rates */
 };
 
-/* The square of the change of the time if *rate moves by its interval. */
+/* Returns the square of the change of the time if *rate changes by its
+ * interval. */
 static double effect(const struct profile *p, struct profile_rate *rate,
 	const struct wanted_change *w)
 {
@@ -152,12 +155,13 @@ struct profile_rate profile_after(
 		cached, change, time_after(p, cached, change)};
 	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
 		change == CHANGE_FASTER;
-	/* A later run varies as much as the measured runs did. */
+	/* Begin with the variation of a later run, which is that of the
+	 * measured runs. */
 	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
 		pow(p->repeats * w.time_s, 2);
 
-	/* The speed of the source was measured only once, so its interval is at
-	 * least that of one measurement. */
+	/* The speed of the source was measured only once, so its interval must
+	 * be at least that of one measurement. */
 	q.s.ci = fmax(q.s.ci, q.repeats * q.s.value);
 	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
 		effect(&q, &q.r0, &w) + effect(&q, &q.s, &w);

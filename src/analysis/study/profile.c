@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile as JSON. */
+/* Writes a profile as JSON, and reads it. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static json_t *point_json(const struct profile *p, unsigned i)
 	const struct profile_point *q = &p->points[i];
 	struct profile_forecast f;
 
-	/* cannot fail: the ends are measured */
+	/* cannot fail, because the points at the ends are measured */
 	(void)profile_forecast(p, i, &f);
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "x", q->x,
 		"miss", q->miss, "rate", q->rate.value, "ci", q->rate.ci,
@@ -58,7 +58,7 @@ static json_t *waits_json(const struct profile_waits *w)
 		w->each_s, "busy_s", w->busy_s, "ran", w->ran);
 }
 
-/* The readers as JSON; null if they could not be seen. */
+/* Returns the readers as JSON; null if they could not be seen. */
 static json_t *readers_json(const struct profile *p)
 {
 	json_t *delay = p->delay.ci > 0
@@ -97,8 +97,9 @@ static json_t *actions_json(const struct profile *p)
 	return actions;
 }
 
-/* Each element has: seconds, samples a second, the share of the time in which a
- * reader waited, and the share cached (-1 with tiny images). */
+/* Returns the series as JSON. Each element contains: seconds, samples a second,
+ * the share of the time in which a reader waited, and the share cached (-1 with
+ * tiny images). */
 static json_t *series_json(const struct profile *p)
 {
 	json_t *series = json_array();
@@ -120,8 +121,8 @@ static json_t *shares_json(const struct model_shares *s)
 		s->fetch / all, "gaps_pct", s->gaps / all);
 }
 
-/* An epoch with a share `cached`, for each way in which a cache evicts: seconds
- * and rates. */
+/* Returns seconds and rates of an epoch with a share `cached`, for each way in
+ * which a cache evicts. */
 static json_t *policy_json(
 	const struct profile *p, const struct model *m, double cached)
 {
@@ -187,7 +188,8 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "R0", rate_json(p->r0));
 	(void)json_object_set_new(o, "S", rate_json(p->s));
 	(void)json_object_set_new(o, "P", json_real(profile_prep(p)));
-	(void)json_object_set_new(o, "C", json_null()); /* a part of R1 */
+	/* compute is a part of R1 */
+	(void)json_object_set_new(o, "C", json_null());
 	(void)json_object_set_new(
 		o, "L", json_real(model_l(&m, model_knee(&m))));
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
@@ -211,7 +213,8 @@ json_t *profile_json(const struct profile *p)
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* With numbers beyond these, a plot could have no scale. */
+/* Limits for numbers, because a plot could have no scale for larger or smaller
+ * ones. */
 #define NUMBER_LEAST 1e-18
 #define NUMBER_MOST 1e18
 #define TICK_LEAST_S 1e-3
@@ -243,7 +246,7 @@ static struct profile_waits get_times(const json_t *readers, const char *name)
 	return waits;
 }
 
-/* Read the members about readers, which profiles of earlier builds lack. */
+/* Read the members about readers. Profiles of earlier builds lack them. */
 static void get_readers(const json_t *json, struct profile *p)
 {
 	const json_t *readers = json_object_get(json, "readers");
@@ -265,8 +268,8 @@ static void get_text(const json_t *o, const char *name, char *to)
 	(void)escape_text(to, PROFILE_TEXT_MAX, text ? text : "");
 }
 
-/* Returns false if the times of the series do not rise, or begin at 0 or below.
- */
+/* Read the series. Returns false if its times do not rise, or begin at 0 or
+ * below. */
 static bool get_series(const json_t *series, struct profile *p)
 {
 	const json_t *tick;
@@ -291,7 +294,7 @@ static bool get_series(const json_t *series, struct profile *p)
 	return true;
 }
 
-/* Returns false if a point has no rate. */
+/* Read the points. Returns false if a point has no rate. */
 static bool get_points(const json_t *json, struct profile *p)
 {
 	const json_t *points = json_object_get(json, "points"), *q;
@@ -319,7 +322,8 @@ static bool get_points(const json_t *json, struct profile *p)
 	return true;
 }
 
-/* Get the unit. A profile without one is of an earlier version, in samples. */
+/* Get the unit. A profile without a unit is of an earlier version, which counts
+ * samples. */
 static enum profile_unit get_unit(const json_t *source)
 {
 	const char *text = json_string_value(json_object_get(source, "unit"));

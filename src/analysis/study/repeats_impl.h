@@ -15,8 +15,8 @@ struct repeats {
 /* Add two rates of the same setting, both above 0. */
 void repeats_add(struct repeats *r, double first, double second);
 
-/* Half of the interval that holds 95 % of single measurements, as a share of
- * the true rate. */
+/* Returns half of the interval that contains 95 % of single measurements, as a
+ * share of the true rate. */
 double repeats_interval(const struct repeats *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for people. All of it comes from the profile. */
+/* The report for people. It uses only the profile. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,20 +8,23 @@
 #include "common/base/escape.h"
 #include "common/base/size.h"
 
-/* With less than this share of the source's rate, readers count as too few. */
+/* If readers reach less than this share of the source's rate, they are too few.
+ */
 #define READERS_FEW 0.9
 
-/* Actions that raise the rate by less than this factor get no line. */
+/* If an action raises the rate by less than this factor, the report does not
+ * mention it. */
 #define WORTH 1.02
 
-/* Processors used for less than this share of the time can prepare more. */
+/* If processors are used for less than this share of the time, they can prepare
+ * more. */
 #define CPUS_FREE 0.7
 
-/* A cache needs room for this many times the bytes of its files. */
+/* A cache needs this many times the bytes of its files. */
 #define CACHE_ROOM 1.05
 
 /* The text shows at most this many notes, because it is limited to 40 lines.
- * The page and the profile have all of them. */
+ * The HTML page and the profile contain all notes. */
 #define NOTES 3
 
 static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 1};
@@ -84,7 +87,8 @@ static void put_rates(const struct profile *p, FILE *to)
 	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, "", to);
 	put_rate(p, "+ preparation (R1)", "", p->r1, "", to);
 	put_rate(p, "+ source, not cached (R0)", "", p->r0, "", to);
-	/* If not, the cache, not the source, may have slowed the copy down. */
+	/* Otherwise the cache, and not the source, may have made the copy slow.
+	 */
 	if (p->s.value > p->r0.value)
 		put_rate(p, "source alone (S)", "", p->s, few, to);
 	else
@@ -142,7 +146,7 @@ const char *report_verdict(const struct profile *p, char buf[REPORT_TEXT_MAX])
 
 /* -- Advice ---------------------------------------------------------------- */
 
-/* Does the change raise the rate by more than the intervals of the rates? */
+/* Is the effect of the change larger than the intervals of the rates? */
 static bool is_worth(const struct profile *p, enum profile_change change)
 {
 	struct profile_rate now = profile_after(p, p->cached, CHANGE_NONE);
@@ -153,7 +157,7 @@ static bool is_worth(const struct profile *p, enum profile_change change)
 		then.value - now.value > fmax(then.ci, now.ci);
 }
 
-/* How to make the change: a command, or an option of the trainer. */
+/* Returns how to make the change: a command, or an option of the trainer. */
 static const char *how_to(const struct profile *p, enum profile_change change,
 	char buf[REPORT_TEXT_MAX])
 {
@@ -332,7 +336,8 @@ static void put_errors(const struct profile *p, const struct model *m, FILE *to)
 {
 	struct profile_forecast f;
 
-	/* For a source that takes no time, no points between were measured. */
+	/* If the source takes no time, no points between the ends were
+	 * measured. */
 	if (!report_has_errors(p))
 		return;
 	(void)fprintf(to,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The report as one page of HTML that is well-formed XML: inline SVG, colours
- * for light and dark, no script, no reference to anything outside. All of it
- * comes from the profile.
- */
+/* The report as one page of HTML that is also well-formed XML: inline SVG,
+ * colours for light and dark, no script, no reference to other files. It uses
+ * only the profile. */
 #include "analysis/study/report_html_impl.h"
 
 #include <ctype.h>
@@ -52,7 +50,8 @@ static const char page_head[] =
 	"td:first-child,th:first-child{text-align:left}\n"
 	"</style></head><body>\n";
 
-/* Is the character valid in XML? U+FFFE and U+FFFF are UTF-8, but not XML. */
+/* Is the character valid in XML? U+FFFE and U+FFFF are valid in UTF-8, but not
+ * in XML. */
 static bool is_xml(const char *c)
 {
 	return strncmp(c, "\xef\xbf\xbe", 3) != 0 &&
@@ -282,7 +281,8 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		/* Without a cache, the bars of all policies are alike. */
+		/* If nothing is cached, the bars of all policies are the same,
+		 * so these are left out. */
 		if (c <= 0 && i >= 1 && i <= 3)
 			continue;
 		bar[n] = (struct bar){.name = at[i].name,
@@ -361,7 +361,7 @@ static void put_point_table(const struct profile *p, FILE *to)
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
 
-		/* cannot fail: the ends are measured */
+		/* cannot fail, because the points at the ends are measured */
 		(void)profile_forecast(p, i, &f);
 		(void)fprintf(to,
 			"<tr><td>%.1f %%</td><td>%.1f/s</td><td>&#177; "

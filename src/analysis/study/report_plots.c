@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plots of the HTML report; see report_html_impl.h. */
+/* Draws the plots of the HTML report; see report_html_impl.h. */
 #include "analysis/study/report_html_impl.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ static double at_y(const struct axes *a, double y)
 	return TOP + a->height * (1 - y / a->y_most);
 }
 
-/* The smallest step of 1, 2, 5, 10, ... that gives at most five lines. */
+/* Returns the smallest step of 1, 2, 5, 10, ... with which there are at most
+ * five lines. */
 static double round_step(double most)
 {
 	double step = pow(10, floor(log10(most / 5)));
@@ -214,7 +215,7 @@ static void put_hits_table(FILE *to)
 	plot_table_end(to);
 }
 
-/* Draw the hits at a measured point over the share that was cached. */
+/* Draw the hits at a measured point over the share that was cached there. */
 static void put_measured_hits(
 	FILE *to, const struct axes *a, const struct profile_point *q)
 {
@@ -385,7 +386,8 @@ void plot_errors(const struct profile *p, FILE *to)
 
 	for (unsigned i = 0; i < p->npoints; i++)
 		most = fmax(most, p->points[i].rate.value);
-	/* For a source that takes no time, no points between were measured. */
+	/* If the source takes no time, no points between the ends were
+	 * measured. */
 	if (!report_has_errors(p))
 		return;
 	a.x_most = a.y_most = 1.1 * most;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats of files that hold one sample or several; see sample_unit_impl.h. */
+/* Recognises the formats of files, which contain one sample or several; see
+ * sample_unit_impl.h. */
 #include "analysis/study/sample_unit_impl.h"
 
 #include <dirent.h>
@@ -11,12 +12,12 @@
 
 #include "common/base/cleanup.h"
 
-/* Limits for the number of files, and for the levels of directories. */
+/* Maximum numbers of files that are read, and of levels of directories. */
 #define LOOKS_MAX 16
 #define LEVELS_MAX 8
 
-/* A TFRecord has a length, the checksum of that, the bytes, and their checksum.
- */
+/* A TFRecord consists of a length, the checksum of the length, the bytes, and
+ * their checksum. */
 #define RECORD_LENGTH_BYTES 8
 #define RECORD_EXTRA_BYTES 16
 
@@ -25,7 +26,8 @@
 struct magic {
 	const char *bytes;
 	size_t off, n;
-	const char *format; /* NULL: one sample a file */
+	/* name of a format with several samples; NULL: one sample in a file */
+	const char *format;
 };
 
 static const struct magic magics[] = {
@@ -63,7 +65,8 @@ static uint64_t little_endian(const uint8_t *p, unsigned n)
 	return v;
 }
 
-/* Sets *bytes to the length of the first record. */
+/* Does the file begin with a TFRecord? Sets *bytes to the length of this
+ * record. */
 static bool is_tfrecord(const uint8_t *head, size_t n, uint64_t *bytes)
 {
 	uint32_t crc;
@@ -103,7 +106,7 @@ struct file_unit unit_of(const void *head, size_t n, uint64_t file_bytes)
 
 struct unit_looks {
 	unsigned files;
-	uint64_t bytes[UNITS]; /* bytes of the files of each unit */
+	uint64_t bytes[UNITS]; /* number of bytes in files of each unit */
 	const char *format;
 };
 
@@ -113,8 +116,9 @@ static void look_at_file(struct unit_looks *l, int fd, uint64_t file_bytes)
 	struct file_unit u;
 	ssize_t n;
 
-	/* Read only one page, and drop it: the trainer's reads are counted, so
-	 * the kernel must not answer them from pages that this read left. */
+	/* Have the kernel read only one page; it is dropped afterwards. The
+	 * trainer's reads are counted, so the kernel must not answer them from
+	 * pages of this read. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	n = pread(fd, head, sizeof(head), 0);
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -152,8 +156,8 @@ static void look_below(struct unit_looks *l, int fd, unsigned levels)
 	}
 }
 
-/* Find the unit that has the most bytes: a shard counts for more than a list
- * beside it. */
+/* Returns the unit that has the most bytes, because a shard says more than a
+ * list of files beside it. */
 struct file_unit unit_find(const char *top)
 {
 	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

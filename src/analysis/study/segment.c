@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments of a run; see segment_impl.h. */
+/* Computes the rate in a segment of a run; see segment_impl.h. */
 #include "analysis/study/segment_impl.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The minimum and the maximum that is skipped, as shares of the time limit. */
+/* The minimum and the maximum of the beginning that is skipped, as shares of
+ * the time limit. */
 #define SKIP_LEAST 0.15
 #define SKIP_MOST 0.4
 
-/* Two blocks whose rates differ by no more than this share count as steady. */
+/* If the rates of two blocks differ by at most this share, the rate is steady.
+ */
 #define STEADY 0.05
 
-/* An interval of at most this share of the rate ends the segment. */
+/* If the interval is at most this share of the rate, the segment ends. */
 #define SMALL 0.01
 
-/* Reads that go on for longer than so many blocks are not a burst. */
+/* Reads that go on for longer than this many blocks are not a burst. */
 #define BURST_MOST 5
 
-/* Neighbouring blocks depend on each other; means over groups of blocks are
- * more independent. */
+/* Neighbouring blocks depend on each other, so the interval is computed from
+ * means over groups of blocks. */
 #define GROUPS 10
 #define GROUPS_LEAST 3
 
-/* A pause longer than the usual one by more than this factor is not part of a
- * step. */
+/* If a pause is longer than the usual one by more than this factor, it is not
+ * part of a step. */
 #define LONGER 3
 
-/* Pauses that have this share of an epoch between them are not part of steps
- * either. */
+/* If this share of an epoch lies between two pauses, these are not part of
+ * steps. */
 #define RARELY 0.9
 
-/* With at least this many whole epochs, epochs are compared instead of blocks.
- */
+/* If there are at least this many whole epochs, epochs are compared instead of
+ * blocks. */
 #define EPOCHS_LEAST 4
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,
@@ -74,7 +76,7 @@ static void skip_block(struct segment *s, const struct counts *now)
 	s->end[0] = *now;
 }
 
-/* Record a pause. The daemon counts it when the next read ends it. */
+/* Note a pause. The daemon counts it when the next read ends it. */
 static void note_pause(struct segment *s, const struct counts *now)
 {
 	double length_s = now->idle_s - s->idle_s;
@@ -85,12 +87,10 @@ static void note_pause(struct segment *s, const struct counts *now)
 			(struct pause){now->time_s, length_s, now->samples};
 }
 
-/*
- * Does a block end now? Batches are read in bursts. A block that ended at any
- * moment could contain part of a batch, which is much of the rate if a segment
- * has few steps. So a block ends with a burst if there are bursts, and
- * otherwise at once; s->read is that moment.
- */
+/* Does a block end now? Batches are read in bursts. A block that ended at any
+ * moment could contain a part of a batch, and if a segment has few steps, this
+ * part is a large error of the rate. So a block ends with a burst if there are
+ * bursts, and otherwise at once. s->read is the moment of its end. */
 static bool block_ends(struct segment *s, const struct counts *now)
 {
 	double took_s = now->time_s - s->end[s->nblocks].time_s;
@@ -131,7 +131,7 @@ bool segment_add(struct segment *s, const struct counts *now)
 
 /* -- What was measured ----------------------------------------------------- */
 
-/* The counts at the moment when so many samples had been read since measuring
+/* Returns the counts at the moment when `samples` had been read since measuring
  * began. */
 static struct counts counts_at(const struct segment *s, double samples)
 {
@@ -153,8 +153,8 @@ static struct counts counts_at(const struct segment *s, double samples)
 	return n;
 }
 
-/* The end of the last whole epoch, if the segment has one: whole epochs begin
- * and end alike, and their misses are exact. */
+/* Returns the counts at the end of the last whole epoch, if there is one: whole
+ * epochs begin and end alike, and their misses are exact. */
 static struct counts measured_end(const struct segment *s)
 {
 	double read = s->end[s->nblocks].samples - s->end[0].samples;
@@ -164,10 +164,12 @@ static struct counts measured_end(const struct segment *s)
 	return s->end[s->nblocks];
 }
 
-/* Half of the interval of the mean of n groups of equally many samples. */
+/* Returns half of the interval of the mean of n groups, all with the same
+ * number of samples. */
 static double groups_ci(const struct segment *s, unsigned n, double samples)
 {
-	/* Student's t for 95 %, by degrees of freedom. */
+	/* Student's t for 95 %; the index is the number of degrees of freedom.
+	 */
 	static const double t_95[] = {0, 12.71, 4.303, 3.182, 2.776, 2.571,
 		2.447, 2.365, 2.306, 2.262};
 	double mean = 0, square = 0, rate[GROUPS];
@@ -191,11 +193,11 @@ struct profile_rate segment_rate(const struct segment *s)
 	struct profile_rate r = {rate_between(&s->end[0], &end), 0};
 	unsigned epochs, groups = s->nblocks < GROUPS ? s->nblocks : GROUPS;
 
-	r.ci = r.value; /* with too few blocks, the interval is unknown */
+	r.ci = r.value; /* with too few blocks, the interval is not known */
 	if (groups < GROUPS_LEAST || read <= 0)
 		return r;
-	/* The rate changes within an epoch, so whole epochs are compared if
-	 * there are enough. */
+	/* The rate changes within an epoch, so compare whole epochs if there
+	 * are enough. */
 	epochs = s->epoch > 0 ? (unsigned)fmin(read / s->epoch + 0.01, GROUPS)
 			      : 0;
 	r.ci = epochs >= EPOCHS_LEAST ? groups_ci(s, epochs, s->epoch)
@@ -219,7 +221,7 @@ static int by_length(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The length of the pauses of steps; 0: there are none. */
+/* Returns the usual length of pauses during steps; 0: there are none. */
 static double usual_pause(const struct segment *s)
 {
 	double length_s[SEGMENT_PAUSES_MAX];

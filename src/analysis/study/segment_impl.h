@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One segment of a run: the rate of the trainer while nothing is changed. Its
- * beginning is skipped, because the trainer still holds samples from before.
- * Pure functions; the caller passes in readings of the counters.
- */
+/* One segment of a run: the rate of the trainer while no setting changes. The
+ * beginning of a segment is skipped, because the trainer still has samples from
+ * before. Pure functions; the caller passes readings of the counters. */
 #ifndef STUDY_SEGMENT_IMPL_H
 #define STUDY_SEGMENT_IMPL_H
 
@@ -11,12 +9,12 @@
 
 #include "analysis/study/study.h"
 
-/* Sums since the mount started. */
+/* Sums since the start of the mount. */
 struct counts {
 	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
 		cpu_s;
-	double readers; /* number of readers at this moment; 0: unknown */
-	bool refused;	/* a loader wanted to read past the mount */
+	double readers; /* number of readers at this moment; 0: not known */
+	bool refused;	/* a loader wanted to read without the mount */
 };
 
 #define SEGMENT_BLOCKS_MAX 256
@@ -29,12 +27,12 @@ struct pause {
 };
 
 struct segment {
-	double seconds; /* limit of the segment's length */
+	double seconds; /* maximum length of the segment */
 	double block_s;
-	double epoch; /* samples of an epoch */
+	double epoch; /* number of samples in an epoch */
 	struct counts begun, last;
-	struct counts read; /* counts at the last look that saw reads */
-	/* counts at the ends of blocks; [0]: when measuring began */
+	struct counts read; /* counts at the last look that found new reads */
+	/* counts at the end of each block; [0]: when measuring began */
 	struct counts end[SEGMENT_BLOCKS_MAX];
 	unsigned nblocks;
 	struct pause pause[SEGMENT_PAUSES_MAX];
@@ -42,8 +40,8 @@ struct segment {
 	double idle_s; /* idle time at the last look */
 	double before; /* rate of the last skipped block */
 	bool measuring;
-	bool pausing;	/* the last look saw no reads */
-	double burst_s; /* when the burst began, if it has not ended */
+	bool pausing;	/* the last look found no new reads */
+	double burst_s; /* time at which the burst began; 0: there is none */
 };
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,
@@ -52,14 +50,15 @@ void segment_begin(struct segment *s, const struct counts *now, double seconds,
 /* Add the counts of a later moment. Returns true if the segment is complete. */
 bool segment_add(struct segment *s, const struct counts *now);
 
-/* The rate over the measured part. */
+/* Returns the rate over the measured part. */
 struct profile_rate segment_rate(const struct segment *s);
 
-/* Share of misses. */
+/* Returns the share of misses. */
 double segment_miss(const struct segment *s);
 
-/* The share of time in pauses such as those between epochs. Pauses during steps
- * do not count: they have similar lengths, and come several times an epoch. */
+/* Returns the share of the time in pauses such as those between epochs. Pauses
+ * during steps do not count: these have similar lengths, and there are several
+ * in an epoch. */
 double segment_gaps(const struct segment *s);
 
 #endif

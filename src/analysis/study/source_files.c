@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of a dataset; see source_files_impl.h. */
+/* Looks at the names of a dataset; see source_files_impl.h. */
 #include "analysis/study/source_files_impl.h"
 
 #include <dirent.h>
@@ -22,24 +22,26 @@
 #define NAMES_DIR_MAX 256
 #define NAMES_LEVELS_MAX 8
 
-/* If this share of the files are alike, the others may be lists of them. */
+/* If this share of the files are of one kind, the others may be lists of them.
+ */
 #define NEARLY_ALL 0.95
 
 /* If fewer than this many other files are beside images, they may be lists,
  * too. */
 #define OTHERS_LEAST 10
 
-/* Files that are one sample each; see sample_unit.c. */
+/* Endings of files that are one sample each; see sample_unit.c. */
 static const char *const sample_ends[] = {"jpg", "jpeg", "png", "webp", "bmp",
 	"gif", "tif", "tiff", "ppm", "wav", "flac"};
 
-/* Hashes of a name before and after its last dot. */
+/* Hashes of the parts of a name before and after its last dot. */
 struct name {
 	uint64_t stem, end;
 };
 
 struct names {
-	/* images: can stand in for others; others: not samples */
+	/* images: number of files that can stand in for others; others: number
+	 * of files that are not samples */
 	unsigned looks, images, others;
 	struct name *name;
 	size_t files, room;
@@ -54,7 +56,7 @@ static bool ends_as_sample(const char *end)
 	return false;
 }
 
-/* Look at a name. If memory is short, it is left out. */
+/* Look at a name. If memory is short, leave it out. */
 static void look_at_name(struct names *n, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -124,7 +126,8 @@ static int by_stem(const void *a, const void *b)
 	return (x->stem > y->stem) - (x->stem < y->stem);
 }
 
-/* Count the files whose names differ from another's only in their ends. */
+/* Count the files that have another file whose name differs only in its ending.
+ */
 static size_t count_pairs(struct names *n)
 {
 	size_t pairs = 0;

@@ -8,8 +8,9 @@
 /* Are nearly all files images that can stand in for each other? */
 bool names_are_images(const char *top);
 
-/* Does a sample seem to be several files? This is so if names differ only in
- * their ends (a.jpg, a.txt), or if other files lie between images. */
+/* Does a sample seem to consist of several files? It does if names differ only
+ * in their endings (a.jpg, a.txt), or if there are other files between images.
+ */
 bool names_are_mixed(const char *top);
 
 #endif

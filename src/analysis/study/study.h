@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Data-stall analysis: runs a trainer once over a mount with --analysis, makes
+/* Data-stall analysis: runs a trainer once over a mount with --analysis, makes
  * the cache look smaller step by step, and measures the trainer's rate. The
- * result is a profile. Reports and predictions use nothing else.
- */
+ * result is a profile. Reports and predictions use only the profile. */
 #ifndef STUDY_H
 #define STUDY_H
 
@@ -22,63 +20,64 @@
 #define PROFILE_NOTES_MAX 8
 #define PROFILE_TEXT_MAX 256
 
-/*
- * The unit of rates: samples, if a file is known to be one or their number was
- * given; files, if they may hold several; 10^6 bytes, if they do hold several.
- */
+/* The unit of rates. UNIT_SAMPLES: each file is known to be one sample, or the
+ * user has given their number. UNIT_FILES: a file may have several samples.
+ * UNIT_MB, 10^6 bytes: files do have several. */
 enum profile_unit { UNIT_SAMPLES, UNIT_FILES, UNIT_MB, UNITS };
 
 /* A rate in samples a second, and half of its 95 % interval. */
 struct profile_rate {
-	double value, ci; /* value 0: not measured */
+	double value, ci; /* a value of 0 means that it was not measured */
 };
 
-/* The trainer at one share of the dataset in the cache. */
+/* The rate of the trainer with one share of the dataset in the cache. */
 struct profile_point {
 	double x;    /* share of the keys that may hit */
 	double miss; /* share of the items that missed */
 	struct profile_rate rate;
 };
 
-/* The mean time of a reader from one file to its next, without the time for
- * which it waits for a processor. */
+/* The mean time of a reader from one file to its next. The time for which it
+ * waits for a processor is not included. */
 struct profile_waits {
-	double n;      /* intervals; 0: not measured */
-	double each_s; /* mean */
-	/* part in which the reader does not wait for its consumer */
+	double n;      /* number of intervals; 0: not measured */
+	double each_s; /* mean time */
+	/* part of the time in which the reader does not wait for its consumer
+	 */
 	double busy_s;
-	double ran; /* share of the time spent on a processor */
+	double ran; /* share of the time in which the reader used a processor */
 };
 
 /* A moment of the run. */
 struct profile_tick {
-	double time_s;	/* time since the command began to read */
-	double rate;	/* rate since the tick before */
-	double starved; /* share of that time in which a reader waited */
+	double time_s; /* time since the command began to read */
+	double rate;   /* rate since the tick before */
+	/* share of the time since the tick before in which a reader waited */
+	double starved;
 	/* share of the keys that may hit; -1: tiny images were served */
 	double x;
 };
 
-/* Texts are printable UTF-8, as escape_text() makes it. */
+/* A profile. Its texts are printable UTF-8, as escape_text() returns. */
 struct profile {
 	char machine[PROFILE_TEXT_MAX], command[PROFILE_TEXT_MAX];
 	char source[PROFILE_TEXT_MAX];
 	uint64_t source_bytes, source_items;
-	double samples;		/* number in the dataset */
-	enum profile_unit unit; /* of samples */
-	unsigned cpus;		/* processors that the trainer may use */
-	double cpus_used; /* share of them in use with everything cached */
-	/* share of the dataset that the reported cache has room for */
+	double samples;		/* number of samples in the dataset */
+	enum profile_unit unit; /* unit of `samples` */
+	unsigned cpus;	  /* number of processors that the trainer may use */
+	double cpus_used; /* share of these in use with everything cached */
+	/* share of the dataset for which the cache of the report has room */
 	double cached;
 	struct profile_rate g, r1, r0, s;
 	bool g_bound; /* g is a lower bound */
-	/* share of the time in pauses between epochs and similar ones, with
+	/* share of the time in long pauses, such as those between epochs, with
 	 * everything cached */
 	double gaps;
-	/* half of the 95 % interval of one measurement, as a share of the rate:
-	 * the effect of other programs */
+	/* half of the 95 % interval of one measurement, as a share of the rate;
+	 * it shows the effect of other programs */
 	double repeats;
-	/* The number of threads that read at a time, and their times with
+	/* The number of threads that read at a time, and their mean times with
 	 * everything cached and with nothing cached. */
 	double readers;
 	struct profile_waits warm, cold;
@@ -99,51 +98,54 @@ struct analyze_config {
 	/* directory that the mount covers for the command; NULL: the command
 	 * names the mountpoint instead */
 	const char *source;
-	char **command;	  /* ends with NULL; strings are borrowed */
-	double samples;	  /* number in the dataset; 0: one a file, or unknown */
+	/* the last element is NULL; the caller owns the strings */
+	char **command;
+	/* number of samples in the dataset; 0: one in each file, or not known
+	 */
+	double samples;
 	unsigned seconds; /* time limit of each segment */
-	unsigned start_s; /* time limit without reads */
-	unsigned copy_s;  /* time limit for copying images */
-	bool no_tiny;	  /* do not replace images */
-	const volatile sig_atomic_t *stop; /* set when a signal came */
+	/* time limit for the start, in which nothing is read */
+	unsigned start_s;
+	unsigned copy_s;		   /* time limit for copying images */
+	bool no_tiny;			   /* do not serve tiny images */
+	const volatile sig_atomic_t *stop; /* set when a signal has arrived */
 };
 
-/*
- * Fetch the dataset into the cache, start the command, measure, and end the
- * command. Returns -errno with err set if the command cannot be analysed; it
- * has ended in any case.
- */
+/* Fetch the dataset into the cache, start the command, measure, and end the
+ * command. Returns 0, or -errno with err set if the command cannot be analysed.
+ * The command has ended in both cases. */
 int analyze_run(const struct analyze_config *config, struct profile *p,
 	struct error *err);
 
-/* The name of the unit: "samples", "files" or "MB". */
+/* Returns the name of the unit: "samples", "files" or "MB". */
 const char *profile_unit_name(const struct profile *p);
 
-/* Add a line about the run, which the report repeats. */
+/* Add a line about the run, which the report shows. */
 void profile_note(struct profile *p, const char *text);
 
-/* The profile as JSON, with all results that follow from it; NULL if memory is
- * short. */
+/* Returns the profile as JSON, with all results that follow from it; NULL if
+ * memory is short. */
 json_t *profile_json(const struct profile *p);
 
-/* Read a profile. Returns -EINVAL if it is not of this version. */
+/* Read a profile. Returns 0, or -EINVAL if it is not of this version. */
 int profile_parse(const json_t *json, struct profile *p, struct error *err);
 
-/* The model that follows from the measurements. */
+/* Returns the model that follows from the measurements. */
 struct model profile_model(const struct profile *p);
 
-/* Rates at a measured point, by the model of the other points and by the two
- * formulas alone. */
+/* Predictions of the rate at a measured point: by the model of the other
+ * points, and by each of the two formulas alone. */
 struct profile_forecast {
 	double model, serial, overlapped;
 };
 
-/* Predict a measured point. Returns false for the two points that every model
- * needs. */
+/* Predict a measured point from the others. Returns false for the two points
+ * without which there is no model. */
 bool profile_forecast(
 	const struct profile *p, unsigned i, struct profile_forecast *f);
 
-/* Samples a second that all processors could prepare: an estimate. */
+/* Returns an estimate: how many samples a second all processors could prepare.
+ */
 double profile_prep(const struct profile *p);
 
 /* The part to improve first. */
@@ -155,33 +157,33 @@ enum profile_limit {
 	LIMITS
 };
 
-/* "undecided", "compute", "prep" or "fetch". */
+/* Returns "undecided", "compute", "prep" or "fetch". */
 const char *profile_limit_name(enum profile_limit limit);
 
-/* Set G by the times of readers, if they show more than tiny images do. */
+/* Set G by the times of the readers, if these show more than tiny images do. */
 void profile_use_readers(struct profile *p);
 
-/* The bottleneck with everything cached. */
+/* Returns the bottleneck with everything cached. */
 enum profile_limit profile_warm_limit(const struct profile *p);
 
-/*
- * The bottleneck with p->cached of the dataset cached. LIMIT_UNKNOWN: the
- * measurements do not tell two limits apart. *likely (may be NULL) is then the
- * limit that the measured rates suggest, and otherwise the result itself.
- */
+/* Returns the bottleneck with p->cached of the dataset cached; LIMIT_UNKNOWN if
+ * the measurements do not distinguish two limits. In that case *likely (may be
+ * NULL) is the limit that the measured rates suggest; otherwise it is the
+ * result. */
 enum profile_limit profile_limit(
 	const struct profile *p, enum profile_limit *likely);
 
-/* How input-bound: "not", "moderately" or "highly". */
+/* Returns how input-bound the trainer is: "not", "moderately" or "highly". */
 const char *profile_verdict(const struct profile *p);
 
-/* Does fetching take little of an epoch, even at the end of its interval? */
+/* Is fetching a small part of an epoch, even at the upper end of its interval?
+ */
 bool profile_hides_source(const struct profile *p);
 
-/* Half of the interval of the share of fetching. */
+/* Returns half of the interval of the share of fetching. */
 double profile_fetch_ci(const struct profile *p);
 
-/* Changes to the trainer or the mount, the cheapest first. */
+/* Changes of the trainer or the mount, the cheapest first. */
 enum profile_change {
 	CHANGE_NONE,
 	CHANGE_WORKERS,
@@ -195,19 +197,19 @@ enum profile_change {
 
 const char *profile_change_name(enum profile_change change);
 
-/* Does the profile tell what the change would bring? */
+/* Does the profile say what effect the change would have? */
 bool profile_change_known(const struct profile *p, enum profile_change change);
 
-/* The rate after a change, with a share `cached` of the samples in the cache,
- * and half of its interval, which comes from the intervals of all measured
- * rates. */
+/* Returns the rate after a change, with a share `cached` of the samples in the
+ * cache. Half of its interval follows from the intervals of all measured rates.
+ */
 struct profile_rate profile_after(
 	const struct profile *p, double cached, enum profile_change change);
 
-/* A page of text for people, of at most 40 lines. */
+/* Print a page of text for people, of at most 40 lines. */
 void profile_report(const struct profile *p, FILE *to);
 
-/* One page of HTML with plots. Errors stay with the stream. */
+/* Print one page of HTML with plots. If this fails, ferror(to) is set. */
 void profile_html(const struct profile *p, FILE *to);
 
 #endif

@@ -24,33 +24,34 @@
 /* The interval between two readings of the counters. */
 #define LOOK_NS (25 * NS_PER_MS)
 
-/* Mapped files are looked for only in one of this many looks at the trainer. */
+/* Only one in this many looks at the trainer checks whether it has mapped
+ * files. */
 #define LOOKS_A_MAP 8
 
-/* The resolution of the timeline. */
+/* The time between two ticks of the timeline. */
 #define TICK_S 0.5
 
-/* Time limits for the daemon's answers (`warm` has none). Before it answers
- * `mask` or `content` it may have to drop the pages of a million files, so
- * their limit is longer. */
+/* Time limits for the daemon's answers, except that of `warm`, which has none.
+ * For `mask` or `content` the limit is longer, because the daemon may have to
+ * drop the pages of a million files before it answers. */
 #define ANSWER_S 30
 #define CHANGE_S 300
 
-/* Files cannot be counted if less than this share of each is read. */
+/* If less than this share of each file is read, files cannot be counted. */
 #define READ_LEAST 0.9
 
-/* Files cannot be counted if this many times their size is read. Below that,
- * pages may be read twice because they were dropped before a slow reader came
- * to them. */
+/* If files are read this many times, they cannot be counted. A smaller number
+ * is possible: pages may be dropped before a slow reader comes to them, and are
+ * then read twice. */
 #define READ_MOST 4
 
 /* An optional measurement may begin until this many times the limit of one
- * measurement has passed since the first read: by default, 100 s of three
- * minutes. */
+ * measurement has passed since the first read. By default this is 100 s for
+ * limits of 20 s, in a run of three minutes. */
 #define MORE_UNTIL 5
 
-/* The maximum share of reads that neither the temporary copy nor a stand-in
- * answers. */
+/* The maximum share of reads that get bytes neither from the temporary copy nor
+ * from an image that stands in. */
 #define MISSED_MOST 0.05
 
 /* -- The daemon ------------------------------------------------------------ */
@@ -103,7 +104,7 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 	return 0;
 }
 
-/* Get the readers' intervals since the mount began. */
+/* Get the intervals of the readers since the start of the mount. */
 static int get_waits(struct analysis_run *r, struct waits *w)
 {
 	json_t *reply = NULL;
@@ -121,11 +122,11 @@ void run_wait(void)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
 
-	(void)nanosleep(&look, NULL); /* a signal ends it early */
+	(void)nanosleep(&look, NULL); /* a signal ends the wait early */
 }
 
-/* Refuse mapped files: their pages stay in memory, or are read more than once.
- */
+/* Fail if the command has mapped files: their pages stay in memory, or are read
+ * more than once. */
 static int refuse_maps(struct analysis_run *r)
 {
 	if (!trainer_maps(&r->trainer, r->device))
@@ -135,8 +136,8 @@ static int refuse_maps(struct analysis_run *r)
 		"what it reads cannot be counted; have it read them instead");
 }
 
-/* Looking at mapped files takes milliseconds for each process, so it is done
- * rarely during a measurement. */
+/* Look for mapped files, but rarely during a measurement, because this takes
+ * milliseconds for each process. */
 static int look_for_maps(struct analysis_run *r)
 {
 	if (!r->starting || r->looks++ % LOOKS_A_MAP != 0)
@@ -144,8 +145,8 @@ static int look_for_maps(struct analysis_run *r)
 	return refuse_maps(r);
 }
 
-/* Check that the command runs. Returns -EINTR after a signal, and an error once
- * the command has ended. */
+/* Check that the command runs. Returns 0, -EINTR after a signal, or another
+ * -errno once the command has ended. */
 static int look_at_trainer(struct analysis_run *r, const char *doing)
 {
 	int status;
@@ -197,8 +198,8 @@ static int wait_for_scan(struct analysis_run *r)
 	return rc;
 }
 
-/* The number of processors that the affinity allows; 0: unknown. There may be
- * more than a cpu_set_t has room for. */
+/* Returns the number of processors that the affinity allows; 0: unknown. There
+ * may be more than fit into a cpu_set_t. */
 static unsigned allowed_processors(void)
 {
 	unsigned n = 0;
@@ -214,9 +215,9 @@ static unsigned allowed_processors(void)
 	return n;
 }
 
-/* The whole number of processors that the trainer may use. A fraction of a
- * processor is ignored: it is better to overestimate the share of processors
- * that the trainer uses than to underestimate it. */
+/* Returns the whole number of processors that the trainer may use. A fraction
+ * of a processor is ignored: it is better to overestimate the share of
+ * processors that the trainer uses than to underestimate it. */
 static unsigned usable_processors(void)
 {
 	uint64_t limit = cgroup_processor_limit("") / 1000;
@@ -251,7 +252,7 @@ int run_prepare(struct analysis_run *r)
 
 /* -- Segments -------------------------------------------------------------- */
 
-/* Check that counting files, or bytes, counts samples. */
+/* Check that the number of files, or of bytes, gives the number of samples. */
 static int check_reads(struct analysis_run *r, const struct counts *first,
 	const struct counts *last)
 {
@@ -266,7 +267,8 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 			"the command does not read files from beginning to "
 			"end, so they cannot be counted as samples; give the "
 			"number of samples with --samples");
-	/* A few files may be smaller than others. */
+	/* If only a few files were read, they may be smaller than the others.
+	 */
 	if (bytes >=
 		(READ_LEAST - fmin(0.3, 2 / sqrt(files + 1))) * mean * files)
 		return 0;
@@ -276,7 +278,7 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 		100 * bytes / (mean * files));
 }
 
-/* Add a moment to the timeline of the run, which begins with the first read. */
+/* Add a tick to the timeline of the run, which begins with the first read. */
 static void add_tick(struct analysis_run *r, const struct counts *n)
 {
 	double took_s = n->time_s - r->tick.time_s;
@@ -310,9 +312,9 @@ static int next_counts(
 	return 0;
 }
 
-/* The time limit for a command that reads nothing. A command that has begun may
- * validate or save a checkpoint. The limit is shortest with tiny images (x <
- * 0), because the report does not need them. */
+/* Returns the time limit for a command that reads nothing. During the run it
+ * may be validating or saving a checkpoint. The limit is shortest with tiny
+ * images (x < 0), because the report does not need them. */
 static double pause_limit_s(const struct analysis_run *r)
 {
 	if (r->starting)
@@ -320,7 +322,7 @@ static double pause_limit_s(const struct analysis_run *r)
 	return r->x < 0 ? r->c->start_s / 6.0 : r->c->start_s / 2.0;
 }
 
-/* Wait until the command has read more than in *n. Returns -ENOMSG, without a
+/* Wait until the command has read more than *n says. Returns -ENOMSG, without a
  * message, if it reads nothing within the limit. */
 static int await_read(
 	struct analysis_run *r, const char *doing, struct counts *n)
@@ -361,8 +363,8 @@ int run_start(struct analysis_run *r)
 	return rc;
 }
 
-/* Report why nothing was read for long. Mapped or partly read files come first.
- */
+/* Report why nothing was read for a long time. If files are mapped or read in
+ * part, these are the likely reason. */
 static int stopped_reading(
 	struct analysis_run *r, const struct counts *n, const char *doing)
 {
@@ -379,8 +381,8 @@ static int stopped_reading(
 		pause_limit_s(r), doing);
 }
 
-/* Record the share of the processors that the command and the daemon used in
- * the segment. */
+/* Note the share of the processors that the command and the daemon used in the
+ * segment. */
 static void note_cpus(struct analysis_run *r, const struct counts *n,
 	double cpu_s, const struct busy *was)
 {
@@ -388,7 +390,7 @@ static void note_cpus(struct analysis_run *r, const struct counts *n,
 	struct busy now = {NULL};
 
 	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s;
-	/* with the daemon's processor time */
+	/* add the daemon's processor time */
 	cpu_s += n->cpu_s - r->segment.begun.cpu_s;
 	r->cpus_used = fmax(cpu_s, 0) / took_s / (double)r->p->cpus;
 	busy_look(&now, &r->trainer);
@@ -401,8 +403,8 @@ bool run_has_time(const struct analysis_run *r)
 	return r->now_s - r->began.time_s < MORE_UNTIL * r->c->seconds;
 }
 
-/* Add counts until the segment is complete. r->waits gets the readers'
- * intervals, without those of the beginning, which the segment skips. */
+/* Add counts until the segment is complete. r->waits gets the intervals of the
+ * readers, but not those of the beginning, which the segment skips. */
 static int fill_segment(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
@@ -454,8 +456,8 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: now %s\n", doing);
-	/* After a long pause, there may be reads only in the beginning, which
-	 * is skipped. Then measure again for twice as long. */
+	/* If there was a long pause, the only reads may be in the beginning,
+	 * which is skipped. In this case measure again for twice as long. */
 	for (; rc == 0; seconds *= 2) {
 		rc = measure_segment(r, doing, seconds, &n);
 		if (rc == 0 && segment_rate(&r->segment).value > 0)

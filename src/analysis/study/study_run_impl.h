@@ -19,59 +19,59 @@ struct analysis_run {
 	struct ctl_client *ctl;
 	struct trainer trainer;
 	struct segment segment;
-	double cpus_used; /* share of the allowed ones, in the last segment */
+	/* share of the allowed processors in use, in the last segment */
+	double cpus_used;
 	double busiest; /* largest share of a processor that one process used */
 	dev_t device;	/* device of the mount */
-	bool starting;	/* nothing is measured yet */
+	bool starting;	/* nothing has been measured yet */
 	unsigned looks; /* number of looks at the trainer while it starts */
-	double x;	/* share that may hit now; -1: tiny images */
-	bool stand_ins; /* images stand in for others */
-	bool by_bytes;	/* samples are counted by their bytes */
-	struct counts before;	   /* before the command */
-	struct counts began, tick; /* at the first read; at the last tick */
-	double now_s;		   /* time of the last look */
+	/* share of the keys that may hit now; -1: tiny images are served */
+	double x;
+	bool stand_ins;	      /* cached images are served in place of others */
+	bool by_bytes;	      /* the unit of the rates is bytes */
+	struct counts before; /* counts before the command was started */
+	/* counts at the first read, and at the last tick */
+	struct counts began, tick;
+	double now_s; /* time of the last look */
 	struct repeats repeats;
 	/* number of measurements of each point */
 	unsigned times[PROFILE_POINTS_MAX];
-	struct waits waits; /* waits of readers in the last segment */
-	struct waits cold;  /* waits in segments with nothing cached */
+	struct waits waits; /* waits of the readers in the last segment */
+	/* waits of the readers in segments with nothing cached */
+	struct waits cold;
 };
 
-/* Send the daemon a command that has no other result. Takes over `request`. */
+/* Send the daemon a command that returns nothing else. Owns `request`. */
 int run_tell(struct analysis_run *r, json_t *request);
 
 /* Is there time for an optional measurement? */
 bool run_has_time(const struct analysis_run *r);
 
-/* Wait for the interval between two readings of the counters; a signal ends it
- * early. */
+/* Wait until the next reading of the counters; a signal ends the wait early. */
 void run_wait(void);
 
 /* Connect, and wait for the list of files. Sets the profile's members about
  * source and machine. */
 int run_prepare(struct analysis_run *r);
 
-/* Fetch all files into the cache. If images can stand in for the rest, fetch as
- * many as there is time and room for. Sets the unit of rates, and the rate s.
- */
+/* Fetch all files into the cache. If images can stand in for others, only fetch
+ * as many as time and room allow. Sets the unit of rates, and the rate s. */
 int run_copy(struct analysis_run *r);
 
-/* Let only a share x of the cached items hit. */
+/* Have the mount let only a share x of the cached items hit. */
 int run_mask(struct analysis_run *r, double x);
 
-/* Start the command. Returns once it has begun to read. */
+/* Start the command. Returns when it has begun to read. */
 int run_start(struct analysis_run *r);
 
-/*
- * Measure for at most `seconds`; the result is in r->segment and r->cpus_used.
- * `doing` completes "... during " in messages. Returns -ECHILD if the command
- * has ended, -ENODATA if it does not read, -ENOTSUP if its reads cannot be
- * counted.
- */
+/* Measure for at most `seconds`; the result is in r->segment and r->cpus_used.
+ * `doing` completes "... during " in messages. Returns 0; -ECHILD if the
+ * command has ended; -ENODATA if it does not read; or -ENOTSUP if its reads
+ * cannot be counted. */
 int run_segment(struct analysis_run *r, const char *doing, double seconds);
 
-/* Check the last segment. Returns -ENOTSUP if files were not read to their
- * ends, -ENOSPC if too many reads were not cached. */
+/* Check the last segment. Returns 0; -ENOTSUP if files were not read to their
+ * ends; or -ENOSPC if too many reads were not answered from the cache. */
 int run_check(struct analysis_run *r);
 
 /* End the command, by force if necessary, and disconnect. */

@@ -19,15 +19,15 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-/* The time that the command may take to end after SIGTERM. When it has ended,
- * the processes that it has left get SIGKILL. */
+/* After SIGTERM the command has this time to end. When it has ended, the
+ * processes that it has left get SIGKILL. */
 #define END_NS (3 * NS_PER_S)
 #define LOOK_NS (20 * NS_PER_MS)
 
-/* Tells the parent why the command was not started. */
+/* A message to the parent: the reason why the command was not started. */
 struct trainer_failure {
 	int rc;
-	bool covering; /* the failure was in cover_source(); false: in exec */
+	bool covering; /* cover_source() has failed; false: exec() has failed */
 };
 
 /* -- In the child ---------------------------------------------------------- */
@@ -38,7 +38,7 @@ static void run_command(const struct analyze_config *c, int fd)
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	(void)setsid(); /* a child is no group leader, so this works */
+	(void)setsid(); /* cannot fail: a child does not lead a process group */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -70,8 +70,8 @@ static int start_failed(const struct trainer_failure *f,
 	return error_set(err, f->rc, "cannot run '%s': %m", c->command[0]);
 }
 
-/* Set *fields to the part of the process's line in /proc that begins with its
- * state, and *parent. False: there is no such process. */
+/* Read the process's line in /proc. *fields gets the part that begins with its
+ * state, and *parent its parent. Returns false if there is no such process. */
 static bool look_at_process(
 	pid_t pid, char text[1024], const char **fields, int *parent)
 {
@@ -86,14 +86,16 @@ static bool look_at_process(
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	name_end = strrchr(text, ')'); /* NAME may contain anything, also ')' */
+	/* NAME may contain any character, even ')', so find the last one */
+	name_end = strrchr(text, ')');
 	if (!name_end || sscanf(name_end + 2, "%*c %d", parent) != 1)
 		return false;
 	*fields = name_end + 2;
 	return true;
 }
 
-/* The time when a process was started, in clock ticks; 0: unknown. */
+/* Returns the time at which a process was started, in clock ticks; 0: unknown.
+ */
 static unsigned long long started_at(const char *fields)
 {
 	unsigned long long ticks;
@@ -125,10 +127,11 @@ static int session_of(const char *fields)
 }
 
 /*
- * Record the sessions of older children. The program that executed this one,
- * such as a shell, may have left children to this process. Processes that such
- * a child starts and leaves are adopted here, just as those of the command are.
- * They are in the session of such a child, and the command never is.
+ * Note the sessions of older children. A shell that has executed this program
+ * may have left children to this process. Such a child may start processes and
+ * leave them, and this process then adopts them, just like those of the
+ * command. They can be told apart by their session, because the command is
+ * never in a session of such a child.
  */
 static void note_older(struct trainer *t)
 {
@@ -159,8 +162,8 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot start the command: %m");
 	note_older(t);
-	/* Descendants become children of this process when their parents end.
-	 */
+	/* When a parent in the command ends, this process becomes the parent of
+	 * its children. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	t->pid = fork();
 	if (t->pid == 0)
@@ -193,7 +196,7 @@ static bool is_younger(const struct trainer *t, const char *fields)
 	return started_at(fields) >= t->started;
 }
 
-/* Is the process one of the command's? */
+/* Does the process belong to the command? */
 static bool is_descendant(
 	const struct trainer *t, const char *fields, int parent)
 {
@@ -231,8 +234,8 @@ static void reap_process(struct trainer *t, pid_t pid)
 			seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
 }
 
-/* Reap processes that the command has left: they are children of this one now.
- */
+/* Reap processes that the command has left, which are children of this process
+ * now. */
 static void reap_adopted(struct trainer *t)
 {
 	siginfo_t info = {.si_pid = 0};
@@ -247,7 +250,8 @@ bool trainer_ended(struct trainer *t)
 {
 	reap_adopted(t);
 	if (t->pid > 0 && waitpid(t->pid, &t->status, WNOHANG) == t->pid) {
-		/* The other processes of the command must end, too. */
+		/* When the command has ended, its other processes must end,
+		 * too. */
 		trainer_stop(t);
 	}
 	return t->pid == 0;
@@ -342,7 +346,7 @@ static void kill_process(void *arg, pid_t pid, const char *fields)
 
 	if (has_ended(fields))
 		return;
-	(void)kill(pid, k->number); /* the process may end meanwhile */
+	(void)kill(pid, k->number); /* fails if the process has ended since */
 	k->n++;
 }
 
@@ -363,8 +367,8 @@ static void stop_look(void)
 	(void)nanosleep(&look, NULL);
 }
 
-/* Kill all processes, repeatedly: some are just being started, others take a
- * while to end. */
+/* Kill all processes, again and again: some may just be starting others, and
+ * some take a while to end. */
 static void kill_rest(struct trainer *t)
 {
 	uint64_t until_ns = clock_now_ns() + END_NS;

@@ -4,13 +4,16 @@
  * unless one of these shows it:
  *
  * 1. The time of readers from one file to the next. If they wait for their
- * consumer most of the time, the bottleneck is compute. If they never do,
+ * consumer most of the time, the bottleneck is compute. If they never wait,
  * reading limits the trainer: by fetching or by preparing, whichever takes
  * longer.
+ *
  * 2. A delay of each file, if readers wait for some of the time. A reader may
- * wait because the trainer computes in between (then its waits are the share of
- * compute), or because it is ahead (then the trainer hides all that the reader
- * does). The delay makes the trainer slower only in the first case.
+ * wait because the trainer computes in between; then the waits are the share of
+ * compute. Or it may wait because it is ahead; then the trainer's computing
+ * hides everything that the reader does. The delay makes the trainer slower
+ * only in the first case.
+ *
  * 3. The rates, if their difference is larger than its interval. A machine that
  * does other work changes the rates from one measurement to the next, but
  * hardly the times of a reader that are measured together.
@@ -19,8 +22,8 @@
 
 #include "analysis/study/study.h"
 
-/* Shares of a reader's time: it waits most of the time above the first, and
- * hardly ever below the second. */
+/* Shares of a reader's time. If it waits for more than WAITS_MOST, it waits
+ * most of the time; for less than WAITS_LEAST, hardly ever. */
 #define WAITS_MOST 0.55
 #define WAITS_LEAST 0.12
 
@@ -28,22 +31,24 @@
  */
 #define RAN_MOST 0.6
 
-/* If all readers together use a processor for this share of the time, they may
- * take turns at one, as with Python's lock. */
+/* If all readers together use processors for this share of the time, they may
+ * take turns at one processor, as with Python's lock. */
 #define RAN_TOGETHER 0.7
 
-/* With so many threads, each may read no more than one file of each batch. */
+/* If there are at least this many threads, each may read at most one file of
+ * each batch. */
 #define MANY_READERS 8
 
-/* Parts of a reader's time whose ratio is smaller may be the other way round.
- */
+/* If one part of a reader's time is longer than another by less than this
+ * factor, the other part may in truth be longer. */
 #define CLEARLY 1.25
 
-/* Times of readers whose ratio is smaller count as equal. */
+/* If two times of readers differ by less than this factor, they count as equal.
+ */
 #define ALIKE 1.1
 
-/* Shares of the time of an epoch: a part below the first is hidden, a part
- * above the second is large. */
+/* Shares of the time of an epoch: a part below LITTLE is hidden, a part above
+ * SOME is large. */
 #define LITTLE 0.05
 #define SOME 0.20
 #define HALF 0.50
@@ -65,8 +70,8 @@ static double waits_share(const struct profile_waits *w)
 	return w->n > 0 ? fmax(0, 1 - w->busy_s / w->each_s) : 0;
 }
 
-/* Does a delay make the trainer slower? If neither function returns true, this
- * is unknown. */
+/* Does a delay make the trainer slower? delay_is_hidden() is the opposite. If
+ * neither returns true, this is unknown. */
 static bool delay_shows(const struct profile *p)
 {
 	return p->delay.ci > 0 && p->delay.value - p->delay.ci > 0.5;
@@ -91,9 +96,9 @@ static enum profile_limit limit_of_busy(const struct profile *p)
 	return LIMIT_UNKNOWN;
 }
 
-/* Do tiny images make the trainer much faster? Then preparation limits it,
+/* Do tiny images make the trainer much faster? If so, preparation limits it,
  * whatever readers do: other threads may prepare what the readers have read. If
- * G is a bound, the rate without preparation is G or more. */
+ * G is a lower bound, the rate without preparation is at least G. */
 static bool tiny_shows_prep(const struct profile *p)
 {
 	double prep = 1 - p->r1.value / p->g.value;
@@ -103,7 +108,7 @@ static bool tiny_shows_prep(const struct profile *p)
 	return prep - ci > (p->g_bound ? HALF : SOME);
 }
 
-/* Decide by G, for readers that could not be observed. */
+/* Decide by G, because the readers could not be observed. */
 static enum profile_limit warm_limit_by_rates(const struct profile *p)
 {
 	double prep = 1 - p->r1.value / p->g.value;
@@ -136,7 +141,8 @@ void profile_use_readers(struct profile *p)
 {
 	double waits = waits_share(&p->warm);
 
-	/* On a noisy machine R1 proves nothing. */
+	/* If R1 is uncertain, because other programs use the machine, it proves
+	 * nothing. */
 	if (p->r1.ci > SOME * p->r1.value)
 		return;
 	/* The trainer computes while its readers wait, so it could compute at
@@ -146,7 +152,7 @@ void profile_use_readers(struct profile *p)
 		p->g.value = p->r1.value / waits;
 		p->g_bound = false;
 	}
-	/* If a delay is hidden, computing takes all of the time. */
+	/* A delay is hidden, so the trainer computes all of the time. */
 	if (delay_is_hidden(p) && p->g_bound && p->g.value <= p->r1.value &&
 		profile_warm_limit(p) == LIMIT_COMPUTE) {
 		p->g = p->r1;
@@ -174,8 +180,8 @@ bool profile_hides_source(const struct profile *p)
 	return fetch_share(p) + profile_fetch_ci(p) < SOME;
 }
 
-/* The limit that belongs to the largest part of the time of a reader that takes
- * turns with the trainer. */
+/* Returns the largest part of the time of a reader that takes turns with the
+ * trainer. */
 static enum profile_limit largest_part(
 	double compute, double prep, double fetch)
 {
@@ -197,7 +203,7 @@ static enum profile_limit cold_limit(
 
 	if (c->n == 0 || p->warm.n == 0)
 		return LIMIT_UNKNOWN;
-	/* Readers wait for consumers that prepare. */
+	/* Readers wait because their consumers prepare. */
 	if (waits > WAITS_LEAST && warm == LIMIT_PREP && !delay_shows(p))
 		return LIMIT_UNKNOWN;
 	if (waits >= WAITS_MOST)
@@ -207,8 +213,8 @@ static enum profile_limit cold_limit(
 			: delay_shows(p)  ? largest_part(c->each_s - c->busy_s,
 						    p->warm.busy_s, fetch_s)
 					  : LIMIT_UNKNOWN;
-	/* Readers never wait with nothing cached. If computing is the limit
-	 * with everything cached, they wait then, or are ahead. */
+	/* With nothing cached, readers never wait. If computing is the limit
+	 * with everything cached, readers wait in that case, or are ahead. */
 	if (warm == LIMIT_COMPUTE && c->each_s < ALIKE * p->warm.each_s)
 		return LIMIT_COMPUTE;
 	if (warm == LIMIT_COMPUTE)
@@ -219,7 +225,7 @@ static enum profile_limit cold_limit(
 				  : LIMIT_UNKNOWN;
 }
 
-/* Find the bottleneck by the parts of the time of an epoch. `warm` is the
+/* Find the bottleneck from the parts of the time of an epoch. `warm` is the
  * bottleneck without the source. */
 static enum profile_limit limit_by_rates(
 	const struct profile *p, enum profile_limit warm)
@@ -242,8 +248,8 @@ static enum profile_limit limit_by_rates(
 	return LIMIT_UNKNOWN;
 }
 
-/* Do the readers contradict the rates? Both are measured one after the other,
- * so on a noisy machine the share of fetching may be wrong. */
+/* Do the readers contradict the rates? Readers and rates are not measured at
+ * the same time, so on a noisy machine the share of fetching may be wrong. */
 static bool is_contradicted(const struct profile *p, enum profile_limit limit)
 {
 	double fetch = fetch_share(p), ci = profile_fetch_ci(p);
@@ -280,8 +286,8 @@ const char *profile_verdict(const struct profile *p)
 	const char *verdict = model_verdict(&s);
 	enum profile_limit limit = profile_limit(p, NULL);
 
-	/* G may hide preparation if it is only a bound, and the readers may
-	 * show a limit that the rates do not show. */
+	/* If G is only a bound, there may be preparation that it does not show,
+	 * and the readers may show a limit that the rates do not show. */
 	if (verdict[0] == 'n' && (limit == LIMIT_PREP || limit == LIMIT_FETCH))
 		return "moderately";
 	return verdict;

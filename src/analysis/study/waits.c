@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How readers spend their time; see waits_impl.h. */
+/* Computes how readers spend their time; see waits_impl.h. */
 #include "analysis/study/waits_impl.h"
 
-/* With fewer intervals than this, there is no result. */
+/* If there are fewer intervals than this, there is no result. */
 #define INTERVALS_LEAST 32
 
-/* The shortest quarter of the intervals are the short ones. Intervals longer
- * than this factor times the longest of them are waits. The factor is that
- * large because the times to decode photographs of one set differ that much. */
+/* The shortest quarter of the intervals are the short ones. An interval that is
+ * longer than the longest of these by more than WAIT_FACTOR is a wait. The
+ * factor is so large because the times to decode photographs of one dataset
+ * differ that much. */
 #define SHORT 0.25
 #define WAIT_FACTOR 5
 
@@ -50,7 +51,7 @@ static double sum_lengths(const double *of)
 	return sum;
 }
 
-/* The length that a quarter of the intervals do not exceed. */
+/* Returns the length that a quarter of the intervals do not exceed. */
 static double short_s(const struct waits *w, double all)
 {
 	double seen = 0;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How readers spend their time: the times from one file of a thread to its
- * next, as the daemon counts them by length. A reader that waits for its
- * consumer does so once a batch, so its time has short intervals, in which it
- * fetches and prepares, and long ones, in which it waits. Pure functions.
- */
+/* How readers spend their time: the times from one file of a thread to its
+ * next, as the daemon counts them by length. A reader waits for its consumer
+ * once in a batch. So it has short intervals, in which it fetches and prepares,
+ * and long ones, in which it waits. Pure functions. */
 #ifndef STUDY_WAITS_IMPL_H
 #define STUDY_WAITS_IMPL_H
 
@@ -12,20 +10,20 @@
 
 #define WAITS_LENGTHS 256
 
-/* Sums since the mount started, and differences of them. */
+/* Sums since the start of the mount, and differences of such sums. */
 struct waits {
 	double count[WAITS_LENGTHS], length_s[WAITS_LENGTHS];
-	double ran_s; /* on a processor */
+	double ran_s; /* time on a processor */
 };
 
-/* Read the reply to `rates` with intervals. */
+/* Read the answer to the command `rates` with intervals. */
 void waits_read(struct waits *w, const json_t *reply);
 
-/* Add to *sum the intervals between two moments. */
+/* Add the intervals between two moments to *sum. */
 void waits_add(
 	struct waits *sum, const struct waits *from, const struct waits *to);
 
-/* The result, with n = 0 if there are too few intervals. */
+/* Returns the result; its n is 0 if there are too few intervals. */
 struct profile_waits waits_of(const struct waits *w);
 
 #endif

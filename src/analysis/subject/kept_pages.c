@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lets the kernel keep pages, and finds out when they are read. An item is a
+/* Has the kernel keep pages, and finds out when they are read. An item is a
  * whole file here, so a read after the file was closed begins to read the item
- * again.
- */
+ * again. */
 #include "analysis/subject/kept_pages_impl.h"
 
 #include <errno.h>
@@ -19,13 +17,13 @@
 #include "common/base/feature.h"
 #include "common/base/lock.h"
 
-/* A read belongs to the same reading of a file as the one before it, unless
- * more than this time, or reads of 1/AGAIN_SHARE of all kept files, lie between
- * them. */
+/* A read belongs to the same reading of a file as the read before it, unless
+ * more time than AGAIN_NS, or reads of 1/AGAIN_SHARE of all kept files, lie
+ * between the two. */
 #define AGAIN_NS (100 * NS_PER_MS)
 #define AGAIN_SHARE 25
 
-/* The same limit for a file that was not closed in between: its reader may be
+/* Like AGAIN_NS, for a file that was not closed in between: its reader may be
  * slow, or keep the file open from one epoch to the next. */
 #define HELD_NS NS_PER_S
 
@@ -36,20 +34,20 @@
 
 struct kept_file {
 	struct cache_item item;
-	/* time of the last read; its number among all reads */
+	/* time of the last read, and its number among all reads */
 	uint64_t last_ns, last_read;
-	bool closed; /* closed since the last read */
+	bool closed; /* the file was closed after the last read */
 };
 
 struct kept {
 	struct kept_config config; /* set once */
 	uint64_t max_bytes;	   /* set once */
-	int fd;			   /* used by the thread; -1: there is none */
-	node_id *dir; /* used by the thread; indexed by watch; 0: none */
+	int fd;			   /* used by the thread; -1: no inotify */
+	node_id *dir; /* used by the thread; directory of each watch; 0: none */
 	size_t ndirs;
-	/* only the thread writes; guards the members below */
+	/* guards the members below, which only the thread writes */
 	pthread_mutex_t lock;
-	struct kept_file **file; /* by node; NULL: not kept */
+	struct kept_file **file; /* indexed by node; NULL: not kept */
 	size_t nfiles;
 	size_t files;	/* number of kept files */
 	uint64_t bytes; /* bytes of the files that are kept */
@@ -115,7 +113,7 @@ static bool kept_watch_dir(struct kept *k, node_id id)
 	return true;
 }
 
-/* Find a kept file. Requires the lock, or the thread. */
+/* Find a kept file. The caller holds the lock, or is the thread. */
 static struct kept_file *kept_find(const struct kept *k, uint64_t id)
 {
 	return id < k->nfiles ? k->file[id] : NULL;
@@ -181,7 +179,7 @@ void kept_check(struct kept *k, pages_drop_fn *drop, void *arg)
 
 /* -- Seeing -------------------------------------------------------------- */
 
-/* Requires the lock. Does the read begin a new reading of the file? */
+/* Requires the lock. Does this read begin to read the file again? */
 static bool is_new(
 	const struct kept *k, const struct kept_file *f, uint64_t now_ns)
 {

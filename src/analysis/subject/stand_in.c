@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Images that replace others; see stand_in.h. Pure functions, except for the
- * table. */
+/* Images that a mount serves in place of others; see stand_in.h. Pure
+ * functions, except those of the table. */
 #include "analysis/subject/stand_in.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* One of this many images of nearly the same size is chosen. */
+/* One of this many images is chosen, all of nearly the same size. */
 #define ALIKE 16
 
 /* -- The tiny image -------------------------------------------------------- */
 
-/* A grey JPEG of 64 x 64 pixels: crops of larger images still fit in it. */
+/* A grey JPEG of 64 x 64 pixels. It is so large that crops of larger images
+ * still fit in it. */
 static const uint8_t tiny_jpeg[] = {
 	/* clang-format off */
 	0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, 0x4a, 0x46, 0x49, 0x46,
@@ -75,7 +76,8 @@ bool stand_in_is_image(const char *path)
 /* -- The table ------------------------------------------------------------- */
 
 struct stand_ins {
-	struct stand_in image[STAND_INS_MAX]; /* sorted by size in the end */
+	/* sorted by size after all were added */
+	struct stand_in image[STAND_INS_MAX];
 	size_t n;
 	uint64_t added;
 	uint64_t random;
@@ -91,7 +93,8 @@ void stand_ins_free(struct stand_ins *s)
 	free(s);
 }
 
-/* Add an image. Each image added so far stays with the same probability. */
+/* Add an image. If the table is full, it replaces a random one or is left out,
+ * so that all images so far have the same probability. */
 void stand_ins_add(struct stand_ins *s, struct hash128 key, uint64_t size_bytes)
 {
 	uint64_t at = s->added++;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Images that a mount under analysis serves in place of others: a tiny one, so
+/* Images that a mount under analysis serves in place of others: a tiny one, so
  * that preparation costs nearly nothing; and cached ones of similar size, so
- * that a dataset need not fit the cache. Both are padded with zeros, which
- * decoders of JPEG ignore.
- */
+ * that a dataset may be larger than the cache. Both are padded with zeros,
+ * which decoders of JPEG ignore. */
 #ifndef SUBJECT_STAND_IN_H
 #define SUBJECT_STAND_IN_H
 
@@ -20,15 +18,14 @@
 /* Write bytes [off, off + len) of a tiny image that is padded to any length. */
 void stand_in_tiny(uint64_t off, size_t len, void *buf);
 
-/* Is a file of this path an image, by its name? */
+/* Does the name of a file say that it is an image? */
 bool stand_in_is_image(const char *path);
 
-/* The maximum number of images that are kept as stand-ins; they are chosen at
- * random. */
+/* The maximum number of images in the table; they are chosen at random. */
 #define STAND_INS_MAX 4096
 
 struct stand_in {
-	struct hash128 key; /* of its entry in a tier */
+	struct hash128 key; /* key of its entry in a tier */
 	uint64_t size_bytes;
 };
 
@@ -44,7 +41,7 @@ void stand_ins_add(
 	struct stand_ins *s, struct hash128 key, uint64_t size_bytes);
 void stand_ins_sort(struct stand_ins *s);
 
-/* The number of images that were added. */
+/* Returns the number of images that were added. */
 uint64_t stand_ins_count(const struct stand_ins *s);
 
 /*

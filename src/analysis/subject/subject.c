@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A mount with --analysis, from its start to its end; see subject_impl.h. The
- * kernel keeps the pages of items that hit, as in other mounts, and the daemon
- * learns of reads of these pages afterwards. The pages of other items are
- * dropped after the item was read to its end, so that the next epoch reads it
- * again from the daemon. Used by the thread that runs the daemon. A thread of a
- * control connection calls subject_refused().
+ * kernel keeps the pages of items that hit, as in other mounts, and inotify
+ * reports reads of these pages to the daemon afterwards. The pages of other
+ * items are dropped after the item was read to its end, so that the next epoch
+ * reads the item from the daemon again. Used by the thread that runs the
+ * daemon. A thread of a control connection calls subject_refused().
  */
 #include "analysis/subject/subject_impl.h"
 
@@ -51,7 +51,7 @@ static int subject_begin(
 	return s->kept ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }
 
-/* Set the mount's tables of functions. */
+/* Fill in the mount's tables of functions. */
 static void fill_hooks(struct subject *s)
 {
 	const struct ctl_command commands[] = {{"mask", command_mask, s},

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The part of an analysis that runs inside the mount: hides cached items,
- * serves other images in their place, and counts reads, as commands of the
- * control socket request. Ordinary mounts do not have it.
- */
+/* The part of an analysis that runs inside the mount: when commands of the
+ * control socket request it, it hides cached items and serves other images in
+ * their place; it counts reads. Ordinary mounts do not have it. */
 #ifndef SUBJECT_H
 #define SUBJECT_H
 

@@ -7,8 +7,8 @@
 #include "common/base/clock.h"
 #include "analysis/subject/subject_impl.h"
 
-/* The limit for the delay of a tiny image, in microseconds. The delay blocks a
- * thread of the session, which is acceptable only during an analysis. */
+/* The maximum delay of a tiny image, in microseconds. The delay blocks a thread
+ * of the session, which is acceptable only during an analysis. */
 #define LATE_MAX_US 1000000
 
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
@@ -23,7 +23,8 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 		(void)ctl_fail(conn, "\"x\" must be a number from 0 to 1");
 		return;
 	}
-	/* 2^64 times x; the largest double below 1 stays below the end. */
+	/* 2^64 times x. This cannot overflow, even for the largest double below
+	 * 1. */
 	if (x < 1)
 		limit = (uint64_t)(x * 18446744073709551616.0);
 	atomic_store_explicit(&s->mask.limit, limit, memory_order_relaxed);
@@ -34,7 +35,7 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-/* Add the cached images that have one item each. */
+/* Add the cached images that consist of one item. */
 static void add_stand_ins(struct subject *s, struct stand_ins *all)
 {
 	struct node_info info;
@@ -60,7 +61,7 @@ static void add_stand_ins(struct subject *s, struct stand_ins *all)
 	stand_ins_sort(all);
 }
 
-/* Make the table, only once: entries are never evicted. */
+/* Create the table, but only once, because entries are never evicted. */
 static bool make_stand_ins(struct subject *s)
 {
 	LOCK_SCOPE(&s->lock);
@@ -133,11 +134,11 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-/* A counter as a member of the JSON answer. */
+/* Add a counter to the JSON answer as a member. */
 #define RATE(of, name)                                                         \
 	((json_int_t)atomic_load_explicit(&(of)->name, memory_order_relaxed))
 
-/* Processor time of this daemon. */
+/* Returns the processor time of this daemon. */
 static uint64_t cpu_us(void)
 {
 	struct timespec t = {0};
@@ -155,7 +156,8 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	kept = pages_settle(s->parts->pages);
 	cache_status(s->parts->cache,
-		&status); /* this adds the time of parked threads */
+		/* this call adds the time for which reads are parked */
+		&status);
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
 			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),

@@ -15,74 +15,79 @@
 #include "common/base/magic.h"
 #include "mount/daemon/mount_hooks.h"
 
-/* Entries of the table of files that are being read. Two files that share an
- * entry are rarely read at the same moment. */
+/* Number of entries in the table of files that are being read. Two files that
+ * share an entry are rarely read at the same time. */
 #define FILES_BEGUN (1U << 20)
 
-/* Larger files are read in parts, and the daemon must see each part. */
+/* Pages of larger files do not stay: such files are read in parts, and the
+ * daemon must see each part. */
 #define SUBJECT_STAYS_MAX ((uint64_t)4 << 20)
 
 enum content {
 	CONTENT_REAL,
-	CONTENT_TINY,	   /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE,	   /* JPEGs are a delayed tiny image */
-	CONTENT_REAL_LATE, /* files are unchanged but delayed; no pages stay */
-	CONTENT_STAND_IN,  /* a file is a cached image of similar size */
+	/* JPEGs are replaced by a tiny image, padded with zeros */
+	CONTENT_TINY,
+	CONTENT_LATE, /* like CONTENT_TINY, but each image is delayed */
+	/* files are served unchanged but delayed, and no pages stay */
+	CONTENT_REAL_LATE,
+	/* an uncached file is replaced by a cached image of similar size */
+	CONTENT_STAND_IN,
 };
 
 struct subject {
 	uint32_t magic;
-	pthread_mutex_t lock; /* held while `stand_ins` is made */
+	pthread_mutex_t lock; /* held while `stand_ins` is being created */
 	/* Set once, by begin(). */
 	const struct mount_parts *parts;
 	struct kept *kept;
 	struct pages_keeper keeper;
 	/* Set once. */
-	pthread_key_t scratch; /* struct store_scratch */
+	pthread_key_t scratch; /* a struct store_scratch for each thread */
 	struct mount_hooks hooks;
 	struct fs_read_hook read_hook;
 	struct ctl_command commands[4];
-	struct cache_mask mask;	     /* atomic */
+	struct cache_mask mask;	     /* its member is atomic */
 	struct stand_ins *stand_ins; /* set before `standing` */
-	/* Cached images replace others. Release, acquire. */
+	/* Cached images replace others. Set with release, read with acquire. */
 	atomic_bool standing;
 	/* The members below are relaxed: no other data depends on them. */
 	atomic_int content; /* enum content */
 	atomic_uint late_us;
 	struct readers readers;
 	_Atomic uint64_t read_bytes;
-	/* Reads of a file's first byte that got a tiny image, a stand-in, or
-	 * pages that had stayed. */
+	/* Number of reads of a file's first byte that got a tiny image, an
+	 * image that stands in, or pages that had stayed. */
 	_Atomic uint64_t tiny_reads;
 	_Atomic uint64_t stand_in_reads;
 	_Atomic uint64_t kept_reads;
 	_Atomic uint64_t last_read_ns;
-	atomic_bool drops;   /* let no pages stay */
-	atomic_bool refused; /* a loader wanted to read past the mount */
-	/* The content that a file's first READ got, by a hash of the file. Its
-	 * later READs get the same, so that no image is tiny in part. */
+	atomic_bool drops;   /* have no pages stay */
+	atomic_bool refused; /* a loader wanted to read without the mount */
+	/* The content that a file's first READ got, at an index computed from
+	 * the file. Its later READs get the same content, so that no image is a
+	 * mixture. */
 	atomic_uchar begun[FILES_BEGUN];
 };
 
 /* -- subject_read.c -------------------------------------------------------- */
 
-/* Answer a READ, for struct fs_read_hook. Returns true if it was answered from
- * another image; otherwise the fs answers it from the file. */
+/* Answer a READ, as struct fs_read_hook specifies. Returns true if it was
+ * answered from another image; otherwise the fs answers it from the file. */
 bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
 	size_t len, void *buf, pid_t thread);
 
-/* May the pages of an item stay? It must be a whole file that this cache
- * answered unchanged. For struct kept_config. */
+/* May the pages of an item stay? The item must be a whole file that this cache
+ * answered unchanged. A function for struct kept_config. */
 bool subject_stays(void *arg, const struct cache_item *item);
 
-/* Count a read of pages that had stayed. For struct kept_config. */
+/* Count a read of pages that had stayed. A function for struct kept_config. */
 void subject_seen(void *arg, const struct cache_item *item);
 
-/* The first item of a file, and its key. */
+/* Get the first item of a file, and return its key. */
 struct hash128 subject_item(const struct subject *s,
 	const struct cache_item *item, struct cache_item *first);
 
-/* Is the file an image by its name? */
+/* Does the name of the file say that it is an image? */
 bool subject_has_image_name(struct subject *s, uint64_t cookie);
 
 /* -- subject_commands.c: `arg` is a struct subject ------------------------- */

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * READs of a mount with --analysis: the answer, from the file or from another
- * image, and the counts. Also the rules for pages that the kernel may keep.
- * Used by the workers of the session, and by the thread of the pages.
- */
+/* READs of a mount with --analysis: answers them from the file or from another
+ * image, and counts them. Also has the rules for pages that the kernel may
+ * keep. Used by the workers of the session, and by the thread of the pages. */
 #include "analysis/subject/subject_impl.h"
 
 #include <string.h>
 
 #include "common/base/clock.h"
 
-/* Shorter times without a READ are not counted as idle: a trainer may read only
- * once a step. */
+/* A shorter time without a READ does not count as idle, because a trainer may
+ * read only once in a step. */
 #define IDLE_NS NS_PER_S
 
 /* -- READs ----------------------------------------------------------------- */
@@ -27,7 +25,7 @@ static void note_idle(struct subject *s)
 			(now_ns - last_ns) / NS_PER_US);
 }
 
-/* The scratch memory of the calling thread; NULL if memory is short. */
+/* Returns the scratch memory of the calling thread; NULL if memory is short. */
 static struct store_scratch *scratch_of(struct subject *s)
 {
 	struct store_scratch *scratch = pthread_getspecific(s->scratch);
@@ -59,8 +57,8 @@ bool subject_has_image_name(struct subject *s, uint64_t cookie)
 		stand_in_is_image(path);
 }
 
-/* Is the item a JPEG? If the tier has it, its first bytes show that; if another
- * image stands in for it, its name does. */
+/* Is the item a JPEG? If a tier has the item, its first bytes show this; if
+ * another image stands in for it, its name does. */
 static bool reads_as_jpeg(struct subject *s, const struct cache_item *item)
 {
 	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
@@ -78,8 +76,7 @@ static bool reads_as_jpeg(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* Would a larger cache have the item, by the mask, although this one does not?
- */
+/* Does the mask allow this item to hit, although no tier has it? */
 static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 {
 	uint64_t limit =
@@ -95,8 +92,8 @@ static bool needs_stand_in(struct subject *s, const struct cache_item *item)
 		subject_has_image_name(s, item->cookie);
 }
 
-/* Answer from a stand-in, the same one for all READs of a file. The smallest
- * files get a tiny image. */
+/* Answer from an image that stands in, the same one for all READs of a file.
+ * The smallest files get a tiny image. */
 static bool put_stand_in(struct subject *s, const struct cache_item *item,
 	uint64_t off, size_t len, void *buf)
 {
@@ -154,7 +151,7 @@ static enum content content_of(
 	return content;
 }
 
-/* Returns true if the READ was answered from another image. */
+/* Answer a READ from another image. Returns true if it was answered. */
 static bool answer_otherwise(struct subject *s, const struct cache_item *item,
 	enum content content, uint64_t off, size_t len, void *buf)
 {
@@ -187,11 +184,10 @@ bool subject_read(void *arg, const struct cache_item *item, uint64_t off,
 	(void)atomic_fetch_add_explicit(
 		&s->read_bytes, len, memory_order_relaxed);
 	answered = answer_otherwise(s, item, content, off, len, buf);
-	/*
-	 * A hit reaches the kernel at once; for a miss, the cache reports it.
-	 * The readers of a large file may come back for other parts of it, and
-	 * what they read of it is counted by its bytes.
-	 */
+	/* Report this read to the pages. The bytes of a hit are in the kernel
+	 * at once; those of a miss are reported by the cache. The readers of a
+	 * large file may come back for other parts of it, so the file is
+	 * counted by its bytes. */
 	pages_part(s->parts->pages, item, off, len);
 	if (off + len >= item->base + item->size &&
 		(answered || cache_resident(s->parts->cache, item)))

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The threads that read from a mount that is analysed: their number, estimated
+/* The threads that read from a mount under analysis: their number, estimated
  * from the threads of the last reads, and the times from one file of a thread
- * to its next. The workers of the session record reads. The thread of a control
- * connection reads the counts, and may miss reads that happen meanwhile.
- */
+ * to its next. The workers of the session note reads. The thread of a control
+ * connection reads the counts, and may miss reads that are just being noted. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,8 +16,8 @@
 
 /* -- Times ----------------------------------------------------------------- */
 
-/* Get the times that a thread has spent on a processor and waiting for one.
- * Both are 0 where the kernel does not report them. */
+/* Get the times for which a thread has used a processor and has waited for one.
+ * Both are 0 if the kernel does not report them. */
 static void look_at_thread(pid_t thread, uint64_t *ran_ns, uint64_t *delayed_ns)
 {
 	char path[32], text[96], *end;
@@ -42,8 +40,8 @@ static uint64_t lesser_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Set a sum, and return by how much it has grown. The old sum may be that of
- * another thread and larger; then return 0. */
+/* Set a sum, and return by how much it has grown. If the old sum is larger, it
+ * is that of another thread; then return 0. */
 static uint64_t swap_sum(_Atomic uint64_t *was, uint64_t now)
 {
 	uint64_t before =
