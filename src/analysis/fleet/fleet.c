@@ -2,13 +2,13 @@
 /*
  * Asks all mounts at once. Each mount has a state:
  *
- * 	AWAY	 nothing was asked	-> FINDING or LOST, mount_begin()
- * 	FINDING	 a child searches for	-> IDLE or LOST, mount_found()
- * 		 the control socket
- * 	IDLE	 connected		-> ASKED or AWAY, mount_ask()
- * 	ASKED	 the daemon has to	-> IDLE or AWAY, mount_answered()
- * 		 send its status
- * 	LOST	 it cannot be asked	-> AWAY, in the next look
+ *	AWAY	 nothing was asked	-> FINDING or LOST, mount_begin()
+ *	FINDING	 a child searches for	-> IDLE or LOST, mount_found()
+ *		 the control socket
+ *	IDLE	 connected		-> ASKED or AWAY, mount_ask()
+ *	ASKED	 the daemon has to	-> IDLE or AWAY, mount_answered()
+ *		 send its status
+ *	LOST	 it cannot be asked	-> AWAY, in the next look
  *
  * A mount that is still FINDING or ASKED at the end of a look counts as hung
  * until its answer comes. Owned by one thread.

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread that talks to the mount: starts it, does its tasks, which
- * help_work.c chooses, and stops it. The thread takes the loader's lock only
- * for short operations on lists, and waits for the daemon without the lock.
- */
+/* The thread that exchanges messages with the mount. This file starts it, does
+ * its tasks, which help_work.c chooses, and stops it. The thread takes the
+ * loader's lock only for short operations on lists, and waits for the daemon
+ * without the lock. */
 #include "loader/mount_help/help_impl.h"
 
 #include <errno.h>
@@ -21,7 +20,8 @@
 
 /* The number of keys in the first request. */
 #define KEYS_FIRST 256u
-/* How long closing waits until the thread ends by itself. */
+/* When the loader is closed, it waits for this time until the thread ends by
+ * itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
 /* The pause between attempts to reach the next daemon. The first attempt is
  * made without a pause. */
@@ -57,8 +57,8 @@ static int get_keys(struct mount_help *m, uint64_t from)
 	if (rc < 0)
 		return rc;
 	turn_lock(m->c.turn);
-	/* If an example has no entry now, nothing is stored for it, because it
-	 * may have one when it is read again. */
+	/* If an example has no entry now, do not store that, because there may
+	 * be an entry when the example is read again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
@@ -145,8 +145,8 @@ static int meet(struct mount_help *m)
 	return rc;
 }
 
-/* Open the mount's tiers. If this user may not open a tier, it is skipped;
- * other tiers may have entries. */
+/* Open the mount's tiers. A tier that this user may not open is skipped,
+ * because other tiers may have entries. */
 static int open_tiers(struct mount_help *m)
 {
 	static const char request[] = "{\"cmd\":\"status\"}\n";
@@ -171,8 +171,8 @@ static int open_tiers(struct mount_help *m)
 	return rc < 0 ? rc : 0;
 }
 
-/* Create the ring for reads from tiers. Without io_uring, the loader's own ring
- * is used, whose threads can also wait for tiers. */
+/* Create the ring for reads from tiers. If there is no io_uring, use the
+ * loader's own ring, whose threads can also wait for tiers. */
 static struct uring *make_ring(struct mount_help *m)
 {
 	struct uring *ring;
@@ -181,14 +181,15 @@ static struct uring *make_ring(struct mount_help *m)
 		return NULL;
 	if (!uring_pool(ring))
 		return ring;
-	(void)uring_free(ring, NS_PER_S); /* it was never used */
+	/* cannot fail: the ring was never used */
+	(void)uring_free(ring, NS_PER_S);
 	return m->ours;
 }
 
 static void close_tiers(struct mount_help *m)
 {
 	while (m->tiers > 0)
-		/* Nothing was written, so nothing can be lost */
+		/* cannot lose data: nothing was written */
 		(void)close(m->tier_fds[--m->tiers]);
 }
 
@@ -216,12 +217,14 @@ static int go_on(struct mount_help *m)
 	if (say_on(m, ring))
 		return 0;
 	if (ring && ring != m->ours)
-		(void)uring_free(ring, NS_PER_S); /* it was never used */
+		/* cannot fail: the ring was never used */
+		(void)uring_free(ring, NS_PER_S);
 	return -ECANCELED;
 }
 
-/* Close the connection; from now on reads do not wait for the daemon. Returns
- * false if closing has taken over the socket: then help_stop() closes it. */
+/* Close the connection. From now on reads do not wait for the daemon. Returns
+ * false if closing the loader has taken over the socket; in this case
+ * help_stop() closes it. */
 static bool hang_up(struct mount_help *m, enum help_state state)
 {
 	bool ours;
@@ -405,8 +408,8 @@ static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 }
 
 /* Interrupt the thread by shutting down its socket. From now on the thread must
- * not close the socket, because its number could then belong to another file.
- * The lock is released during the shutdown. */
+ * not close the socket, because another file could get its number. The lock is
+ * released during the shutdown. */
 static void shut_socket(struct mount_help *m)
 {
 	int fd = m->socket;
@@ -415,7 +418,7 @@ static void shut_socket(struct mount_help *m)
 		return;
 	m->socket = -1;
 	turn_unlock(m->c.turn);
-	/* Fails if the other end has shut it down */
+	/* Fails if the daemon has closed the connection */
 	(void)shutdown(fd, SHUT_RDWR);
 	turn_lock(m->c.turn);
 }

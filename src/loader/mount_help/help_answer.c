@@ -18,7 +18,7 @@
 /* -- Answers --------------------------------------------------------------- */
 
 struct wanted {
-	int ok;		  /* value of "ok"; -1: not in the answer */
+	int ok;		  /* value of "ok"; -1: the answer has none */
 	const char *name; /* name of the member to get */
 	bool (*take)(struct json_scan *s, struct wanted *w);
 	bool taken;

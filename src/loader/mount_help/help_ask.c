@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sends one request to the mount and waits for its answer. If the answer is
+/* Sends one request to the mount and waits for its answer. If the answer is
  * late, reads that wait for it continue without it. Called by the thread of
- * mount help.
- */
+ * mount help. */
 #include <errno.h>
 
 #include "loader/mount_help/help_impl.h"
 
-/* Milliseconds after which a daemon that has not answered is given up. */
+/* A daemon that has not answered for this time is given up. */
 #define ANSWER_MS 10000
 
 static void set_late(struct mount_help *m, bool late)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the mount that contains a directory. From the directory it walks up
- * within the file system to the root of a refrain mount, which has an attribute
- * with the path of the control socket. Like any access to the mount, this may
- * hang. Any thread; no state.
- */
+/* Finds the mount that contains a directory. From the directory it walks up,
+ * within the file system, to the root of a refrain mount. This root has an
+ * attribute with the path of the control socket. Like any access to the mount,
+ * the walk may hang. Any thread; no state. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

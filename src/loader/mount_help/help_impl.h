@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of mount help: its states, and the functions of each
- * file. The calls that change the states:
+ * The structs and functions of mount help's files. The states, and the calls
+ * that change them:
  *
  *	mount help
  *	  OFF -> STARTING       help_start()
@@ -75,7 +75,7 @@ enum help_thread_state {
 	THREAD_NONE,
 	THREAD_WORKS,
 	THREAD_SLEEPS,
-	THREAD_STIRRED, /* must be woken, because it has work */
+	THREAD_STIRRED, /* the thread has work and must be woken */
 	THREAD_ENDED,
 };
 
@@ -89,7 +89,7 @@ enum help_plan_state {
 
 /* The next task of the thread; see help_work.c. */
 enum help_work {
-	WORK_NONE, /* nothing is due: check whether the daemon has ended */
+	WORK_NONE, /* no task is due: check whether the daemon has ended */
 	WORK_KEYS,
 	WORK_BEGIN,
 	WORK_PLAN,
@@ -107,10 +107,11 @@ struct mount_help {
 	uint32_t magic;
 	/* Set once, before the thread exists. */
 	struct help_config c;
-	uint32_t parts; /* dataset_parts(): parts of an example */
+	uint32_t parts; /* number of parts of an example; see dataset_parts() */
 	/* The number of parts of all examples, including missing parts */
 	uint64_t files;
-	uint64_t epoch_fresh; /* fresh examples of this rank in an epoch */
+	/* number of fresh examples of this rank in an epoch */
+	uint64_t epoch_fresh;
 	uint64_t keys_count;
 	uint64_t charged;   /* bytes charged to the loader's memory budget */
 	struct uring *ours; /* the ring of the loader */
@@ -118,17 +119,18 @@ struct mount_help {
 
 	pthread_t thread;
 
-	/* Everything below is guarded by the lock, up to `owner`. */
+	/* The members up to `owner` are guarded by the lock. */
 	enum help_state state;
-	struct uring *ring; /* for reads from tiers; NULL before ON */
+	struct uring *ring; /* ring for reads from tiers; NULL before ON */
 	enum help_thread_state thread_state;
 	/* An answer is late. Reads do not wait for keys while this is set, in
 	 * any state. */
 	bool late;
 	/* The thread's socket, which closing shuts down; -1: none */
 	int socket;
-	struct help_key *keys; /* index: file modulo keys_count; NULL: none */
-	uint64_t known;	       /* number of keys in `keys` */
+	/* the key of a file is at its number modulo keys_count; NULL: none */
+	struct help_key *keys;
+	uint64_t known; /* number of keys in `keys` */
 	/* Keys were requested for all fresh numbers below this */
 	uint64_t answered;
 	/* Reads of fresh numbers below this may have begun */
@@ -144,31 +146,32 @@ struct mount_help {
 	/* Progress does not wake the thread before this time */
 	uint64_t due_ns;
 	struct help_direct direct,
-		/* `direct` counts all since the start; `told` those that were
-		 * reported */
+		/* `direct` counts all hits since the start; `told` those that
+		 * were reported */
 		told;
 	uint64_t tell_due_ns; /* time of the next report of direct hits */
 	/* In its last answer the mount said that it fetches at full speed */
 	bool fetching;
-	struct fetch_rates rates; /* sums of this plan and all earlier ones */
-	uint64_t returns;	  /* how often another daemon was found */
+	/* sums of rates of this plan and all earlier ones */
+	struct fetch_rates rates;
+	uint64_t returns; /* how often another daemon was found */
 
 	/* Set once by the thread, before ON. */
 	uid_t owner; /* owner of the mount */
 	int tier_fds[ANSWER_TIERS_MAX];
 	unsigned tiers;
 
-	/* These belong to the thread. While it sleeps, others may read them
-	 * with the lock held. */
+	/* The members below belong to the thread. While it sleeps, other
+	 * threads may read them with the lock held. */
 	struct talk talk;
 	char below[PATH_MAX];
 	struct schedule schedule; /* a copy of the planner's schedule */
 	char *request;
-	uint64_t *asked;	    /* files whose keys are requested */
+	uint64_t *asked;	    /* files whose keys were requested */
 	struct answer_key *answers; /* answers for these files */
 	/* The last task. Requests for keys and names for the plan alternate */
 	enum help_work last;
-	uint64_t back_ns; /* when the present daemon was reached */
+	uint64_t back_ns; /* time at which the present daemon was reached */
 	struct help_plan {
 		uint64_t first; /* the fresh number at position 0 of the plan */
 		uint64_t added; /* fresh numbers below this are in the plan */
@@ -176,7 +179,8 @@ struct mount_help {
 		uint64_t named; /* number of files from `first` to `added` */
 		/* Number of files from `first` to `reported` */
 		uint64_t passed;
-		bool full; /* mount takes no more names before a report */
+		/* the mount accepts no more names before the next report */
+		bool full;
 		uint64_t reported; /* the fresh number in the last report */
 		/* Time of a step, as last sent to the mount */
 		uint64_t step_ns;

@@ -13,13 +13,13 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-#define LEFT_OUT UINT64_MAX /* not an index of an example */
+/* in place of a file's number: no key is requested */
+#define LEFT_OUT UINT64_MAX
 
-/*
- * The mount counts files, but this file counts examples. So numbers of examples
- * are multiplied by the number of parts in messages. The mount does not know
- * parts that examples lack; they are treated like names that it has left out.
- */
+/* Returns the slack for the plan. The mount counts files, but this file counts
+ * examples. So numbers of examples are multiplied by the number of parts in
+ * messages. The mount does not know parts that examples lack; they are treated
+ * like names that it has left out. */
 uint64_t help_slack(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
@@ -28,8 +28,8 @@ uint64_t help_slack(const struct mount_help *m)
 	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
 }
 
-/* Returns how far ahead of the returned examples a loader may read, in
- * examples. */
+/* Returns how many examples after the returned ones a loader may already be
+ * reading. */
 static uint64_t spread(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
@@ -65,8 +65,8 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 		.echo = schedule_echo_at(&m->schedule, now->step),
 		.before = m->rates,
 	};
-	/* Do not send the window for batch echoes and small windows, because
-	 * the mount would refuse it. */
+	/* Leave out the window for batch echoes and small windows, because the
+	 * mount would refuse it. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window * m->parts);
@@ -131,7 +131,8 @@ static bool names_add(
 	n = (size_t)snprintf(
 		path, sizeof(path), "%s%s", m->below, example.file);
 	if (n >= sizeof(path))
-		n = 0; /* treat a path that is too long as a missing file */
+		/* 0: a path that is too long is treated as a missing file */
+		n = 0;
 	if (names->count == HELP_NAMES_MAX ||
 		(size_t)(names->end - names->at) < ANSWER_NAME_ROOM(n))
 		return false;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Gets from the answers to progress reports how fast the mount fetches for the
- * plan. With --echo auto, these rates are the measured speed of the source.
- * Called by the thread of help.c; the lock guards the sums.
- */
+/* Gets from the answers to progress reports how fast the mount fetches for the
+ * plan. --echo auto uses these rates as the measured speed of the source.
+ * Called by the thread of help.c; the lock guards the sums. */
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-/* The time between two reports without a plan. */
+/* Without a plan, there are reports at this interval. */
 #define TELL_NS NS_PER_S
 /* The maximum time to wait for the answer to the last report, in ms. */
 #define LAST_MS 100
@@ -54,8 +54,8 @@ static size_t put_report(struct mount_help *m, const struct help_direct *untold)
 		"{\"cmd\":\"report\"%s}\n", counts);
 }
 
-/* A mount of an older version refuses the request, so its counters lack direct
- * hits. */
+/* A mount of an older version refuses the request. Then the counters of the
+ * mount do not include direct hits. */
 int help_tell(struct mount_help *m, const struct help_direct *untold)
 {
 	const char *line;

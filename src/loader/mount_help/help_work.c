@@ -97,7 +97,8 @@ static uint64_t plan_span(const struct mount_help *m)
 
 	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
-	/* But at least as many as may be read before they are returned. */
+	/* Plan at least as many examples as may be read before they are
+	 * returned. */
 	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 
@@ -106,11 +107,9 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 	return fresh_returned(m, run) + plan_span(m);
 }
 
-/*
- * Is a plan needed? Entries stay in the tiers, so after a whole epoch without a
- * miss there is nothing to fetch. At the start, the counter says that such an
- * epoch has passed.
- */
+/* Is a plan needed? Entries stay in the tiers, so after a whole epoch without a
+ * miss there is nothing to fetch. The counter of hits begins as if there had
+ * been such an epoch. */
 static bool plan_wanted(const struct mount_help *m)
 {
 	return m->plan_state != PLAN_REFUSED &&
@@ -201,7 +200,7 @@ static enum help_work sleep_until_due(
 	bool early = true;
 
 	*run = help_look(m);
-	/* The plan is no longer needed, and everything in it was read. */
+	/* The plan is no longer needed, and all its files were read. */
 	if (help_plan_begun(m) && !plan_wanted(m) &&
 		m->plan.reported >= m->plan.added)
 		m->plan_state = PLAN_NONE;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mount help: a refrain mount helps a loader whose dataset is on that mount.
- * The loader tells the mount the order in which it will read, and reads entries
- * directly from the mount's tiers. One thread talks to the daemon over the
- * control socket. If this fails, the loader reads as from any file system. A
- * read waits for the first keys, and for a key that has not come yet, but for
- * at most HELP_LATE_MS.
+ * The loader sends the mount the order in which it will read, and reads entries
+ * directly from the mount's tiers. One thread exchanges messages with the
+ * daemon over the control socket. If this fails, the loader reads as from any
+ * file system. A read waits for the first keys, and for a key that has not come
+ * yet, but for at most HELP_LATE_MS.
  *
  *	STARTING --> ON <--> AWAY    STARTING: the mount is being found
  *	    |         |       |      AWAY: the daemon has ended; another one may
@@ -15,8 +15,8 @@
  * While the daemon is away, entries whose keys are known are still read
  * directly. The plan is sent again to the next daemon.
  *
- * All functions accept NULL in place of a mount_help, which means that there
- * is no mount help.
+ * All functions accept NULL in place of a mount_help, which means that there is
+ * no mount help.
  */
 #ifndef MOUNT_HELP_H
 #define MOUNT_HELP_H
@@ -86,7 +86,7 @@ void help_free(struct mount_help *h);
 
 /* Note that a batch was returned. */
 void help_moved(struct mount_help *h);
-/* Must the thread be woken? Returns true only once for each wake-up. */
+/* Must the thread be woken? Returns true once for each wake-up. */
 bool help_take_stirred(struct mount_help *h);
 /* Note that a read of this fresh example begins. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
@@ -94,15 +94,16 @@ void help_note_start(struct mount_help *h, uint64_t fresh);
  * read through the mount. Call this for each part. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
 /* May the read of this fresh example begin? Returns false if it should wait,
- * because the key will soon be known. `own` is false if a substitute is read in
- * place of the example. */
+ * because the key will soon be known. `own` is false if another example is read
+ * as a substitute for this one. */
 bool help_knows(struct mount_help *h, uint64_t fresh, bool own);
 /* Returns the key of the entry for a part of an example, or NULL if the key is
  * not known. */
 const struct help_key *help_key(
 	const struct mount_help *h, uint64_t index, uint32_t part);
-/* Does the mount fetch for the loader's plan? help_rates_get() gets the rates,
- * and whether the mount fetches at full speed now. */
+/* help_plans(): does the mount fetch for the loader's plan? help_rates_get()
+ * gets the rates of fetching, and whether the mount fetches at full speed now.
+ */
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
 	const struct mount_help *h, struct fetch_rates *out, bool *fetching);

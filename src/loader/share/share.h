@@ -3,12 +3,12 @@
  * Shares batches: one process makes batches, and others on the same machine
  * read them. The *host* of a share writes each batch into a slot of one sealed
  * memfd and announces it over a socket. It reuses a slot when every *member*
- * has released it. Only the host records who holds a slot, in its private
- * memory, so a process that dies leaves nothing inconsistent behind.
- * doc/formats.md describes the messages.
+ * has released its batch. Only the host records which members hold a slot, in
+ * its private memory, so a process that dies leaves nothing inconsistent
+ * behind. doc/formats.md describes the messages.
  *
  * The host takes its batches from any batch source, and a link receives
- * announcements of batches. Neither of them depends on loaders.
+ * announcements of batches. Neither the host nor the link depends on loaders.
  */
 #ifndef SHARE_H
 #define SHARE_H
@@ -31,36 +31,40 @@
 /* -- Messages, as they are in a buffer of a socket ------------------------- */
 
 enum share_type {
-	SHARE_HELLO = 1, /* member: asks to join */
-	SHARE_WELCOME,	 /* host: the member has joined */
-	SHARE_REFUSE,	 /* host: the job may not join, or the run failed */
-	/* Host: the memory of the batches, with the descriptor of its memfd */
+	SHARE_HELLO = 1, /* the member asks to join */
+	SHARE_WELCOME,	 /* the host says that the member has joined */
+	/* the host says that the job may not join, or that the run failed */
+	SHARE_REFUSE,
+	/* The host sends the memory of the batches, with the descriptor of its
+	 * memfd */
 	SHARE_SEGMENT,
-	SHARE_BATCH,   /* host: a batch is ready */
-	SHARE_RELEASE, /* member: it has finished using the batch */
-	SHARE_WAIT,    /* member: it waits for the next batch */
-	SHARE_CHANGE,  /* host: the echo factor changes at a step */
-	SHARE_END,     /* host: the stream ends before this step */
-	/* From anyone: asks for a view */
+	SHARE_BATCH,   /* the host says that a batch is ready */
+	SHARE_RELEASE, /* the member has finished using the batch */
+	SHARE_WAIT,    /* the member waits for the next batch */
+	SHARE_CHANGE, /* the host says that the echo factor changes at a step */
+	SHARE_END,    /* the host says that the stream ends before this step */
+	/* Any process asks for a view */
 	SHARE_ASK,
-	/* Host: the jobs of the share and its state. Also sent whenever a
+	/* The host sends the jobs of the share and its state; also whenever a
 	 * member joins or leaves */
 	SHARE_VIEW,
-	/* Host: the member must make its own batches from now on. Member: it
-	 * makes its own batches, and the step is its next one. */
+	/* From the host: the member must make its own batches from now on. From
+	 * a member: it makes its own batches, and the step is its next one. */
 	SHARE_ALONE,
-	SHARE_TAKE, /* member: it is going to use the batch */
+	SHARE_TAKE, /* the member is going to use the batch */
 	SHARE_TYPES,
 };
 
 /* How a member wants to join. */
 enum share_wish {
-	/* At step 0 or, if that step is over, at the beginning of the next
+	/* Join at step 0 or, if that step is over, at the beginning of the next
 	 * epoch */
 	SHARE_WISH_NEW = 1,
-	SHARE_WISH_STEP,  /* at this step, that of the job's saved state */
-	SHARE_WISH_AGAIN, /* at this step; the job had joined an earlier host */
-	/* At this step, as soon as the share has reached it. The job was a
+	/* join at this step, which is that of the job's saved state */
+	SHARE_WISH_STEP,
+	/* join at this step; the job was a member of an earlier host */
+	SHARE_WISH_AGAIN,
+	/* Join at this step, as soon as the share has reached it. The job was a
 	 * member of an earlier host, and makes its own batches now. */
 	SHARE_WISH_ALONE,
 };
@@ -103,7 +107,7 @@ struct share_welcome {
 };
 
 struct share_refuse {
-	int32_t error; /* -errno */
+	int32_t error; /* negative errno value */
 	uint32_t reserved;
 	char text[SHARE_TEXT_MAX];
 };
@@ -124,10 +128,10 @@ struct share_step {
 };
 
 struct share_job {
-	/* `born` is the start of the process; see proc_born() */
+	/* `born` is the start time of the process; see proc_born() */
 	uint64_t id, born;
 	uint64_t next; /* the next step to announce to the job */
-	/* The first step whose batch the job holds; UINT64_MAX: none */
+	/* The step of the oldest batch that the job holds; UINT64_MAX: none */
 	uint64_t oldest;
 	uint32_t pid, held;
 	uint32_t waiting, batch;
@@ -152,7 +156,7 @@ struct share_view {
 	struct share_job jobs[SHARE_MEMBERS_MAX];
 };
 
-/* Returns the job for which the others wait, or NULL. All slots are held, and
+/* Returns the job for which the others wait, or NULL: all slots are held, and
  * this job holds the oldest batch but does not wait for a batch itself. */
 const struct share_job *share_view_slowest(const struct share_view *view);
 
@@ -228,8 +232,8 @@ int share_area_map(struct share_area *area, int fd, size_t bytes);
 void share_area_release(struct share_area *area);
 /* Returns the address of the batches. */
 char *share_area_base(const struct share_area *area);
-/* Write or read the word of a member. The host writes it, and the member reads
- * it. */
+/* Write or read the word of a member. Only the host writes it, and only the
+ * member reads it. */
 void share_area_set_parted(
 	const struct share_area *area, uint32_t member, bool parted);
 bool share_area_is_parted(const struct share_area *area, uint32_t member);
@@ -293,8 +297,9 @@ struct share_host_config {
 	uint64_t own;
 };
 
-/* Become the host of the place, and start a thread for it. Returns 0, -errno,
- * or -EAGAIN if there is another host. The place must outlive the host. */
+/* Become the host of the place, and start a thread for it. Returns 0, -EAGAIN
+ * if there is another host, or another -errno. The place must outlive the host.
+ */
 int share_host_start(struct share_host **out,
 	const struct share_host_config *config, struct error *err);
 /* End the host; its members see that it is gone. Afterwards call
@@ -316,7 +321,7 @@ int share_host_failed(struct share_host *host, struct error *err);
 /* A member's connection to the host. One thread at a time may use it. */
 struct share_link {
 	int fd;	   /* the socket, non-blocking */
-	int pidfd; /* of the host's process, or -1 */
+	int pidfd; /* pidfd of the host's process, or -1 */
 	pid_t host_pid;
 };
 
@@ -335,11 +340,9 @@ int share_link_send(struct share_link *link, const struct share_msg *msg);
  */
 int share_link_recv(struct share_link *link, struct share_msg *msg, int *fd,
 	int timeout_ms);
-/*
- * Send HELLO and wait for the answer. Returns 0, -EAGAIN if no answer has come
- * in time, or the error with which the host refuses. The host also refuses with
- * -EAGAIN, if another attempt may succeed.
- */
+/* Send HELLO and wait for the answer. Returns 0; -EAGAIN if no answer has come
+ * in time; or the error with which the host refuses, which is also -EAGAIN if
+ * another attempt may succeed. */
 int share_link_join(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err);
 /* Wait once more for the answer to HELLO. Returns like share_link_join(). */

@@ -92,7 +92,8 @@ void share_area_release(struct share_area *area)
 	if (area->base) /* unmaps exactly what was mapped */
 		(void)munmap(area->base, mapped_bytes(area->bytes));
 	if (area->base && area->fd >= 0)
-		(void)close(area->fd); /* nothing is lost if this fails */
+		/* cannot lose data: a memfd is in memory */
+		(void)close(area->fd);
 	*area = (struct share_area){.fd = -1};
 }
 

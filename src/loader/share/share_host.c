@@ -30,11 +30,10 @@
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
-/* How long to wait for the thread to end, which also closes the source */
+/* Time to wait for the end of the thread, which also closes the source */
 #define STOP_MS (950 * TIME_LIMIT_FACTOR)
 #define GIVE_UP_NS (2 * NS_PER_S)
-/* How often to check again while jobs are missing or descriptors have run
- * out */
+/* Interval of checks while jobs are missing or descriptors have run out */
 #define LOOK_NS (100 * NS_PER_MS)
 
 /* -- The thread ------------------------------------------------------------ */
@@ -42,9 +41,9 @@
 /*
  * After GIVE_UP_NS, stop waiting for jobs of the previous host that have not
  * joined again. A job whose process is alive and not stopped joins at once,
- * unless it has closed its loader, which the previous host could no longer
- * report. The host still waits for the job of a stopped process, unless that
- * job may be parted.
+ * unless it has closed its loader, which the dead host could not report any
+ * more. The host still waits for the job of a stopped process, unless that job
+ * may be parted.
  */
 static void host_give_up_waiting(struct share_host *h)
 {
@@ -64,9 +63,9 @@ static bool host_is_done(const struct share_host *h)
 		!host_missing(h);
 }
 
-/* Handle an event of a member's socket. If the socket was full before, all
- * members are then told what is due, because they may have waited until this
- * member got its messages. */
+/* Handle an event of a member's socket. If the socket was full before, send all
+ * members what is due, because some messages may have waited until this member
+ * got its own. */
 static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 {
 	struct host_member *m = &h->members[n];
@@ -116,7 +115,7 @@ static void host_say_done(struct share_host *h)
 {
 	uint64_t one = 1;
 
-	/* The counter of an eventfd cannot be full here */
+	/* cannot fail: the counter of the eventfd is not full */
 	(void)!write(h->done_fd, &one, sizeof(one));
 }
 
@@ -130,7 +129,7 @@ static void host_close_listener(struct share_host *h)
 	(void)shutdown(h->listen_fd, SHUT_RDWR);
 	while ((fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		wire_close(fd);
-	(void)close(h->listen_fd); /* nothing is lost if this fails */
+	(void)close(h->listen_fd); /* cannot lose data */
 	h->listen_fd = -1;
 }
 
@@ -214,9 +213,9 @@ static void *host_main(void *arg)
 static void host_free(struct share_host *h)
 {
 	if (h->done_fd >= 0)
-		(void)close(h->done_fd); /* nothing is lost if this fails */
+		(void)close(h->done_fd); /* cannot lose data */
 	if (h->listen_fd >= 0)
-		(void)close(h->listen_fd); /* nothing is lost if this fails */
+		(void)close(h->listen_fd); /* cannot lose data */
 	loop_release(&h->loop);
 	pthread_mutex_destroy(&h->lock);
 	free(h->slots);
@@ -268,7 +267,7 @@ static int host_open(struct share_host *h, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "cannot wait for events: %m");
 	expect(h, h->config.before);
-	h->config.before = NULL; /* it belongs to the caller and may be freed */
+	h->config.before = NULL; /* it belongs to the caller, who may free it */
 	return 0;
 }
 
@@ -336,8 +335,8 @@ int share_host_stop(struct share_host *host)
 	int rc;
 
 	if (!share_host_end(host))
-		return 1; /* the host is left behind with all its memory */
-	/* This does not wait, because the thread has ended */
+		return 1; /* the host stays, with all its memory */
+	/* Does not wait, because the thread has ended */
 	(void)pthread_join(host->thread, NULL);
 	rc = host->closed;
 	host_free(host);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Hosts a share in this process: an ordinary engine, whose slabs are in the
- * memory of the share. Called by the host's thread; starting, stopping and
- * statistics are called by others.
- */
+/* Hosts a share in this process: an ordinary engine, whose slabs are in the
+ * memory of the share. The host's thread calls most functions; other threads
+ * start and stop the host, and get its statistics. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@ struct shared_host {
 	struct shared_run copy; /* a copy with its own schedules and log */
 	/* Number of changes before the engine's first step */
 	uint64_t begun_changes;
-	uint64_t taken_ns; /* time when the last batch was taken */
+	uint64_t taken_ns; /* time at which the last batch was taken */
 	pthread_mutex_t lock;
 	/* Guarded by the lock; changed only by the host's thread. NULL if there
 	 * is no engine, or it is being closed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the host. Only the host's thread uses these structs,
- * except for members that are set once or guarded by the lock. The states, and
- * the calls that change them:
+ * The structs and functions of the host's files. Only the host's thread uses
+ * these structs, except for members that are set once or guarded by the lock.
+ * The states, and the calls that change them:
  *
  *	the host
  *	  GATHERS -> RUNS       host_begin(): all awaited jobs have joined
@@ -41,7 +41,8 @@ enum member_state {
 	MEMBER_FREE,
 	MEMBER_NEW,
 	MEMBER_FOLLOWS,
-	/* The member must make its own batches, but was not told so yet */
+	/* The member must make its own batches, but the host has not sent it
+	 * ALONE yet */
 	MEMBER_PARTING,
 	MEMBER_ALONE,
 };
@@ -65,15 +66,16 @@ struct host_member {
 	/* A view must be sent when the socket has room. */
 	bool view_due;
 	bool armed; /* the loop reports when the socket has room */
-	/* Since when the member has waited for a batch; 0: it does not wait. */
+	/* Time since when the member has waited for a batch; 0: it does not
+	 * wait. */
 	uint64_t waiting_ns;
 	/* The next four members are explained in share_host_solo.c. */
-	uint32_t grace_s; /* as in share_hello; 0: never part the member */
+	uint32_t grace_s; /* as in share_hello; 0: the member is never parted */
 	bool released;	  /* the member has released a batch before */
-	/* How long other members have recently waited for this one */
+	/* How long others have waited for this member recently */
 	uint64_t slow_ns;
-	/* How long others have waited during this member's present pause at the
-	 * end of an epoch */
+	/* How long others have waited for this member during its present pause
+	 * at the end of an epoch */
 	uint64_t paused_ns;
 };
 
@@ -89,7 +91,7 @@ struct expected {
 struct host_slot {
 	struct lent_batch *lent; /* NULL: the slot is free */
 	uint64_t refs; /* bits of members that must release the batch */
-	/* Bits of members that use the batch; see struct share_words */
+	/* Bits of members that are using the batch; see struct share_words */
 	uint64_t taken;
 	bool begins_epoch; /* the batch before this one ended an epoch */
 	struct share_batch announced;
@@ -115,10 +117,11 @@ struct share_host {
 	enum { HOST_GATHERS, HOST_RUNS, HOST_OVER } state;
 	/* Tasks to do after the current event, in any state. */
 	bool accept_due; /* connections wait to be accepted */
-	/* When to listen again after descriptors have run out; 0: the host
-	 * listens */
+	/* Time at which to listen again, because descriptors have run out; 0:
+	 * the host listens */
 	uint64_t accept_ns;
-	/* A member has left, and others may have waited for it */
+	/* A member has left, for which others may have waited, so send what is
+	 * due */
 	bool tell_due;
 	bool stream_armed; /* the loop reports when the source has a batch */
 	struct share_stream stream;
@@ -129,10 +132,10 @@ struct share_host {
 	uint32_t changes; /* number of changes of the echo factor so far */
 	uint64_t malformed;
 	bool ended_epoch;   /* the newest batch was the last one of an epoch */
-	uint64_t judged_ns; /* when host_judge() was last called */
+	uint64_t judged_ns; /* time of the last call of host_judge() */
 	/* Bits of members for which others have waited since judged_ns */
 	uint64_t blamed;
-	uint64_t free_ns; /* time without any blamed member */
+	uint64_t free_ns; /* time for which no member was blamed */
 	int failure;
 	struct error why; /* the message of the failure */
 	int closed;	  /* the result of closing the source */
@@ -201,7 +204,8 @@ bool host_follows(const struct share_host *h, uint32_t member);
 uint64_t host_wanted_by(const struct share_host *h, uint64_t step);
 /* Set the member's bit in all slots from its next step on. */
 void host_member_ref(struct share_host *h, uint32_t n);
-/* Returns since when a member has waited for a batch, or 0 if none waits. */
+/* Returns the time since when a member has waited for a batch, or 0 if none
+ * waits. */
 uint64_t host_demand_ns(const struct share_host *h);
 
 /* -- share_host_tell.c -- */
@@ -234,8 +238,8 @@ void host_close_fd(struct share_host *h, int *fd);
 /* Part the members for which others have waited too long, which may free slots.
  * Call this after each event. Returns true if a member was parted. */
 bool host_judge(struct share_host *h);
-/* Returns how long it takes at least until a member may have to be parted, or
- * LOOP_NEVER if that is impossible in the present state. */
+/* Returns the minimum time until a member may have to be parted, or LOOP_NEVER
+ * if that is impossible in the present state. */
 uint64_t host_judge_wait_ns(const struct share_host *h);
 /* Part a member: from now on it makes its own batches. */
 void host_part(struct share_host *h, uint32_t n);

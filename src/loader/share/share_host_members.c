@@ -88,7 +88,8 @@ static void host_accept_one(struct share_host *h, int fd)
 	if (peer.pid)
 		m->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	if (peer.pid && m->pidfd < 0 && errno == ESRCH) {
-		/* The process has ended, but its child holds the socket */
+		/* The process has ended, but a child of it still has the socket
+		 * open */
 		host_member_leave(h, n);
 		return;
 	}
@@ -139,8 +140,8 @@ void host_member_leave(struct share_host *h, uint32_t n)
 
 /* -- Joining --------------------------------------------------------------- */
 
-/* Check a job that wants to join after the stream has begun. Its step may be
- * over already, or too far ahead. */
+/* Check a job that wants to join after the stream has begun. The step at which
+ * it wants to join may be over already, or too far ahead. */
 static int host_member_check_late(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, enum member_state *joins,
 	struct error *err)
@@ -200,9 +201,9 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 		return 0;
 	if (host_has_begun(h))
 		return host_member_check_late(h, m, hello, joins, err);
-	/* Jobs of the previous host come first. This job might want to begin at
-	 * a step that they have passed already, and they would have to wait for
-	 * it. */
+	/* Let jobs of the previous host join first. This job might want to
+	 * begin at a step that they have already passed, and they would have to
+	 * wait for it. */
 	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
 		return error_set(err, -EAGAIN,
 			"share '%s' has a new host, which waits for the jobs "
@@ -333,8 +334,8 @@ static void host_member_said(
 	} else if (member_has_joined(m) && msg->type == SHARE_ALONE) {
 		host_member_return(h, n, msg->step.step);
 	} else if (member_has_joined(m) && msg->type == SHARE_WAIT) {
-		/* Ignored if the batch was announced to the member while this
-		 * message was on its way. */
+		/* If the member has got the batch while this message was on its
+		 * way, it does not wait any more. */
 		if (msg->step.step == m->next && !m->waiting_ns)
 			m->waiting_ns = clock_now_ns();
 	} else {

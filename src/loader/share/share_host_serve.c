@@ -101,7 +101,8 @@ int loader_host_close(
 {
 	int rc = share_host_failed(h->host->host, err);
 
-	(void)share_host_end(h->host->host); /* it is stopped below */
+	/* the host itself is stopped below */
+	(void)share_host_end(h->host->host);
 	(void)shared_host_stats(h->host, stats);
 	/* Threads that hang end with the process, so the memory that they use
 	 * stays. */

@@ -27,8 +27,8 @@
 
 /* -- Blame ----------------------------------------------------------------- */
 
-/* Returns the bits of the blamed members: those that do not wait themselves
- * and, among these, hold the oldest slot. */
+/* Returns the bits of the blamed members: of those that do not wait themselves,
+ * the ones that hold the oldest batch. */
 static uint64_t host_blamed(const struct share_host *h)
 {
 	uint64_t may = 0, found = 0, oldest = NO_STEP;
@@ -156,8 +156,8 @@ void host_part(struct share_host *h, uint32_t n)
 
 	m->state = MEMBER_PARTING;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
-	/* The member reads its word after it has sent TAKE. So either it sees
-	 * the new word, or host_member_read() below reads the TAKE. */
+	/* A member reads its word after it has sent TAKE. So either it sees the
+	 * new word, or host_member_read() below reads its TAKE. */
 	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);

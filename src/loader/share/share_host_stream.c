@@ -64,15 +64,14 @@ static void host_count_changes(struct share_host *h)
 {
 	struct share_change change;
 
-	/* Count all changes, including those that are older than the known
-	 * ones. */
+	/* Count all changes, including those before the oldest known one. */
 	while (h->config.ops.change &&
 		h->config.ops.change(h->config.ops.arg, h->changes, &change) !=
 			0)
 		h->changes++;
 }
 
-/* Ask the source for a batch again when its descriptor is readable. */
+/* Have the loop report when the source has another batch. */
 static void host_arm_stream(struct share_host *h)
 {
 	struct batch_source *source = h->stream.source;
@@ -115,7 +114,8 @@ void host_pump(struct share_host *h)
 			host_arm_stream(h);
 			return;
 		}
-		/* All slabs are lent, and one of them is just being released */
+		/* All slabs are lent, although a slot is free: one of them is
+		 * just being released */
 		if (rc == -EBUSY)
 			return;
 		if (rc == 1) {

@@ -26,7 +26,8 @@ void host_refuse(int fd, int error, const char *text)
 	struct share_msg msg = {.type = SHARE_REFUSE, .refuse.error = error};
 
 	(void)snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%s", text);
-	(void)wire_send(fd, &msg, -1); /* the other process may be gone */
+	/* fails if the other process has ended */
+	(void)wire_send(fd, &msg, -1);
 }
 
 static void view_job(
@@ -169,8 +170,8 @@ static bool host_member_tell_changes(struct share_host *h, uint32_t n)
 	return true;
 }
 
-/* Do all members know all changes of the echo factor? No member gets a batch
- * before that, because any member may become the next host and must know all
+/* Do all members know all changes of the echo factor? Until they do, no member
+ * gets a batch, because any member may become the next host and must know all
  * changes. */
 static bool host_all_know_changes(const struct share_host *h)
 {

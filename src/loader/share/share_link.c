@@ -31,9 +31,9 @@ static bool is_dead(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Get a pidfd of the host, if it is alive. If it is dead, a forked child may
- * still hold its socket, which takes connections that nobody will ever
- * accept. */
+/* Get a pidfd of the host, and check that the host is alive. If it is dead, a
+ * child that it has forked may still have the listening socket, but nobody
+ * accepts connections any more. */
 static int open_pidfd(struct share_link *link, pid_t pid)
 {
 	/* The pid is 0 if the host is in another pid namespace. Then only the
@@ -43,7 +43,8 @@ static int open_pidfd(struct share_link *link, pid_t pid)
 		return -ECONNREFUSED;
 	if (!is_dead(link->pidfd))
 		return 0;
-	(void)close(link->pidfd); /* the pidfd of a dead process */
+	/* this was the pidfd of a process that has ended */
+	(void)close(link->pidfd);
 	link->pidfd = -1;
 	return -ECONNREFUSED;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The batches of a loader with a share, as a batch source. The thread of the
- * caller reads the host's messages itself, so that no other thread is needed
- * between the host and the trainer. Any thread.
- */
+/* The batches of a loader with a share, as a batch source. The thread of the
+ * caller reads the host's messages itself, so that a message wakes the trainer
+ * directly. Any thread. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -34,7 +32,8 @@ static void advance_arrays(struct refrain_batch *b, uint32_t first)
 	b->crops += first;
 }
 
-/* Check that a slice has the examples that the schedule of this job says. */
+/* Check that a slice contains the examples that the schedule of this job names.
+ */
 static int check_slice(const struct shared *sh, const struct refrain_batch *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
@@ -119,8 +118,8 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 }
 
 /* Skip slices before this job's next step. There are some if the job has
- * restored a state within a shared batch, or was alone and is ahead of the
- * others. Returns true if no slice of the batch is left. */
+ * restored a state that was saved within a shared batch, or if it was alone and
+ * is ahead of the others. Returns true if no slice of the batch is left. */
 static bool pass_slices(struct shared *sh, struct shared_whole *w)
 {
 	while (w->lent < shared_slices(sh, w) &&
@@ -375,13 +374,13 @@ static int shared_source_close(struct batch_source *source)
 	sh->course = SHARED_CLOSING;
 	shared_unlock(sh);
 	rc = shared_leave(sh);
-	if (rc != 0) /* threads that hang may still use it */
+	if (rc != 0) /* if a thread hangs, it may still use the loader */
 		return rc;
 	pthread_mutex_lock(&sh->lock);
 	leave_host(sh);
 	pthread_mutex_unlock(&sh->lock);
-	/* Stop the host of this process only now: the other jobs should see
-	 * first that this job has left. */
+	/* Stop the host of this process only now, so that the other jobs first
+	 * see that this job has left. */
 	rc = sh->host ? shared_host_stop(sh->host) : 0;
 	if (rc != 0)
 		return rc;

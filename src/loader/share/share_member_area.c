@@ -24,7 +24,7 @@ static void slice_release(struct lent_batch *b)
 	if (sh->pid != getpid())
 		return;
 	pthread_mutex_lock(&sh->lock);
-	if (!p->lent) { /* it was released before */
+	if (!p->lent) { /* the user has released this slice before */
 		pthread_mutex_unlock(&sh->lock);
 		return;
 	}
@@ -138,7 +138,8 @@ static int keep_range(char *from, size_t bytes)
 	if (mprotect(copy, all, PROT_READ) < 0 ||
 		mremap(copy, all, all, MREMAP_MAYMOVE | MREMAP_FIXED, begin) ==
 			MAP_FAILED) {
-		(void)munmap(copy, all); /* the mapping was made above */
+		/* cannot fail: the mapping was made above */
+		(void)munmap(copy, all);
 		return -ENOMEM;
 	}
 	return 0;

@@ -16,7 +16,7 @@
 #include "loader/share/share_member_impl.h"
 
 #define ASK_MS 50
-#define VIEW_NS (500 * NS_PER_MS) /* how long a view is used */
+#define VIEW_NS (500 * NS_PER_MS) /* a view is used for this time */
 
 const struct settings *shared_settings(const struct batch_source *source)
 {

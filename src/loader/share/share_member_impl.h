@@ -109,7 +109,7 @@ enum shared_state {
 struct shared_count {
 	uint64_t steps, fresh, served, epochs, substituted;
 	uint64_t trainer_ns, wait_ns, bytes;
-	/* When the first and the last batch were returned */
+	/* Times at which the first and the last batch were returned */
 	uint64_t first_ns, last_ns;
 	uint64_t parted; /* how often the job has continued alone */
 	/* The work of this job's own engines that were closed. */
@@ -142,20 +142,24 @@ struct shared_link {
 	 * has begun, its view may lack jobs that have not joined again yet. */
 	struct share_view before;
 	uint64_t views; /* number of views that have come */
-	/* When a view was last requested; 0: not since the last batch. */
+	/* Time of the last request for a view; 0: there was none since the last
+	 * batch. */
 	uint64_t viewed_ns;
-	bool answered;	     /* the requested view has come */
-	uint64_t expect;     /* the next shared step that will be announced */
-	uint64_t asked;	     /* WAIT was sent for this shared step, plus 1 */
-	uint64_t told_alone; /* shared step in the last ALONE sent, plus 1 */
+	bool answered;	 /* the requested view has come */
+	uint64_t expect; /* the next shared step that will be announced */
+	/* the shared step for which WAIT was last sent, plus 1 */
+	uint64_t asked;
+	/* the shared step in the last ALONE that was sent, plus 1 */
+	uint64_t told_alone;
 };
 
 /* The lent batches, and the position in the member's own stream. */
 struct shared_lending {
 	struct shared_area *area; /* memory of the present host, or NULL */
-	struct list queue; /* shared_wholes with slices that are not lent yet */
-	uint32_t lent;	   /* number of lent slices */
-	uint64_t next;	   /* the next step of the own stream */
+	/* list of struct shared_whole with slices that are not lent yet */
+	struct list queue;
+	uint32_t lent; /* number of lent slices */
+	uint64_t next; /* the next step of the own stream */
 	/* The position in the schedule at `next` */
 	struct schedule_cursor cursor;
 	struct schedule_slot *slots; /* buffer for the slots of one batch */
@@ -164,8 +168,9 @@ struct shared_lending {
 
 /* The batches that the job makes itself. */
 struct shared_alone {
-	struct batch_source *engine; /* used in SHARED_ALONE, else NULL */
-	/* The engine of a job that follows again; it must be closed */
+	/* this job's own engine; NULL unless SHARED_ALONE */
+	struct batch_source *engine;
+	/* The engine of a job that follows a host again; it has to be closed */
 	struct batch_source *retired;
 	uint64_t from; /* the first step of the engine */
 };
@@ -176,9 +181,9 @@ struct shared {
 	/* Set once. */
 	pid_t pid;
 	struct share_place *place;
-	int poll_fd; /* an epoll of everything that a call waits for */
-	/* Readable when refrain_next() would not wait; changed with the lock
-	 * held */
+	int poll_fd; /* an epoll with everything for which a call waits */
+	/* Readable if refrain_next() would return at once; changed with the
+	 * lock held */
 	struct ready ready;
 	/* Number of running calls. Decrementing it (release) is the last access
 	 * of a call */
@@ -213,7 +218,7 @@ static inline struct shared *shared_of(const struct batch_source *source)
 
 /* -- share_member_link.c: messages from and to the host; with the lock held  */
 
-/* Release the lock, and wake the threads that wait for what was changed. */
+/* Release the lock, and wake the threads that wait for what has changed. */
 void shared_unlock(struct shared *sh);
 /* Add the descriptor to poll_fd, or remove it. Does not need the lock. */
 void shared_poll(struct shared *sh, int fd, bool on);
@@ -245,7 +250,8 @@ void shared_part(struct shared *sh);
 void shared_tell_alone(struct shared *sh);
 /* Send the messages RELEASE that could not be sent before. */
 void shared_tell_released(struct shared *sh);
-/* Free the loader, which has no references left. Call this without the lock. */
+/* Free the loader, to which there are no references. Call this without the
+ * lock. */
 void shared_free(struct shared *sh);
 /* Drop a reference to the loader. The caller holds the lock, and this releases
  * it. */

@@ -21,9 +21,9 @@
 #include "loader/share/share_member_impl.h"
 
 #define RETRY_MS 5
-#define ANSWER_MS 100 /* interval of checks whether to stop */
+#define ANSWER_MS 100 /* interval of checks whether the thread has to stop */
 #define LEAVE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
-#define MEET_NS (2 * NS_PER_S) /* how long to look for the next host */
+#define MEET_NS (2 * NS_PER_S) /* how long a job searches for the next host */
 
 /* -- One attempt to join --------------------------------------------------- */
 
@@ -40,7 +40,8 @@ static int host_here(struct shared *sh, const struct share_hello *hello,
 	struct shared_host *host;
 	int rc;
 
-	if (sh->host) /* the old host has ended but was not stopped yet */
+	/* an earlier host of this process has ended, but was not stopped yet */
+	if (sh->host)
 		return -EAGAIN;
 	if (hello->wish == SHARE_WISH_AGAIN) {
 		config.before = view;
@@ -88,8 +89,8 @@ static int join_once(struct shared *sh, struct share_link *link,
 {
 	int rc = share_link_open(link, sh->place, err);
 
-	/* Only the holder of the share's lock is the host, so try to take that
-	 * lock. */
+	/* Whether there is a host is not known. Only the holder of the share's
+	 * lock is the host, so try to take that lock. */
 	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
 		/* This job makes its own batches; another one should become the
 		 * host */
@@ -208,7 +209,8 @@ static void close_retired(struct shared *sh)
 	sh->count.decodes += stats.decodes;
 	sh->count.files_read += stats.files_read;
 	sh->count.bytes_read += stats.bytes_read;
-	/* Threads that hang may use the dataset */
+	/* If a thread of the engine hangs, it may still use the dataset, so the
+	 * loader stays */
 	sh->left = sh->left || rc != 0;
 }
 
@@ -228,7 +230,8 @@ static bool read_the_rest(struct shared *sh)
 
 	pthread_mutex_lock(&sh->lock);
 	shared_lose(sh);
-	sh->link.state = LINK_UP; /* so that the messages can be read */
+	/* temporary, so that shared_receive() reads the messages */
+	sh->link.state = LINK_UP;
 	(void)shared_receive(sh, true);
 	sh->link.state = LINK_LOST;
 	if (sh->state == SHARED_FOLLOWING)
@@ -330,7 +333,7 @@ static bool wait_for_loss(struct shared *sh, bool *lost)
 
 	while (poll(p, 4, -1) < 0)
 		;
-	/* This fails if nothing was written */
+	/* This fails if no thread has written to it */
 	(void)!read(sh->follower.lost_fd, &n, sizeof(n));
 	*lost = p[2].revents || p[3].revents || is_lost(sh);
 	return !p[0].revents;
@@ -469,7 +472,7 @@ static bool join_thread(struct shared *sh, uint64_t until_ns)
 		f->state = FOLLOWER_NONE;
 	pthread_mutex_unlock(&sh->lock);
 	if (ended)
-		/* It has ended, so this does not wait */
+		/* Does not wait, because the thread has ended */
 		(void)pthread_join(f->thread, NULL);
 	return !runs;
 }
@@ -492,7 +495,7 @@ int shared_leave(struct shared *sh)
 {
 	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
 
-	/* Its counter cannot be full */
+	/* cannot fail: its counter is not full */
 	(void)!write(sh->follower.stop_fd, &one, sizeof(one));
 	if (!join_thread(sh, until_ns))
 		return 1;

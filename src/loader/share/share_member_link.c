@@ -21,7 +21,7 @@ void shared_poll(struct shared *sh, int fd, bool on)
 {
 	struct epoll_event e = {.events = EPOLLIN};
 
-	if (fd >= 0) /* it does no harm to remove a missing descriptor */
+	if (fd >= 0) /* a descriptor that is not there does no harm */
 		(void)epoll_ctl(sh->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
 			fd, &e);
 }
@@ -50,7 +50,7 @@ void shared_unlock(struct shared *sh)
 		ready_write(&sh->ready);
 	if (change)
 		(void)!write(sh->follower.lost_fd, &one,
-			sizeof(one)); /* its counter cannot be full */
+			sizeof(one)); /* cannot fail: its counter is not full */
 }
 
 int shared_fail(struct shared *sh, int error, const char *why)
@@ -78,8 +78,8 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 			"the state was saved at a step after the end of this "
 			"run");
 	sh->lending.epoch = 0;
-	/* The last epoch is never over here, because echoes of its examples may
-	 * follow. */
+	/* The last epoch is not reported as over, because echoes of its
+	 * examples may follow. */
 	while (!is_last_epoch(sh, sh->lending.epoch) &&
 		schedule_epoch_end(&sh->run.own, sh->lending.epoch) < own_step)
 		sh->lending.epoch++;
@@ -141,8 +141,9 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 	if (w->area == sh->lending.area && sh->link.state == LINK_UP &&
 		share_link_send(&sh->link.to, &msg) == -EAGAIN)
 		return -EAGAIN;
-	/* The host reads TAKE after it has written this job's word. So either
-	 * it sees the TAKE, or this job sees here that it was parted. */
+	/* The host first writes this job's word and then reads its messages. So
+	 * either the host sees this TAKE, or this job sees here that it was
+	 * parted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (is_parted(w->area))
 		return -ESTALE;
@@ -321,7 +322,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
 		break;
-	default: /* a host sends no other messages to members */
+	default: /* the host sends other messages only to other processes */
 		(void)shared_fail(sh, -EBADMSG,
 			"the host sent a message of an unknown type");
 		break;
@@ -383,7 +384,7 @@ void shared_free(struct shared *sh)
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
-			(void)close(fds[i]); /* nothing is lost if this fails */
+			(void)close(fds[i]); /* cannot lose data */
 	ready_close(&sh->ready);
 	share_link_close(&sh->link.to);
 	hash_stream_free(sh->count.stream);

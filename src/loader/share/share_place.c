@@ -191,7 +191,8 @@ void share_place_put(struct share_place *place)
 		return;
 	list_del(&place->node);
 	if (place->lock_fd >= 0)
-		/* A copy that a parent process has left open */
+		/* This is a copy of a parent's descriptor, which fork() has
+		 * made */
 		(void)close(place->lock_fd);
 	free(place);
 }
@@ -278,8 +279,9 @@ static int lock_file(const char *path, int create)
 			return -errno;
 		if (fcntl(fd, F_SETLK, &lock) < 0)
 			return errno == EACCES ? -EAGAIN : -errno;
-		/* The previous holder of the lock may have removed the file
-		 * before it was locked here. */
+		/* The file may be another one than at the path: the previous
+		 * holder of the lock may have removed it before it was locked
+		 * here. */
 		if (is_at(fd, path))
 			return steal_fd(&fd);
 	}
@@ -292,11 +294,12 @@ static void remove_files(int lock_fd, const struct place_files *f, bool socket)
 {
 	if (is_at(lock_fd, f->lock)) {
 		if (socket)
-			(void)unlink(f->socket); /* there may be no socket */
+			/* fails if there is no socket */
+			(void)unlink(f->socket);
 		/* If this fails, the next host uses the file */
 		(void)unlink(f->lock);
 	}
-	(void)close(lock_fd); /* this releases the lock */
+	(void)close(lock_fd); /* closing releases the lock */
 }
 
 static bool is_refused(const char *socket_path)
@@ -306,8 +309,8 @@ static bool is_refused(const char *socket_path)
 	return fd == -ECONNREFUSED || fd == -ENOENT;
 }
 
-/* Remove the files of one share if its host was killed. A share with a socket
- * but without a lock file may have a host, because programs that clean /tmp
+/* Remove the files of one share if its host was killed. If there is a socket
+ * but no lock file, there may be a host, because programs that clean /tmp
  * remove lock files but not sockets in use. */
 static void sweep_share(const struct place_files *f, bool has_lock)
 {
@@ -315,7 +318,7 @@ static void sweep_share(const struct place_files *f, bool has_lock)
 
 	LOCK_SCOPE(&places_lock);
 	if (!has_lock && access(f->lock, F_OK) == 0)
-		return; /* the lock file has its own call */
+		return; /* sweep_share() is called again for the lock file */
 	fd = lock_file(f->lock, has_lock ? 0 : O_CREAT);
 	if (fd >= 0)
 		remove_files(fd, f, has_lock || is_refused(f->socket));

@@ -7,12 +7,10 @@
 
 #include "loader/share/share.h"
 
-/*
- * Take the lock of the share. Returns 0, -errno, or -EAGAIN if the lock is
- * held, even by this process. Another process may hold it only for a moment, to
- * check whether the host is alive. This also removes the files of other shares
- * whose hosts were killed.
- */
+/* Take the lock of the share. Returns 0; -EAGAIN if the lock is held, even by
+ * this process; or another -errno. Another process may hold it only for a
+ * moment, to check whether the host is alive. This also removes the files of
+ * other shares whose hosts were killed. */
 int place_lock(struct share_place *place, struct error *err);
 /* Remove the socket and the lock file, release the lock, and remove the files
  * of hosts that were killed. */

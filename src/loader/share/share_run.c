@@ -291,8 +291,8 @@ int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 
 	if (n < 0)
 		return n;
-	/* Pass a state even at step 0, because it contains the fingerprint of
-	 * the dataset. */
+	/* Pass a state even at step 0, because the state contains the
+	 * fingerprint of the dataset. */
 	c.state = state;
 	c.state_bytes = (size_t)n;
 	rc = engine_open(out, &c, place, err);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Messages: a header and a struct of fixed size, in the byte order of the
- * machine, because both ends run on the same machine. They are parsed once,
- * into checked structs. No state.
- */
+/* Messages: a header and a struct of fixed size, in the byte order of the
+ * machine, because both ends run on the same machine. Messages are parsed once,
+ * into checked structs. No state. */
 #include "loader/share/share_wire_impl.h"
 
 #include <errno.h>
@@ -205,8 +203,8 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 	int rc;
 
 	*fd = -1;
-	/* Read again after ECONNRESET: it is reported once, before the messages
-	 * that are still in the queue. */
+	/* Read again after ECONNRESET: the kernel reports it once, before the
+	 * messages that are still in the queue. */
 	do
 		n = fds_receive(
 			socket_fd, bytes, sizeof(bytes), &got, MSG_DONTWAIT);
@@ -228,7 +226,7 @@ int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
 
 void wire_close(int socket_fd)
 {
-	/* This fails if the other end is gone */
+	/* This fails if the other end has closed the connection */
 	(void)shutdown(socket_fd, SHUT_RDWR);
-	(void)close(socket_fd); /* nothing is lost if this fails */
+	(void)close(socket_fd); /* cannot lose data */
 }
