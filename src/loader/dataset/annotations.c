@@ -14,7 +14,8 @@ void annotations_close(struct annotations *a)
 	if (!a)
 		return;
 	if (a->map)
-		(void)munmap(a->map, a->map_bytes); /* as it was mapped */
+		/* cannot fail: this is the range that was mapped */
+		(void)munmap(a->map, a->map_bytes);
 	for (unsigned i = 0; !a->map && i < ANN_SECTIONS; i++)
 		array_release(&a->section[i]);
 	free(a);

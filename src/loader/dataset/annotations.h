@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The annotations of a dataset in COCO's JSON: boxes, and perhaps keypoints, of
- * images by their names. The file is read once, in little memory, and a
- * catalogue of it is kept beside the catalogues and mapped, until the file
- * changes. 860,000 boxes take some 30 bytes each. Constant once open: any
- * thread.
+ * images, which are found by their names. The file is parsed once, in little
+ * memory. Its tables are then stored as a catalogue, which is mapped by later
+ * calls until the file changes. 860,000 boxes take some 30 bytes each. After
+ * annotations_open() nothing changes, so any thread may read.
  */
 #ifndef DATASET_ANNOTATIONS_H
 #define DATASET_ANNOTATIONS_H
@@ -17,23 +17,22 @@
 
 struct annotations;
 
-/*
- * Open the file `path`. `cache_dir` is where the catalogue is kept; NULL:
- * nowhere. Classes are numbered by the order of the categories' ids. Returns 0,
- * or -ENOENT, -EACCES, -EBADMSG (not COCO's JSON; the message has the byte),
- * -E2BIG (over a limit), -ENOMEM, -errno.
- */
+/* Open the file `path`. `cache_dir` is the directory of the catalogue; NULL:
+ * use none. Classes are numbered in the order of the categories' ids. Returns
+ * 0, -ENOENT, -EACCES, -EBADMSG (not JSON of COCO; the message names the byte),
+ * -E2BIG (a limit was exceeded), -ENOMEM, or another -errno. */
 int annotations_open(struct annotations **out, const char *path,
 	const char *cache_dir, struct error *err);
 void annotations_close(struct annotations *a); /* NULL is allowed */
 
 struct annotations_totals {
 	uint64_t images, boxes;
-	uint64_t orphans; /* annotations of images that are not listed */
+	/* number of annotations whose image is not in the file */
+	uint64_t orphans;
 	uint32_t classes;
-	uint32_t points;      /* of each row; 0: none */
-	size_t table_bytes;   /* mapped or allocated */
-	size_t private_bytes; /* allocated */
+	uint32_t points;      /* number of points of each row; 0: none */
+	size_t table_bytes;   /* size of the tables, mapped or allocated */
+	size_t private_bytes; /* size of the allocated tables */
 };
 void annotations_totals(
 	const struct annotations *a, struct annotations_totals *out);
@@ -42,18 +41,19 @@ void annotations_totals(
  * them. */
 uint64_t annotations_hash(const struct annotations *a, uint64_t seed);
 
-/* The name of a class, or NULL. */
+/* Returns the name of a class, or NULL. */
 const char *annotations_class(const struct annotations *a, uint32_t label);
 
-/* The rows of an image, in the order of the file. */
+/* The rows of an image, in the order of the file. The tables own them. */
 struct annotation_rows {
 	const struct box *boxes;
 	uint32_t count;
-	uint32_t width, height; /* of the image, as the file says */
-	const float *points;	/* 3 * totals.points of each; NULL: none */
+	uint32_t width, height; /* size of the image, as the file says */
+	/* 3 * totals.points numbers for each row; NULL: none */
+	const float *points;
 };
 
-/* Find an image by its path, or by the end of its path behind any slash.
+/* Find an image by its path, or by a part of the path that follows a slash.
  * Returns 0 or -ENOENT. */
 int annotations_find(const struct annotations *a, const char *path,
 	struct annotation_rows *out);

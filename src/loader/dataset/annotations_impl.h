@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of annotations: the tables of the catalogue, which are
- * also its sections in the kept file. See doc/formats.md.
+/* The tables of the catalogue of annotations, which are also its sections in
+ * the file of the catalogue (doc/formats.md), and the functions of its files.
  */
 #ifndef DATASET_ANNOTATIONS_IMPL_H
 #define DATASET_ANNOTATIONS_IMPL_H
@@ -10,25 +9,25 @@
 #include "common/base/hash.h"
 #include "loader/dataset/annotations.h"
 
-/* Sorted by name. */
+/* An image. The table is sorted by name. */
 struct ann_image {
-	uint64_t first; /* row */
-	uint32_t count; /* of rows */
-	uint32_t name;	/* in ANN_TEXTS */
+	uint64_t first; /* index of its first row */
+	uint32_t count; /* number of its rows */
+	uint32_t name;	/* offset in ANN_TEXTS */
 	uint32_t width, height;
 };
 
 struct ann_class {
-	uint64_t id;   /* of the category */
-	uint32_t name; /* in ANN_TEXTS */
+	uint64_t id;   /* id of the category */
+	uint32_t name; /* offset in ANN_TEXTS */
 	uint32_t zero;
 };
 
 enum ann_section {
 	ANN_IMAGES,
-	ANN_BOXES, /* of all images, in their order */
+	ANN_BOXES, /* boxes of all images, in the order of the images */
 	ANN_CLASSES,
-	ANN_POINTS, /* floats, as many of each row; or empty */
+	ANN_POINTS, /* floats, the same number for each row; may be empty */
 	ANN_TEXTS,
 	ANN_SECTIONS,
 };
@@ -37,26 +36,29 @@ struct annotations {
 	struct array section[ANN_SECTIONS];
 	uint64_t orphans;
 	uint32_t points;
-	void *map; /* NULL: the tables are its own */
+	void *map; /* the mapping; NULL: the tables are allocated */
 	size_t map_bytes;
 };
 
-/* The state of the annotated file. */
+/* Size, times and inode of the annotated file, to see whether it has changed.
+ */
 struct ann_source {
 	int64_t mtime_ns;
 	uint64_t bytes, inode;
 };
 
-/* Fill the tables from a file; annotations_parse.c. */
+/* annotations_parse.c: fill the tables from a file. */
 int annotations_parse(
 	struct annotations *a, int fd, const char *path, struct error *err);
 
 /* -- annotations_saved.c --------------------------------------------------- */
 
-/* Map the catalogue of a file, and check it. -errno: parse the file. */
+/* Map the catalogue of a file, and check it. Returns 0, or -errno if the file
+ * must be parsed. */
 int annotations_map(struct annotations *a, const char *cache_dir,
 	struct hash128 key, const struct ann_source *source);
-/* Keep it; if that fails, the next process parses again. */
+/* Write the catalogue. If this fails, the next process parses the file again.
+ */
 void annotations_keep(const struct annotations *a, const char *cache_dir,
 	struct hash128 key, const struct ann_source *source);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the catalogue of a file in COCO's format. Images, annotations and
- * categories may come in any order, so the rows are collected first, and then
- * sorted by their images. One thread.
- */
+/* Parses a file in COCO's format. Images, annotations and categories may come
+ * in any order, so the rows are collected first, and then sorted by their
+ * images. One thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +14,14 @@
 #define CLASSES_MAX 65536u
 #define NUMBER_NONE UINT32_MAX
 
-/* An image as it is found. */
+/* An image, before the images are sorted. */
 struct found_image {
 	uint64_t id;
-	struct ann_image image; /* `first` is its place in the file */
+	/* until then, `first` is its index in the file */
+	struct ann_image image;
 };
 
-/* A row as it is found: label is not set. */
+/* A row, before the rows are sorted. Its label is not set. */
 struct found_row {
 	uint64_t image_id, category;
 	struct box box;
@@ -31,9 +30,9 @@ struct found_row {
 struct ann_parse {
 	struct annotations *a;
 	struct json_file file;
-	struct array images; /* struct found_image */
-	struct array rows;   /* struct found_row */
-	struct array points; /* float, of each row */
+	struct array images; /* array of struct found_image */
+	struct array rows;   /* array of struct found_row */
+	struct array points; /* array of float: the points of each row */
 	uint32_t row_points;
 	bool has_images, has_rows, has_classes;
 };
@@ -51,7 +50,7 @@ static int malformed(struct ann_parse *p, const char *what)
 		&p->file, -EBADMSG, "malformed JSON before this, in %s", what);
 }
 
-/* Returns the offset of the text, or -ENOMEM or -E2BIG with the message. */
+/* Add a text. Returns its offset, or -ENOMEM or -E2BIG with a message. */
 static int64_t add_ann_text(struct ann_parse *p, const char *text)
 {
 	struct array *texts = &p->a->section[ANN_TEXTS];
@@ -312,7 +311,7 @@ static uint32_t label_of_category(const struct annotations *a, uint64_t id)
 	return c ? (uint32_t)(c - first) : NUMBER_NONE;
 }
 
-/* Set the numbers of images: those of an image that is found by its id. */
+/* The number of an image in the table, to be found by its id. */
 struct image_number {
 	uint64_t id;
 	uint32_t number;
@@ -348,7 +347,8 @@ static int check_unique(struct ann_parse *p)
 	return 0;
 }
 
-/* Write the table of images by name. *numbers: by id, of malloc(). */
+/* Write the table of images, sorted by name. *numbers gets their numbers,
+ * sorted by id; the caller frees it. */
 static int place_images(struct ann_parse *p, struct image_number **numbers)
 {
 	struct found_image *f = array_data(&p->images);
@@ -374,8 +374,8 @@ static int place_images(struct ann_parse *p, struct image_number **numbers)
 	return 0;
 }
 
-/* Give each row its label and, in place of its id, the number of its image; and
- * count the rows of images. */
+/* Set the label of each row, replace the id of its image by the number of the
+ * image, and count the rows of each image. */
 static int number_rows(struct ann_parse *p, const struct image_number *numbers)
 {
 	struct found_row *r = array_data(&p->rows);
@@ -409,7 +409,8 @@ static int number_rows(struct ann_parse *p, const struct image_number *numbers)
 	return 0;
 }
 
-/* Copy the rows to their images, each image's in their order. */
+/* Copy the rows of each image to its part of the table. Rows of an image stay
+ * in the order of the file. */
 static int place_rows(struct ann_parse *p)
 {
 	const struct found_row *r = array_data(&p->rows);

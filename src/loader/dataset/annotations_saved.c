@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The catalogue of annotations: a header and the tables, mapped again as long
- * as the annotated file is the same. It is not trusted before it was checked.
- */
+/* The file of the catalogue of annotations: a header and the tables. It is used
+ * as long as the annotated file is the same, and checked before it is used. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +18,8 @@
 #define ANN_MAGIC "refrannt"
 #define ANN_VERSION 1u
 #define ANN_ORDER 0x01020304u
-/* A file that was changed in this time may change again within its mtime. */
+/* If a file was changed less than this time ago, it may change again without a
+ * new mtime. */
 #define ANN_QUIET_NS ((int64_t)(2 * NS_PER_S))
 
 struct ann_header {
@@ -30,8 +29,10 @@ struct ann_header {
 	struct ann_source source;
 	uint64_t orphans, points;
 	uint64_t bytes[ANN_SECTIONS];
-	uint64_t hash[ANN_SECTIONS]; /* XXH3-64, seed: the section's number */
-	uint64_t header_hash;	     /* of the fields before, seed: version */
+	/* XXH3-64 of each section; the seed is its number */
+	uint64_t hash[ANN_SECTIONS];
+	/* XXH3-64 of the fields above; the seed is the version */
+	uint64_t header_hash;
 };
 
 _Static_assert(sizeof(struct ann_header) == 160, "no holes");
@@ -106,13 +107,14 @@ static bool check_ann_header(const struct ann_header *h, uint64_t bytes,
 	return left == 0;
 }
 
-/* The sizes of all sections but points and texts, the last ones, are multiples
- * of 8, and those of points of 4, so that each is aligned. */
+/* Set the addresses of the tables. They are aligned, because the sizes of all
+ * sections are multiples of 8, except those of the last two: points (multiples
+ * of 4) and texts. */
 static bool take_tables(struct annotations *a, const struct ann_header *h)
 {
 	static const size_t each[ANN_SECTIONS] = {sizeof(struct ann_image),
 		sizeof(struct box), sizeof(struct ann_class), sizeof(float), 1};
-	/* Nothing writes to the tables, although they are not const. */
+	/* The pointers are not const, but nothing writes to the tables. */
 	char *at = (char *)a->map + sizeof(*h);
 
 	for (unsigned i = 0; i < ANN_SECTIONS; i++) {
@@ -146,7 +148,8 @@ int annotations_map(struct annotations *a, const char *cache_dir,
 		check_ann_header(h, a->map_bytes, key, source) &&
 		take_tables(a, h))
 		return 0;
-	(void)munmap(a->map, a->map_bytes); /* as it was mapped */
+	/* cannot fail: this is the range that was mapped */
+	(void)munmap(a->map, a->map_bytes);
 	*a = (struct annotations){.map = NULL};
 	return -EBADMSG;
 }
@@ -216,5 +219,6 @@ void annotations_keep(const struct annotations *a, const char *cache_dir,
 		return;
 	ann_catalogue_name(key, name);
 	fill_ann_header(a, key, source, &h);
-	(void)write_ann_catalogue(a, dir, name, &h); /* as the header says */
+	/* a failure is ignored: the next process parses again */
+	(void)write_ann_catalogue(a, dir, name, &h);
 }

@@ -3,8 +3,9 @@
  * Opens a dataset. A thread, the driver, finds out what the path is and then
  * maps a catalogue or scans the dataset. Meanwhile the caller waits until the
  * driver has finished, the open is cancelled, or the storage has not answered
- * for too long. A driver that hangs is left behind with all memory that it can
- * access, and frees that memory if it ever continues.
+ * for too long. If the driver hangs, the caller returns without it. The driver
+ * then owns all memory that it can access, and frees that memory if it ever
+ * continues.
  */
 #include "common/base/lock.h"
 #include "loader/dataset/dataset_catalogue_impl.h"
@@ -29,9 +30,9 @@
 #include "refrain/loader.h"
 
 #define CANCEL_POLL_NS (20 * NS_PER_MS)
-/* How long to wait for a driver that was told to stop */
+/* Time to wait for a driver that was told to stop */
 #define CANCEL_WAIT_NS (300 * NS_PER_MS)
-/* How long to wait for idle threads */
+/* Time to wait for idle threads */
 #define IDLE_WAIT_NS (60 * NS_PER_S)
 #define RAW_LABEL_MAX 8
 
@@ -51,7 +52,7 @@ static int kind_seen(void *arg, const char *name, enum look_type type)
 	k->dirs |= type == LOOK_DIR;
 	k->tars |=
 		type == LOOK_FILE && n > 4 && strcmp(name + n - 4, ".tar") == 0;
-	return k->dirs; /* a directory decides; stop listing */
+	return k->dirs; /* one directory decides the kind, so stop listing */
 }
 
 static int choose_dir(struct look *l)
@@ -97,7 +98,8 @@ static int check_source(struct look *l, int source, const struct stat *st)
 	return 0;
 }
 
-/* -- The directory that paths are relative to (driver) --------------------- */
+/* -- The directory to which paths are relative (driver) ---------------------
+ */
 
 static int open_dir(struct look *l, const char *path)
 {
@@ -185,8 +187,8 @@ static bool is_archive(const char *name)
 	return false;
 }
 
-/* Returns advice for an error message: how to use files that are not
- * examples. */
+/* Returns advice for an error message about files that are not examples: how to
+ * use them. */
 static const char *advice(const struct look *l, int source)
 {
 	if (is_archive(l->first_skipped))
@@ -305,7 +307,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	return 0;
 }
 
-/* Open the directory that the paths of the examples are relative to. */
+/* Open the directory to which the paths of the examples are relative. */
 static int open_base(struct look *l, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
@@ -465,7 +467,7 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 }
 
 /* The caller's record of the storage's progress: the last count of answers, and
- * since when it has not changed. */
+ * the time since when it has not changed. */
 struct patience {
 	uint64_t answers, since_ns;
 };

@@ -58,8 +58,9 @@ struct dataset;
 
 struct dataset_options {
 	const char *path;
-	int source;	  /* enum refrain_source */
-	const char *root; /* LIST: where paths begin; NULL: at the list */
+	int source; /* enum refrain_source */
+	/* LIST: the directory of its paths; NULL: the directory of the list */
+	const char *root;
 	uint32_t record_bytes, label_bytes; /* only RAW */
 	bool any_file;	  /* set if there is a decode callback */
 	unsigned threads; /* threads that scan the dataset; 0: 8 */
@@ -135,7 +136,7 @@ uint32_t dataset_parts(const struct dataset *ds);
 bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
 	struct example *out);
 
-/* Returns a descriptor of the directory that paths are relative to. No path
+/* Returns a descriptor of the directory to which paths are relative. No path
  * contains "..". */
 int dataset_dir(const struct dataset *ds);
 

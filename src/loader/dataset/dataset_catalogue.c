@@ -29,9 +29,9 @@
  * read it, too. */
 #define CATALOGUE_PLAIN 4u
 #define CATALOGUE_ORDER 0x01020304u
-/* When an mtime is read, it must be at least this old. Otherwise a later change
- * within the same tick of the file system's clock (2 s on FAT) would leave it
- * as it is, and would not be noticed. */
+/* When an mtime is read, it must be at least this old. If a file changes again
+ * within the same tick of the file system's clock (2 s on FAT), its mtime stays
+ * the same, and the change would not be noticed. */
 #define CATALOGUE_QUIET_NS ((int64_t)(2 * NS_PER_S))
 /* Incomplete files that are older than this, in seconds, are removed. */
 #define CATALOGUE_STALE_S 600
@@ -443,7 +443,7 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 
 static void unmap(struct dataset *ds)
 {
-	/* Unmaps exactly what was mapped */
+	/* Cannot fail: this is the range that was mapped */
 	(void)munmap(ds->map, ds->map_bytes);
 	*ds = (struct dataset){
 		.dir = ds->dir, .fs_type = ds->fs_type, .members = ds->members};
@@ -485,7 +485,7 @@ int ds_catalogue_map(
 	return -EBADMSG;
 }
 
-/* -- Whether it is still right --------------------------------------------- */
+/* -- Is the catalogue still right? ----------------------------------------- */
 
 struct freshness {
 	const struct dataset *ds;

@@ -10,8 +10,8 @@
 
 #define CATALOGUE_NAME_MAX 64
 
-/* Files in a cache directory. These functions are not limited to catalogues of
- * datasets. */
+/* Files in a cache directory. Other files than catalogues of datasets use these
+ * functions, too. */
 
 /* Open a directory and check that it belongs to the user. With `make`, the
  * directory and its parent are created if they do not exist. Returns the

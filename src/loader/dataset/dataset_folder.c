@@ -24,14 +24,16 @@
 struct dir {
 	struct thread_job job;
 	struct look *l;
-	int64_t mtime_ns;     /* read before the names were listed */
-	uint64_t fingerprint; /* stat_fingerprint(), read at the same time */
+	int64_t mtime_ns; /* read before the names were listed */
+	/* stat_fingerprint(), read together with the mtime */
+	uint64_t fingerprint;
 	struct array names;   /* names of images and directories, with NULs */
 	struct array classes; /* in the root: names of all directories */
 	struct array others;  /* names of files that may be members */
-	uint64_t skipped;     /* number of names that are not examples */
-	char *first_skipped;  /* lowest of these names; NULL: there is none */
-	struct dir **child;   /* sub-directories, in the order of their names */
+	uint64_t skipped;     /* number of files that are not examples */
+	/* lowest of the names of these files; NULL: there is none */
+	char *first_skipped;
+	struct dir **child; /* sub-directories, in the order of their names */
 	size_t children;
 	uint64_t links;
 	const struct dir *parent; /* NULL for the root */
@@ -252,7 +254,7 @@ static int dir_read(struct dir *d)
 	d->ino = st.st_ino;
 	if (rc < 0 || is_loop(d)) {
 		d->links += rc == 0;
-		/* Nothing was written, so nothing can be lost */
+		/* Cannot lose data: nothing was written */
 		(void)close(fd);
 		return rc;
 	}

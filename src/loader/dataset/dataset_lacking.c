@@ -15,7 +15,7 @@
 #include "loader/dataset/tarfile_impl.h"
 
 #define THERE_MAX 12
-#define THERE_MEMBERS_MAX 4096 /* limit of tar members to read */
+#define THERE_MEMBERS_MAX 4096 /* maximum number of tar members to read */
 
 /* The suffixes or folders that were found, each once. */
 struct there {

@@ -24,11 +24,12 @@
 #define TABLE_LINE_2 "# refrain index 2: path, size, mtime, tag, label"
 #define TABLE_BEGIN "# refrain index "
 #define READ_BYTES ((size_t)1 << 20)
-#define STOP_LINES 4096 /* interval of checks whether to stop */
+/* Number of lines between two checks whether to stop. */
+#define STOP_LINES 4096
 
 struct row {
-	/* The path, in the text. So the addresses of equal paths have the order
-	 * of their lines */
+	/* The path, in the text. So the addresses of equal paths are in the
+	 * order of their lines */
 	char *path;
 	uint32_t bytes;
 	int32_t label; /* number of a text in `labels`, or -1 */
@@ -400,7 +401,7 @@ static int list_once(struct list_file *t, const char *dir)
 	if (fstat(fd, &st) < 0 ||
 		ds_add_watch(t->l->ds, path, stat_mtime_ns(&st),
 			stat_fingerprint(&st)) < 0) {
-		/* Nothing was written, so nothing can be lost */
+		/* Cannot lose data: nothing was written */
 		(void)close(fd);
 		return -ENOMEM;
 	}

@@ -187,7 +187,7 @@ int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg)
 	if (!dir) {
 		int rc = -errno;
 
-		/* Nothing was written, so nothing can be lost */
+		/* Cannot lose data: nothing was written */
 		(void)close(dir_fd);
 		return rc;
 	}

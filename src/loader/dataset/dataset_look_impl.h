@@ -31,7 +31,7 @@ struct look {
 	struct thread_pool *workers; /* set once */
 	char *real, *real_root;	     /* set once; path and root without links */
 	struct dataset *ds;
-	uint64_t skipped; /* changed by look_skip(), like the next */
+	uint64_t skipped; /* changed by look_skip(), as is the next member */
 	char *first_skipped;
 
 	_Atomic bool stop; /* relaxed; all jobs must end soon */
@@ -41,7 +41,8 @@ struct look {
 	_Atomic uint64_t answers;
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* `pending` became 0, or `done` true */
+	/* signalled when `pending` has become 0, or `done` true */
+	pthread_cond_t changed;
 	unsigned pending; /* guarded by the lock: number of workers' jobs */
 	bool done;	  /* guarded by the lock: the driver has finished */
 	/* Guarded by the lock: the caller no longer waits, so the driver frees

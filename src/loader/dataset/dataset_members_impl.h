@@ -24,9 +24,9 @@ struct member_word {
 struct ds_members {
 	uint32_t count;
 	uint32_t words_n;
-	/* By member, preferred place first */
+	/* for each member, its places, the preferred one first */
 	struct member_word words[MEMBERS_WORDS_MAX];
-	/* Per member: examples that have it */
+	/* for each member, the number of examples that have it */
 	uint64_t found[DATASET_PARTS_MAX];
 	char text[];
 };
@@ -51,7 +51,7 @@ const char *ds_members_folder(const struct ds_members *m, uint32_t n);
 struct known {
 	struct array text;
 	struct array files, keys;
-	struct table table; /* of indexes into `keys`, plus 1 */
+	struct table table; /* table of indexes into `keys`, plus 1 */
 };
 
 /* A file that may be a member. */

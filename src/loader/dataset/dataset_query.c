@@ -17,13 +17,13 @@ void dataset_close(struct dataset *ds)
 	if (!ds)
 		return;
 	if (ds->map)
-		/* Unmaps exactly what was mapped */
+		/* Cannot fail: this is the range that was mapped */
 		(void)munmap(ds->map, ds->map_bytes);
 	else
 		for (unsigned i = 0; i < SECTIONS; i++)
 			array_release(&ds->section[i]);
 	if (ds->dir >= 0)
-		/* Nothing was written, so nothing can be lost */
+		/* Cannot lose data: nothing was written */
 		(void)close(ds->dir);
 	annotations_close(ds->annotations);
 	free(ds);
@@ -42,7 +42,7 @@ uint64_t dataset_count(const struct dataset *ds)
 
 /* Returns the file that contains the record, which is the last file whose first
  * record is not after it. An empty file has the same first record as the file
- * after it, so it is never the last one. */
+ * after it, so it is never that last one. */
 static uint32_t shard_of(const struct dataset *ds, uint64_t record)
 {
 	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);

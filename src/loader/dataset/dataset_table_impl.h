@@ -14,34 +14,35 @@
 #include "common/base/table.h"
 #include "loader/dataset/dataset.h"
 
-/* A file or directory that must be unchanged if a catalogue is to be valid. */
+/* A file or directory. The catalogue is valid only while it is unchanged. */
 struct ds_watch {
-	uint64_t path; /* in SECTION_TEXTS; relative paths: to `dir` */
+	/* offset in SECTION_TEXTS; a relative path begins at `dir` */
+	uint64_t path;
 	int64_t mtime_ns;
 	uint64_t fingerprint; /* stat_fingerprint() */
 };
 
 struct ds_shard {
-	uint64_t file; /* in SECTION_TEXTS */
+	uint64_t file; /* offset in SECTION_TEXTS */
 	uint64_t bytes;
 	uint64_t first; /* RAW: number of the file's first record */
 };
 
 /* A class. The table is in the order of labels. */
 struct ds_class {
-	uint64_t name; /* in SECTION_TEXTS; a NUL follows it */
+	uint64_t name; /* offset in SECTION_TEXTS; a NUL follows the name */
 	uint32_t bytes;
 	uint32_t label;
 };
 
 struct ds_whole {
-	uint64_t name;	/* in SECTION_NAMES */
-	uint32_t bytes; /* UINT32_MAX: that or more; 0: unknown */
+	uint64_t name;	/* offset in SECTION_NAMES */
+	uint32_t bytes; /* size; UINT32_MAX: at least that; 0: unknown */
 	int32_t label;
 };
 
 struct ds_part {
-	uint64_t name; /* in SECTION_NAMES */
+	uint64_t name; /* offset in SECTION_NAMES */
 	uint64_t offset, bytes;
 	uint32_t shard;
 	int32_t label;
@@ -49,8 +50,8 @@ struct ds_part {
 
 /* A member of an example. It is in the shard of the example. */
 struct ds_member {
-	uint64_t name;		/* in SECTION_MEMBER_NAMES, plus 1; 0: absent */
-	uint64_t offset, bytes; /* only with EXAMPLES_PART */
+	uint64_t name; /* offset in SECTION_MEMBER_NAMES, plus 1; 0: absent */
+	uint64_t offset, bytes; /* set only with EXAMPLES_PART */
 };
 
 enum ds_kind {
@@ -136,7 +137,7 @@ size_t ds_example_bytes(enum ds_kind kind);
 struct labels {
 	struct array text;
 	struct array entry; /* array of struct label_entry */
-	struct table table; /* of indexes into `entry`, plus 1 */
+	struct table table; /* table of indexes into `entry`, plus 1 */
 };
 
 #define LABEL_MAX_BYTES 65535

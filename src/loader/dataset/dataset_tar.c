@@ -29,9 +29,11 @@ enum fit {
 /* The members with one base name. */
 struct sample {
 	uint64_t base, label; /* offsets in the shard's text */
-	uint64_t name;	      /* offset of the image, else the first member */
+	/* offset of the name of the image or, without one, of the first member
+	 */
+	uint64_t name;
 	uint32_t base_bytes, label_bytes;
-	enum fit fit; /* of the member at `offset` */
+	enum fit fit; /* how well the member at `offset` is suited */
 	uint64_t offset, bytes;
 	bool has_label; /* there is a .cls, which may be empty */
 };
@@ -40,7 +42,7 @@ struct shard {
 	int64_t mtime_ns;
 	uint64_t size;
 	struct array text, samples;
-	struct table table; /* of indexes into `samples`, plus 1 */
+	struct table table; /* table of indexes into `samples`, plus 1 */
 	struct known known; /* files that may be members of samples */
 };
 
@@ -228,7 +230,7 @@ static int take_member(
 	if (part && take_part(s, m) < 0)
 		return -ENOMEM;
 	if (ds_members_below(t->l->members, m->name))
-		return 0; /* a member in a folder is not a sample */
+		return 0; /* a file in a folder of members is not a sample */
 	sample = sample_of(s, m->name,
 		(size_t)(last - m->name) + strcspn(last, "."), m->name);
 	if (!sample)

@@ -29,14 +29,14 @@ int json_file_fail(struct json_file *f, int rc, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(what, sizeof(what), fmt, ap); /* cut is fine */
+	(void)vsnprintf(what, sizeof(what), fmt, ap); /* the text may be cut */
 	va_end(ap);
 	return error_set(f->err, rc, "'%s', at byte %llu: %s", f->path,
 		(unsigned long long)(f->before + f->at), what);
 }
 
-/* Drop the bytes before `from`, and read more. Returns how many there are now
- * behind `have`, 0 at the end of the file. */
+/* Drop the bytes before *from, and read more. Returns how many bytes were
+ * added, 0 at the end of the file, or -errno. */
 static ssize_t json_file_more(struct json_file *f, size_t *from)
 {
 	ssize_t n;
@@ -66,8 +66,8 @@ static ssize_t json_file_more(struct json_file *f, size_t *from)
 	return n;
 }
 
-/* Pass over blanks. Returns the next character without taking it, 0 at the
- * end, or -errno. */
+/* Skip blanks. Returns the next character, which is not taken yet; 0 at the
+ * end; or -errno. */
 static int next_byte(struct json_file *f)
 {
 	for (;;) {
@@ -105,7 +105,7 @@ int json_file_is_over(struct json_file *f)
 	return next < 0 ? next : next == 0 && f->at == f->have;
 }
 
-/* The state of the search for the end of a value. */
+/* State of the search for the end of a value. */
 struct json_span {
 	unsigned depth;
 	bool text, escaped, scalar;
@@ -148,7 +148,8 @@ static bool span_step(struct json_span *s, char c, bool *last)
 	}
 }
 
-/* Move behind the value, whose first byte is at `*from` if it is kept. */
+/* Move to the end of the value. With `keep`, its bytes stay in memory, and
+ * *from is the index of the first one. */
 static int find_value_end(struct json_file *f, bool keep, size_t *from)
 {
 	struct json_span span = {.depth = 0};

@@ -32,7 +32,8 @@ static void clear(struct rows *r)
 	r->row_points = 0;
 }
 
-/* -1: memory is short. Otherwise what is wrong, or NULL. */
+/* Append a row. Returns 0, -E2BIG, -EBADMSG or -ENOMEM. *why says what is wrong
+ * with the row, or is NULL. */
 static int append_row(
 	struct rows *r, const struct row_object *o, const char **why)
 {
@@ -110,7 +111,7 @@ static bool row_member(struct json_scan *s, const char *name, void *arg)
 
 bool row_take(struct json_scan *s, struct row_object *out)
 {
-	/* The points are not cleared: their number is 0. */
+	/* Leave the points as they are, because their number is set to 0. */
 	memset(out, 0, offsetof(struct row_object, point));
 	return json_take_object(s, row_member, out);
 }
@@ -136,7 +137,7 @@ struct row_parse {
 	struct rows *rows;
 	const char *why;
 	int rc;
-	/* Of "boxes" and "labels". */
+	/* the object has had "boxes" */
 	bool has_boxes;
 	uint32_t labels;
 };
@@ -172,7 +173,7 @@ static bool add_corners(struct json_scan *s, void *arg)
 	return p->rc == 0;
 }
 
-/* Labels may come before the boxes: then boxes are made for them. */
+/* Take the label of the next box. "boxes" must come before "labels". */
 static bool add_label(struct json_scan *s, void *arg)
 {
 	struct row_parse *p = arg;
@@ -235,14 +236,16 @@ int rows_json(struct rows *r, const char *text, size_t bytes, struct error *err)
 
 /* -- YOLO ------------------------------------------------------------------ */
 
-/* Take the numbers of a line; returns how many, or -1. */
+/* Parse the numbers of a line. Returns how many there are, or -1 if one is
+ * malformed. */
 static int take_numbers(const char *at, const char *end, double *to, int most)
 {
 	struct json_scan s = json_scan(at, (size_t)(end - at));
 	int n = 0;
 
 	while (!json_is_over(&s)) {
-		/* Without a blank between, "1.5.5" would be two. */
+		/* Numbers must be separated by blanks; otherwise "1.5.5" would
+		 * be two numbers. */
 		if (n == most || !json_take_real(&s, &to[n++]) ||
 			(s.at < s.end && !strchr(" \t\r", *s.at)))
 			return -1;

@@ -152,7 +152,8 @@ static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
 		return parse_octal(field, n, out);
 	for (size_t i = 1; i < n; i++) {
 		if (v >> 55)
-			return false; /* negative, or above 2^63 */
+			/* the number is negative, or above 2^63 */
+			return false;
 		v = v << 8 | field[i];
 	}
 	*out = v;

@@ -91,12 +91,10 @@ size_t augmenter_memory_bytes(const struct augmenter *a)
 		a->mixed_room * sizeof(*a->mixed) + a->pixels_room;
 }
 
-/*
- * Compute one axis of a box, rounded outward to whole pixels. The decoded image
- * has `size` pixels, the first of which is pixel `origin` of the full image.
- * Returns the index in the decoded image of the first pixel that may be read,
- * or -EINVAL if the box is not within the decoded image.
- */
+/* Compute one axis of a box, rounded outward to whole pixels. The decoded image
+ * has `size` pixels on this axis, the first of which is pixel `origin` of the
+ * full image. Returns the index in the decoded image of the first pixel that
+ * may be read, or -EINVAL if the box is not within the decoded image. */
 static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	uint32_t box_start, uint32_t box_size, double start, double length,
 	struct extent *out)
@@ -109,7 +107,8 @@ static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	out->start = start / denom - (double)first;
 	out->length = length / denom;
 	out->limit = (uint32_t)(end - first);
-	/* The condition is negated so that it is also true for a NaN. */
+	/* The condition is a negation, so that it is also true if a value is a
+	 * NaN. */
 	if (!(out->start >= 0 && out->length > 0 &&
 		    out->start + out->length <= out->limit + 1e-6))
 		return -EINVAL;

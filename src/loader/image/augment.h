@@ -48,7 +48,7 @@ struct augment_config {
  * only pixels in `box`. With TRAIN and NONE, the area is the box.
  */
 struct crop {
-	struct rect box; /* in pixels of the upright full-size image */
+	struct rect box; /* in pixels of the upright image at full size */
 	double x, y, width, height; /* the resampled area, in the same unit */
 	/* Only with FIT: the part of the sample that shows the box; the rest is
 	 * filled. In this case the area is that of the whole sample, and may

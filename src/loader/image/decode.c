@@ -168,7 +168,7 @@ static int start_rows(struct decoder *d, const struct rect *stored)
 {
 	JDIMENSION x = stored->x, width = stored->width;
 
-	/* All input is present, so it never suspends */
+	/* cannot be suspended: all input is present */
 	(void)jpeg_start_decompress(&d->cinfo);
 	if (stored->y + stored->height > d->cinfo.output_height ||
 		x + width > d->cinfo.output_width)

@@ -39,7 +39,7 @@ struct image_info {
 	uint8_t id_bytes;    /* bytes per id of a mask: 1 or 2; 0: not a mask */
 	/* Width of an MCU in stored pixels; libjpeg crops to multiples of it */
 	uint8_t mcu_width;
-	bool whole_rows; /* libjpeg can crop columns only at full size */
+	bool whole_rows; /* libjpeg can crop columns only if the scale is 1 */
 	/* The maximum memory that decode_region() uses while it runs, in bytes.
 	 * This includes the decoder's own memory but not out->data. */
 	uint64_t memory_bytes;

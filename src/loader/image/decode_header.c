@@ -217,7 +217,7 @@ static int read_jpeg_header(struct decoder *d, void *arg)
 	int rc;
 
 	decoder_create(d);
-	/* If this fails, it leaves by longjmp() */
+	/* a failure leaves this function by longjmp() */
 	(void)jpeg_read_header(&d->cinfo, TRUE);
 	rc = check_kind(d);
 	if (rc == 0)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the decoder: struct decoder, guarded calls to libjpeg
- * that catch its longjmp(), and the mapping of stored pixels to upright ones.
- */
+/* Struct decoder, guarded calls to libjpeg that catch its longjmp(), and the
+ * mapping of stored pixels to upright ones. */
 #ifndef IMAGE_DECODE_IMPL_H
 #define IMAGE_DECODE_IMPL_H
 
@@ -30,7 +28,7 @@ struct decoder {
 	uint8_t orientation;
 	bool exif_seen;	   /* only the first EXIF block counts */
 	struct error *err; /* may be NULL */
-	int rc;		   /* the result, if libjpeg has failed */
+	int rc;		   /* the result, after libjpeg has failed */
 	jmp_buf failed;
 };
 

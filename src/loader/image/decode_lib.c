@@ -142,8 +142,8 @@ static void do_nothing(j_decompress_ptr cinfo)
 	(void)cinfo;
 }
 
-/* libjpeg asks for more input. The input has ended, because all of it was there
- * from the start. */
+/* Called when libjpeg needs more input. There is none, because all bytes were
+ * there from the start, so the file is cut off. */
 static boolean fill_input(j_decompress_ptr cinfo)
 {
 	fail_at_end(decoder_of((j_common_ptr)cinfo));

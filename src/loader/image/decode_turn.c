@@ -62,7 +62,7 @@ void turn_upright(
 	out->height = r.height;
 }
 
-/* The place of stored pixels in the upright image: the address of the first
+/* Where the stored pixels go in the upright image: the address of the first
  * one, and the distances in bytes from one stored pixel to the next and from
  * one stored row to the next. */
 struct path {

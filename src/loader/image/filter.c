@@ -96,8 +96,8 @@ int filter_make(struct filter *f, const struct extent *extent, unsigned count,
 	double scale = extent->length / count;
 	size_t padded = ((size_t)count + 3) & ~(size_t)3, window;
 
-	/* An output reads at most ceil(2 support) pixels: that many are in
-	 * [floor(a), floor(a + 2 support)). */
+	/* An output reads at most ceil(2 support) pixels, because [floor(a),
+	 * floor(a + 2 support)) contains at most that many. */
 	window = scale > 1 ? (size_t)ceil(2 * scale) : 2;
 	window = window < extent->limit ? window : extent->limit;
 	f->count = count;

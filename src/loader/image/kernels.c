@@ -96,7 +96,8 @@ static inline __attribute__((always_inline)) void emit_typed(
 	const struct emitter *e, int type, const uint8_t *rgb, uint32_t x,
 	uint32_t y, void *sample)
 {
-	/* A copy, because stores may alias *e */
+	/* a local copy, because the compiler must assume that stores change *e
+	 */
 	const uint32_t width = e->width;
 	size_t at = (size_t)y * width, plane = 1, pixel = 3;
 

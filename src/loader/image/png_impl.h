@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the PNG decoder. This code parses and checks the
+/* The functions of the PNG decoder's files. This code parses and checks the
  * chunks. libspng gets only IHDR, PLTE, IDAT and IEND, so that its parsers for
  * text and profiles never see a byte. libspng returns rows of samples as they
- * are stored in the file.
- */
+ * are stored in the file. */
 #ifndef IMAGE_PNG_IMPL_H
 #define IMAGE_PNG_IMPL_H
 
@@ -74,8 +72,8 @@ struct png_crcs {
 
 void png_crcs_init(struct png_crcs *t);
 
-/* Read the chunk at *at, and move *at behind it. Returns false if there is no
- * complete chunk. */
+/* Read the chunk at *at, and move *at to the next one. Returns false if there
+ * is no complete chunk. */
 bool png_chunk_next(
 	const uint8_t *data, size_t bytes, size_t *at, struct png_chunk *out);
 

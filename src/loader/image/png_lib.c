@@ -53,6 +53,6 @@ int png_lib_open(struct png_lib *lib, struct error *err)
 void png_lib_close(struct png_lib *lib)
 {
 	if (lib->handle)
-		(void)dlclose(lib->handle); /* an error cannot be handled */
+		(void)dlclose(lib->handle); /* a failure cannot be handled */
 	lib->handle = NULL;
 }
