@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that all ranks together serve every example once: in a whole run, in a
- * run that begins anywhere, and in a run that other ranks continue.
+ * Checks that all ranks together serve every example once a pass: in a whole
+ * run, in a run that begins anywhere, and in a run that other ranks continue.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,33 +11,90 @@
 /* --- every example once --- */
 
 struct cover {
-	unsigned char *index; /* indexed by epoch and example */
-	uint64_t seen, total;
+	unsigned char *served; /* indexed by pass and example */
+	uint64_t seen, total, passes;
 };
+
+/* The examples of a pass, over all parts of a mix. */
+static uint64_t fewest_in_pass(const struct scene *sc)
+{
+	uint64_t n = sc->c.subset ? sc->c.subset : sc->c.examples;
+
+	for (uint32_t j = 0; j < sc->parts; j++)
+		n = least(n, sc->part[j].examples);
+	return n;
+}
 
 static void cover_init(struct cover *cv, const struct scene *sc)
 {
-	cv->total = sc->c.examples * sc->c.epochs;
+	/* that of the configuration may be 0, for the default */
+	cv->total = sc->s[0].c.epoch_examples * sc->c.epochs;
+	cv->passes = cv->total / fewest_in_pass(sc) + 1;
 	cv->seen = 0;
-	cv->index = calloc(cv->total, 1);
+	cv->served = calloc(cv->passes, sc->c.examples);
+	ck_assert_ptr_nonnull(cv->served);
 }
 
 static void cover_free(struct cover *cv)
 {
-	free(cv->index);
+	free(cv->served);
 }
 
 static void cover_add(struct cover *cv, const struct scene *sc,
 	const struct schedule_slot *slot)
 {
-	uint64_t place = slot->epoch * sc->c.examples + slot->index;
+	uint64_t place = slot->pass * sc->c.examples + slot->index;
 
 	if (slot->echo || slot->padded)
 		return;
-	ck_assert_uint_lt(place, cv->total);
+	ck_assert_uint_lt(slot->index, sc->c.examples);
+	ck_assert_uint_lt(slot->pass, cv->passes);
+	ck_assert_uint_lt(slot->epoch, sc->c.epochs);
 	ck_assert_msg(
-		!cv->index[place]++, "index %" PRIu64 " twice", slot->index);
+		!cv->served[place]++, "index %" PRIu64 " twice", slot->index);
 	cv->seen++;
+}
+
+static uint64_t served_in_pass(const struct cover *cv, const struct scene *sc,
+	const struct mix_part *part, uint64_t pass)
+{
+	const unsigned char *at = cv->served + pass * sc->c.examples;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < part->examples; i++)
+		n += at[part->first + i];
+	return n;
+}
+
+/* A pass begins only after the pass before it was served in full. */
+static void expect_passes(const struct cover *cv, const struct scene *sc)
+{
+	const struct mix_part whole = {.examples = sc->c.examples};
+	uint32_t parts = sc->parts ? sc->parts : 1;
+
+	for (uint32_t j = 0; j < parts; j++) {
+		const struct mix_part *part = sc->parts ? &sc->part[j] : &whole;
+		uint64_t full = sc->c.subset ? sc->c.subset : part->examples;
+		uint64_t before = full;
+
+		for (uint64_t pass = 0; pass < cv->passes; pass++) {
+			uint64_t n = served_in_pass(cv, sc, part, pass);
+
+			ck_assert_uint_le(n, full);
+			ck_assert(!n || before == full);
+			before = n;
+		}
+	}
+}
+
+/* Every example that the run is to serve was served or counted as dropped. */
+static void expect_all(
+	const struct cover *cv, const struct scene *sc, uint64_t dropped)
+{
+	if (sc->c.share != SCHEDULE_PAD || !sc->c.drop_last)
+		ck_assert_uint_eq(cv->seen + dropped, cv->total);
+	if (cv->seen == cv->total)
+		expect_passes(cv, sc);
 }
 
 static void cover_stream(struct cover *cv, const struct scene *sc,
@@ -45,6 +102,61 @@ static void cover_stream(struct cover *cv, const struct scene *sc,
 {
 	for (uint64_t i = 0; st->batches && i < st->begin[batches]; i++)
 		cover_add(cv, sc, &st->slots[i]);
+}
+
+/* --- mixes --- */
+
+/* The part of each global number: 1 for the first part, 0 if it was not
+ * served. */
+static unsigned char *parts_served(const struct scene *sc, uint64_t total)
+{
+	unsigned char *parts = calloc(total, 1);
+
+	for (uint32_t r = 0; r < sc->c.world; r++) {
+		const struct stream *st = &sc->st[r];
+
+		for (uint64_t i = 0; i < st->n; i++) {
+			const struct schedule_slot *slot = &st->slots[i];
+			unsigned char j = 0;
+
+			if (slot->echo || slot->padded)
+				continue;
+			while (slot->index >=
+				sc->part[j].first + sc->part[j].examples)
+				j++;
+			parts[slot->fresh * sc->c.world + r] = j + 1;
+		}
+	}
+	return parts;
+}
+
+/* Each whole block from `begin` to `end` has w_j slots of part j. */
+static void expect_blocks(const struct scene *sc, const unsigned char *parts,
+	uint64_t begin, uint64_t end, const uint32_t *weight)
+{
+	uint64_t slots = 0;
+
+	for (uint32_t j = 0; j < sc->parts; j++)
+		slots += weight[j];
+	for (; begin + slots <= end; begin += slots) {
+		uint32_t count[PARTS_MAX + 1] = {0};
+
+		for (uint64_t i = begin; i < begin + slots; i++)
+			count[parts[i]]++;
+		for (uint32_t j = 0; j < sc->parts && !count[0]; j++)
+			ck_assert_uint_eq(count[j + 1], weight[j]);
+	}
+}
+
+static void expect_mix(const struct scene *sc)
+{
+	uint64_t v = sc->s[0].c.epoch_examples, end = v * sc->c.epochs;
+	uint64_t second = sc->second_stage ? sc->second_stage * v : end;
+	unsigned char *parts = parts_served(sc, end);
+
+	expect_blocks(sc, parts, 0, second, sc->weight[0]);
+	expect_blocks(sc, parts, second, end, sc->weight[1]);
+	free(parts);
 }
 
 void expect_cover(const struct scene *sc)
@@ -62,14 +174,15 @@ void expect_cover(const struct scene *sc)
 		most = sc->st[r].batches > most ? sc->st[r].batches : most;
 		fewest = least(fewest, sc->st[r].batches);
 	}
-	if (sc->c.share != SCHEDULE_PAD || !sc->c.drop_last)
-		ck_assert_uint_eq(cv.seen + dropped, cv.total);
+	expect_all(&cv, sc, dropped);
 	if (!sc->c.drop_last && sc->c.share != SCHEDULE_EQUAL)
 		ck_assert_uint_eq(dropped, 0);
 	if (sc->c.share != SCHEDULE_UNEVEN)
 		ck_assert_uint_eq(most, fewest);
 	else if (sc->c.point != SCHEDULE_BATCH && sc->c.batch >= 8)
 		ck_assert_uint_le(most - fewest, 1);
+	if (sc->mix)
+		expect_mix(sc);
 	cover_free(&cv);
 }
 
@@ -300,7 +413,6 @@ void expect_elastic(struct scene *sc)
 		dropped += facts.fresh_dropped;
 		stream_free(&leg.st[r]);
 	}
-	if (c.share != SCHEDULE_PAD || !c.drop_last)
-		ck_assert_uint_eq(cv.seen + dropped, cv.total);
+	expect_all(&cv, sc, dropped);
 	cover_free(&cv);
 }

@@ -107,9 +107,10 @@ static inline bool same_slot(
 	const struct schedule_slot *a, const struct schedule_slot *b)
 {
 	return a->index == b->index && a->fresh == b->fresh &&
-		a->epoch == b->epoch && a->augment_seed == b->augment_seed &&
-		a->echo == b->echo && a->servings == b->servings &&
-		a->last == b->last && a->padded == b->padded;
+		a->epoch == b->epoch && a->pass == b->pass &&
+		a->augment_seed == b->augment_seed && a->echo == b->echo &&
+		a->servings == b->servings && a->last == b->last &&
+		a->padded == b->padded;
 }
 
 /* A run of one epoch of 20,000 examples. */

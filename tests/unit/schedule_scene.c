@@ -27,6 +27,17 @@ static void random_window(struct dice *d, struct schedule_config *c)
 		c->window = least + (roll(d, 2) ? roll(d, 3 * least) : 0);
 }
 
+/* Epochs that are not the dataset, and subsets. */
+static void random_choice(struct dice *d, struct schedule_config *c)
+{
+	if (roll(d, 3) == 0)
+		c->epoch_examples = 1 + roll(d, 2 * c->examples);
+	if (roll(d, 3) == 0 && c->order != SCHEDULE_NEARBY) {
+		c->subset = 1 + roll(d, c->examples);
+		c->subset_seed = roll(d, 1000);
+	}
+}
+
 static void random_config(struct dice *d, struct schedule_config *c)
 {
 	static const uint32_t worlds[] = {1, 1, 2, 3, 7};
@@ -50,6 +61,46 @@ static void random_config(struct dice *d, struct schedule_config *c)
 	if (roll(d, 3))
 		c->echo_max = c->echo;
 	random_window(d, c);
+	random_choice(d, c);
+}
+
+/* Cut the dataset into parts, and mix them. */
+static void random_mix(struct scene *sc)
+{
+	struct mix_stage stages[2] = {
+		{.weights = sc->weight[0]}, {.weights = sc->weight[1]}};
+	struct schedule_config *c = &sc->c;
+	uint64_t first = 0, left = c->examples;
+
+	while (left && sc->parts < PARTS_MAX) {
+		struct mix_part *part = &sc->part[sc->parts++];
+
+		*part = (struct mix_part){
+			.first = first, .examples = 1 + roll(&sc->dice, left)};
+		first += part->examples;
+		left -= part->examples;
+	}
+	for (uint32_t j = 0; j < sc->parts; j++) {
+		uint32_t w = (uint32_t)roll(&sc->dice, 6) + (j == 0);
+
+		sc->weight[0][j] = sc->weight[1][sc->parts - 1 - j] = w;
+	}
+	if (!c->epoch_examples)
+		c->epoch_examples = first;
+	if (c->epochs > 1)
+		stages[1].epoch = sc->second_stage =
+			1 + roll(&sc->dice, c->epochs - 1);
+	ck_assert_int_eq(
+		mix_new(&sc->mix,
+			&(struct mix_config){.parts = sc->part,
+				.stages = stages,
+				.part_count = sc->parts,
+				.stage_count = sc->second_stage ? 2 : 1,
+				.epoch_examples = c->epoch_examples,
+				.seed = c->seed},
+			NULL),
+		0);
+	c->mix = sc->mix;
 }
 
 /* --- running it, with changes on the way --- */
@@ -106,10 +157,14 @@ void scene_run(struct scene *sc)
 void scene_draw(struct scene *sc)
 {
 	random_config(&sc->dice, &sc->c);
+	if (sc->c.order == SCHEDULE_SHUFFLE && !sc->c.subset &&
+		roll(&sc->dice, 2))
+		random_mix(sc);
 }
 
 void scene_free(struct scene *sc)
 {
 	for (uint32_t r = 0; r < sc->c.world; r++)
 		stream_free(&sc->st[r]);
+	mix_free(sc->mix);
 }

@@ -9,10 +9,12 @@
 
 #include <inttypes.h>
 
+#include "common/schedule/mix.h"
 #include "schedule_fixture.h"
 
 #define WORLD_MAX 7
 #define CHANGES_MAX 6
+#define PARTS_MAX 4
 
 struct change {
 	uint64_t begins; /* the first unit with the factor */
@@ -28,6 +30,12 @@ struct scene {
 	struct change log[CHANGES_MAX + 1];
 	uint32_t changes; /* log[0] is the beginning */
 	uint64_t asked[CHANGES_MAX + 1];
+	/* Of the mix, if there is one: the parts follow each other in the
+	 * dataset. The second stage has the weights in the other order. */
+	struct part_mix *mix;
+	struct mix_part part[PARTS_MAX];
+	uint32_t weight[2][PARTS_MAX], parts;
+	uint64_t second_stage; /* its first epoch; 0: there is none */
 };
 
 /* Draw a configuration with the dice of the scene, and run it. */
@@ -41,7 +49,7 @@ void expect_stream(const struct scene *sc, uint32_t rank);
 /* Check that every position of a rank's stream can be found directly. */
 void expect_access(struct scene *sc, uint32_t rank);
 
-/* Check that all ranks together serve every example once an epoch. */
+/* Check that all ranks together serve every example once a pass. */
 void expect_cover(const struct scene *sc);
 
 /* Check that a run continued at any step, by as many ranks or by others, serves

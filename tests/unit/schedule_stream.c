@@ -134,7 +134,7 @@ static void expect_serving(const struct scene *sc, uint32_t rank,
 	ck_assert_uint_eq(slot->echo, l->served[f]);
 	ck_assert_uint_eq(slot->last, slot->echo + 1 == slot->servings);
 	if (!slot->padded)
-		ck_assert_uint_eq(slot->epoch, global / sc->c.examples);
+		ck_assert_uint_eq(slot->epoch, global / s->c.epoch_examples);
 	if (slot->echo)
 		expect_lag(s, facts, l->last_step[f], step);
 	l->last_step[f] = step;
@@ -178,7 +178,8 @@ static void expect_servings(const struct scene *sc, uint32_t rank)
 /* The number of examples of this rank that SCHEDULE_EQUAL leaves out. */
 static uint64_t share_withheld(const struct scene *sc, uint32_t rank)
 {
-	uint64_t left = sc->c.examples * sc->c.epochs % sc->c.world;
+	uint64_t run = sc->s[rank].c.epoch_examples * sc->c.epochs;
+	uint64_t left = run % sc->c.world;
 
 	return sc->c.share == SCHEDULE_EQUAL && left > rank;
 }

@@ -33,6 +33,18 @@ static inline uint64_t div_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* The number of examples in a pass. */
+static inline uint64_t pass_examples(const struct schedule_config *c)
+{
+	return c->subset ? c->subset : c->examples;
+}
+
+/* The number of examples of a whole run, over all ranks. */
+static inline uint64_t run_examples(const struct schedule_config *c)
+{
+	return c->epochs ? c->epochs * c->epoch_examples : SCHEDULE_GLOBAL_MAX;
+}
+
 /* Reduce a factor to lowest terms. Returns 0, or -EINVAL for an invalid factor.
  */
 int echo_reduce(struct schedule_echo *echo);

@@ -2,17 +2,19 @@
 /*
  * The echo schedule assigns an example and an augmentation seed to each slot of
  * each batch. It is a pure function of the configuration, the log of echo
- * changes and the position, without threads, I/O or allocation. `struct
- * schedule` contains no pointer, so a copy of it is a snapshot. One thread at a
- * time may change a schedule; any number of threads may read it while no thread
- * changes it.
+ * changes and the position, without threads, I/O or allocation. A copy of
+ * `struct schedule` is a snapshot: its only pointer is that to the mix, which
+ * never changes and must outlive all copies. One thread at a time may change a
+ * schedule; any number of threads may read it while no thread changes it.
  *
  * Words. A *step* is one batch. *Fresh number* f: the f-th example that this
  * rank decodes since its numbering began; the numbering begins at 0, and again
  * after a change of world. *Global number* g: the same over all ranks and the
- * whole run; its epoch is g / examples. *Echo number* k: 0 for the first
- * (fresh) serving of an example. A *unit* is an example, or with SCHEDULE_BATCH
- * a whole batch.
+ * whole run; its epoch is g / epoch_examples. *Pass*: the global numbers in
+ * which each example of the dataset, or of the subset, comes once; a pass is an
+ * epoch unless epoch_examples is set. *Echo number* k: 0 for the first (fresh)
+ * serving of an example. A *unit* is an example, or with SCHEDULE_BATCH a whole
+ * batch.
  *
  * doc/schedule.md lists the guarantees and their exceptions; lane.c contains
  * the proofs.
@@ -25,15 +27,16 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/schedule/mix.h"
 
 #define SCHEDULE_ECHO_MAX 64	      /* the highest echo factor */
 #define SCHEDULE_DENOMINATOR_MAX 1000 /* maximum q of an echo factor */
 #define SCHEDULE_BATCH_MAX (1U << 24)
 #define SCHEDULE_LAG_MAX (1U << 12)
 #define SCHEDULE_WINDOW_MAX ((uint64_t)UINT32_MAX)
-#define SCHEDULE_GLOBAL_MAX ((uint64_t)1 << 56) /* examples x epochs */
+#define SCHEDULE_GLOBAL_MAX ((uint64_t)1 << 56) /* examples of a run */
 #define SCHEDULE_SEGMENTS 8 /* number of segments of the log that are kept */
-#define SCHEDULE_STATE_BYTES 144 /* maximum size of a saved position */
+#define SCHEDULE_STATE_BYTES 152 /* maximum size of a saved position */
 
 /* The echo factor p / q >= 1, in lowest terms. */
 struct schedule_echo {
@@ -48,7 +51,7 @@ enum schedule_point {
 };
 
 enum schedule_order {
-	SCHEDULE_SHUFFLE,  /* a new permutation of the dataset in each epoch */
+	SCHEDULE_SHUFFLE,  /* a new permutation in each pass */
 	SCHEDULE_IN_ORDER, /* by index, for evaluation */
 	/* by index, but shuffled in blocks of `nearby` examples */
 	SCHEDULE_NEARBY,
@@ -66,6 +69,13 @@ struct schedule_config {
 	/* size of the dataset, at least 1; see also open_end */
 	uint64_t examples;
 	uint64_t epochs; /* 0: the run has no end */
+	/* Global numbers of an epoch; 0 stands for those of a pass, and with a
+	 * mix for the number of examples of all its parts. */
+	uint64_t epoch_examples;
+	/* Serve only this number of examples, the first ones of a permutation
+	 * that subset_seed determines; 0: all. */
+	uint64_t subset, subset_seed;
+	const struct part_mix *mix; /* NULL: none; not with a subset */
 	uint64_t seed;
 	uint32_t batch;	      /* examples in a step, >= 1 */
 	uint32_t rank, world; /* world 0 stands for 1 */
@@ -125,6 +135,7 @@ struct schedule_slot {
 	uint64_t index; /* index of the example in the dataset */
 	uint64_t fresh; /* f, which finds the example in the pool */
 	uint64_t epoch; /* epoch of the example, not of the step */
+	uint64_t pass;	/* pass of the example; with a mix that of its part */
 	uint64_t augment_seed;
 	uint32_t echo;	   /* k: how often the example was served before */
 	uint32_t servings; /* number of servings of this example */

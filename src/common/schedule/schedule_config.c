@@ -155,6 +155,28 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 /* With an open end, the assumed number of examples. */
 #define OPEN_EXAMPLES SCHEDULE_GLOBAL_MAX
 
+/* Refuse orders in which the chosen examples cannot be served. */
+static int check_choice(const struct schedule_config *c, struct error *err)
+{
+	if (c->open_end &&
+		(c->subset || c->mix || c->epoch_examples != c->examples))
+		return error_set(err, -EINVAL,
+			"an open end excludes epoch_examples, subset and mix");
+	if (c->subset && c->mix)
+		return error_set(
+			err, -EINVAL, "subset and mix exclude each other");
+	if (c->subset && c->order == SCHEDULE_NEARBY)
+		return error_set(err, -EINVAL,
+			"a subset lies anywhere in the dataset, so "
+			"shuffle_window cannot keep its examples near each "
+			"other");
+	if (c->mix && c->order != SCHEDULE_SHUFFLE)
+		return error_set(err, -EINVAL,
+			"a mix has an order of its own: leave out "
+			"shuffle_window and in_order");
+	return 0;
+}
+
 static int check_numbers(const struct schedule_config *c, struct error *err)
 {
 	if (c->open_end &&
@@ -165,7 +187,13 @@ static int check_numbers(const struct schedule_config *c, struct error *err)
 			err, -EINVAL, "an open end needs one epoch, in order");
 	if (!c->examples || c->examples > SCHEDULE_GLOBAL_MAX)
 		return error_set(err, -EINVAL, "no examples, or too many");
-	if (c->epochs > SCHEDULE_GLOBAL_MAX / c->examples)
+	if (c->subset > c->examples)
+		return error_set(err, -EINVAL,
+			"subset is %" PRIu64 ": the dataset has %" PRIu64
+			" examples",
+			c->subset, c->examples);
+	if (c->epoch_examples > SCHEDULE_GLOBAL_MAX ||
+		c->epochs > SCHEDULE_GLOBAL_MAX / c->epoch_examples)
 		return error_set(err, -EINVAL,
 			"%" PRIu64 " epochs are too many: use 0 for no end",
 			c->epochs);
@@ -188,7 +216,7 @@ static int check_numbers(const struct schedule_config *c, struct error *err)
 		return error_set(err, -EINVAL,
 			"shuffle_window must be set for a shuffle of "
 			"neighbours");
-	return 0;
+	return check_choice(c, err);
 }
 
 static int check_echo(struct schedule_config *c, struct error *err)
@@ -242,6 +270,9 @@ static int check(struct schedule_config *c, struct error *err)
 		c->lag = 1;
 	if (c->open_end && !c->examples)
 		c->examples = OPEN_EXAMPLES;
+	if (!c->epoch_examples)
+		c->epoch_examples =
+			c->mix ? mix_examples(c->mix) : pass_examples(c);
 	r = check_numbers(c, err);
 	if (r == 0)
 		r = check_echo(c, err);
@@ -295,8 +326,7 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	r = check(&s->c, err);
 	if (r < 0)
 		return r;
-	s->total =
-		s->c.epochs ? s->c.examples * s->c.epochs : SCHEDULE_GLOBAL_MAX;
+	s->total = run_examples(&s->c);
 	if (base > s->total)
 		return error_set(err, -EINVAL,
 			"the position is after the end of the run");
@@ -322,7 +352,7 @@ int schedule_end(struct schedule *s, uint64_t fresh)
 		return -EINVAL;
 	while (s->segments > 1 && first[s->segments - 1].start >= fresh)
 		s->segments--;
-	s->c.examples = s->total = fresh * s->c.world;
+	s->c.examples = s->c.epoch_examples = s->total = fresh * s->c.world;
 	s->fresh = s->units = s->units_common = fresh;
 	if (s->segments > 1 || s->forgotten)
 		return 0;

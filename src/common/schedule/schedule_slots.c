@@ -11,31 +11,32 @@
 
 /* The purpose of a hash. The purpose is hashed, too, so that the values of two
  * purposes are independent. */
-enum purpose { EPOCH_ORDER, NEARBY_ORDER, AUGMENT };
+enum purpose { PASS_ORDER, NEARBY_ORDER, AUGMENT, SUBSET };
 
 /* --- from global numbers to examples --- */
 
 static uint64_t order_key(const struct schedule *s, enum purpose purpose,
-	uint64_t epoch, uint64_t block)
+	uint64_t pass, uint64_t block)
 {
-	uint64_t words[] = {purpose, epoch, block};
+	uint64_t words[] = {purpose, pass, block};
 
 	return hash64(words, sizeof(words), s->c.seed);
 }
 
 static uint64_t shuffle_nearby(
-	const struct schedule *s, uint64_t epoch, uint64_t at)
+	const struct schedule *s, uint64_t pass, uint64_t at)
 {
 	uint64_t begin = at - at % s->c.nearby;
 	uint64_t end = min_u64(begin + s->c.nearby, s->c.examples);
 	struct permute p;
 
-	permute_init(&p, end - begin, order_key(s, NEARBY_ORDER, epoch, begin));
+	permute_init(&p, end - begin, order_key(s, NEARBY_ORDER, pass, begin));
 	return begin + permute_at(&p, at - begin);
 }
 
-static uint64_t example_index(
-	const struct schedule *s, uint64_t epoch, uint64_t at)
+/* The example at a position of a pass. */
+static uint64_t pass_example(
+	const struct schedule *s, uint64_t pass, uint64_t at)
 {
 	struct permute p;
 
@@ -43,18 +44,52 @@ static uint64_t example_index(
 	case SCHEDULE_IN_ORDER:
 		return at;
 	case SCHEDULE_NEARBY:
-		return shuffle_nearby(s, epoch, at);
+		return shuffle_nearby(s, pass, at);
 	case SCHEDULE_SHUFFLE:
 		break;
 	}
-	permute_init(&p, s->c.examples, order_key(s, EPOCH_ORDER, epoch, 0));
+	permute_init(
+		&p, pass_examples(&s->c), order_key(s, PASS_ORDER, pass, 0));
 	return permute_at(&p, at);
+}
+
+/* A subset is the beginning of one permutation of the dataset, so that each
+ * subset is a part of every larger one with the same seed. */
+static uint64_t subset_example(const struct schedule *s, uint64_t at)
+{
+	uint64_t words[] = {SUBSET, 0, 0};
+	struct permute p;
+
+	permute_init(&p, s->c.examples,
+		hash64(words, sizeof(words), s->c.subset_seed));
+	return permute_at(&p, at);
+}
+
+/* Set the epoch, pass and example of global number g. */
+static void pick(
+	const struct schedule *s, uint64_t g, struct schedule_slot *slot)
+{
+	uint64_t n = pass_examples(&s->c);
+
+	slot->epoch = g / s->c.epoch_examples;
+	if (s->c.mix) {
+		struct mix_pick found;
+
+		mix_at(s->c.mix, g, &found);
+		slot->pass = found.pass;
+		slot->index = found.index;
+		return;
+	}
+	slot->pass = g / n;
+	slot->index = pass_example(s, slot->pass, g % n);
+	if (s->c.subset)
+		slot->index = subset_example(s, slot->index);
 }
 
 uint64_t schedule_augment_seed(
 	const struct schedule *s, const struct schedule_slot *slot, uint32_t k)
 {
-	uint64_t words[] = {AUGMENT, slot->epoch, slot->index,
+	uint64_t words[] = {AUGMENT, slot->pass, slot->index,
 		s->c.point == SCHEDULE_BEFORE ? k : 0};
 
 	return hash64(words, sizeof(words), s->c.seed);
@@ -63,8 +98,8 @@ uint64_t schedule_augment_seed(
 static void fill_slot(const struct schedule *s, struct schedule_slot *slot,
 	uint64_t f, uint32_t echo, uint32_t servings)
 {
-	uint64_t n = s->c.examples, g = s->base + f * s->c.world + s->c.rank;
-	uint64_t at = g;
+	uint64_t v = s->c.epoch_examples;
+	uint64_t g = s->base + f * s->c.world + s->c.rank;
 
 	*slot = (struct schedule_slot){.fresh = f,
 		.echo = echo,
@@ -73,9 +108,8 @@ static void fill_slot(const struct schedule *s, struct schedule_slot *slot,
 		.padded = g >= s->total};
 	/* repeat the examples with which the last epoch began */
 	if (slot->padded)
-		at = s->total - n + (g - s->total) % n;
-	slot->epoch = at / n;
-	slot->index = example_index(s, slot->epoch, at % n);
+		g = s->total - v + (g - s->total) % v;
+	pick(s, g, slot);
 	slot->augment_seed = schedule_augment_seed(s, slot, echo);
 }
 
@@ -258,7 +292,7 @@ uint64_t schedule_steps(const struct schedule *s)
  * contains the rank's last fresh example of the epoch. */
 static uint64_t epoch_end(const struct schedule *s, uint64_t epoch, uint64_t r)
 {
-	uint64_t n = s->c.examples, f = s->fresh, step;
+	uint64_t n = s->c.epoch_examples, f = s->fresh, step;
 	struct schedule_slot slot;
 
 	if (epoch < s->total / n - 1) {

@@ -10,7 +10,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Version 2 adds the examples of an epoch. It is written only if they are not
+ * those of the dataset, so that older programs read all other states. */
 #define STATE_VERSION 1
+#define STATE_VERSION_EPOCHS 2
 /* one before the present segment, the present one, and two that follow */
 #define SEGMENTS_SAVED 4
 
@@ -114,6 +117,8 @@ static void code(struct codec *c, struct saved *v, uint32_t *version)
 		field(c, &v->segment[i].start, 8);
 		echo_field(c, &v->segment[i].echo);
 	}
+	if (*version >= STATE_VERSION_EPOCHS)
+		field(c, &v->c.epoch_examples, 8);
 }
 
 size_t schedule_save(const struct schedule *s, uint64_t step,
@@ -124,7 +129,9 @@ size_t schedule_save(const struct schedule *s, uint64_t step,
 		.base = s->base,
 		.step_base = s->step_base,
 		.step = step};
-	uint32_t now, first, version = STATE_VERSION;
+	bool usual = s->c.epoch_examples == s->c.examples;
+	uint32_t version = usual ? STATE_VERSION : STATE_VERSION_EPOCHS;
+	uint32_t now, first;
 	struct schedule_cursor c;
 
 	if (schedule_seek(s, &c, step) < 0)
@@ -159,8 +166,10 @@ static int read_state(const uint8_t *state, size_t size, struct saved *v)
 	if (v->c.point > SCHEDULE_BATCH || v->c.order > SCHEDULE_NEARBY ||
 		v->c.share > SCHEDULE_EQUAL)
 		return -EBADMSG;
-	if (version != STATE_VERSION || codec.at != size || !v->segments ||
-		v->segments > SEGMENTS_SAVED || v->anchor > 1 ||
+	if (version == STATE_VERSION)
+		v->c.epoch_examples = v->c.examples;
+	if (!version || version > STATE_VERSION_EPOCHS || codec.at != size ||
+		!v->segments || v->segments > SEGMENTS_SAVED || v->anchor > 1 ||
 		v->anchor >= v->segments || (v->forgotten && !v->anchor))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < v->segments; i++) {
@@ -359,7 +368,7 @@ static int restore_elsewhere(struct schedule *s,
 }
 
 /*
- * Compare the run with a run of another number of epochs. Returns 1 if both
+ * Compare the run with a run of another length. Returns 1 if both
  * runs have served the same until the saved step. This is so before the last
  * fresh example of either run, if both spread echoes over the same number of
  * ticks. Returns 0 if they differ: the new run then continues after the fresh
@@ -368,20 +377,21 @@ static int restore_elsewhere(struct schedule *s,
  * result, because they do not differ before the tick `units_common`, and rank 0
  * has the most examples.
  */
-static int same_so_far(
-	const struct saved *v, uint64_t epochs, struct error *err)
+static int same_so_far(const struct saved *v,
+	const struct schedule_config *config, struct error *err)
 {
 	struct schedule_cursor before, after;
 	struct saved other = *v;
 	struct schedule old, now;
 
-	other.c.epochs = epochs;
+	other.c.epochs = config->epochs;
+	other.c.epoch_examples = config->epoch_examples;
 	if (revive(&old, v, 0, &before) < 0)
 		return error_set(err, -EBADMSG, "not a saved state");
-	if (epochs && consumed(&old, &before) > epochs * v->c.examples)
+	if (consumed(&old, &before) > run_examples(config))
 		return error_set(err, -EINVAL,
 			"saved after the end of a run of %" PRIu64 " epochs",
-			epochs);
+			config->epochs);
 	return revive(&now, &other, 0, &after) == 0 &&
 		old.spread == now.spread && before.step == v->step &&
 		after.step == v->step && before.tick == after.tick &&
@@ -414,12 +424,18 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	if (r < 0)
 		return r;
 	*restored = (struct schedule_restored){.step = v.step};
-	if (now.c.epochs != v.c.epochs)
-		same = same_so_far(&v, now.c.epochs, err);
+	/* The caller has compared these. */
+	v.c.subset = now.c.subset;
+	v.c.subset_seed = now.c.subset_seed;
+	v.c.mix = now.c.mix;
+	if (run_examples(&now.c) != run_examples(&v.c))
+		same = same_so_far(&v, &now.c, err);
 	if (same < 0)
 		return same;
-	if (same && now.c.world == v.c.world)
+	if (same && now.c.world == v.c.world) {
 		v.c.epochs = now.c.epochs;
+		v.c.epoch_examples = now.c.epoch_examples;
+	}
 	if (now.c.world != v.c.world || !same)
 		return restore_elsewhere(s, &now.c, &v, restored, err);
 	if (revive(s, &v, now.c.rank, &c) < 0)

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arithmetic of a mix. Slot g lies in a stage, in a block of this stage,
+ * and there at a place below Q. A permutation of the block maps the place to a
+ * *ticket*: tickets [cum_j, cum_j + w_j) belong to part j. How many slots of
+ * part j come before this one in its block is found by the inverse permutation:
+ * it gives the place of each of the part's w_j tickets. With the slots of the
+ * part in earlier blocks and stages this is k, the number of the serving of
+ * part j, and its example is k mod N_j of pass k / N_j.
+ *
+ * The last block of a stage may be cut. Counting in the order of the slots,
+ * rather than by ticket, makes the part's servings before the cut the numbers
+ * below some k, so that no pass has a gap.
+ */
+#include "common/schedule/mix.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/hash.h"
+#include "common/schedule/permute.h"
+
+struct mix_phase {
+	uint64_t begin;	  /* its first slot */
+	uint64_t *before; /* of each part, slots in earlier stages */
+	uint32_t *cum;	  /* parts + 1: the first ticket of each part, and Q */
+};
+
+struct part_mix {
+	uint64_t seed, examples;
+	uint32_t part_count, stage_count;
+	struct mix_part *parts;
+	struct mix_phase *stages;
+};
+
+/* The purpose of a hash, so that the two share no value. */
+enum mix_purpose { BLOCK_ORDER = 0x6d697831, PART_ORDER };
+
+static uint32_t block_slots(
+	const struct part_mix *mix, const struct mix_phase *stage)
+{
+	return stage->cum[mix->part_count];
+}
+
+/* --- one slot --- */
+
+static void block_permute(const struct part_mix *mix,
+	const struct mix_phase *stage, uint64_t block, struct permute *p)
+{
+	uint64_t words[] = {BLOCK_ORDER, stage->begin, block};
+
+	permute_init(p, block_slots(mix, stage),
+		hash64(words, sizeof(words), mix->seed));
+}
+
+/* The number of slots of `part` before `place` in a block. */
+static uint32_t slots_before_place(const struct mix_phase *stage, uint32_t part,
+	const struct permute *block, uint64_t place)
+{
+	uint32_t n = 0;
+
+	for (uint32_t t = stage->cum[part]; t < stage->cum[part + 1]; t++)
+		n += permute_find(block, t) < place;
+	return n;
+}
+
+static const struct mix_phase *mix_stage_of(
+	const struct part_mix *mix, uint64_t g)
+{
+	uint32_t i = mix->stage_count - 1;
+
+	while (mix->stages[i].begin > g)
+		i--; /* the first stage begins at 0 */
+	return &mix->stages[i];
+}
+
+static uint32_t mix_part_of(const struct part_mix *mix,
+	const struct mix_phase *stage, uint64_t ticket)
+{
+	uint32_t low = 0, high = mix->part_count;
+
+	/* The last part whose first ticket is not above this one: parts of
+	 * weight 0 have the first ticket of the next part. */
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (stage->cum[middle] <= ticket)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The example that part j serves as its k-th. */
+static uint64_t mix_example(const struct part_mix *mix, uint32_t j, uint64_t k)
+{
+	const struct mix_part *part = &mix->parts[j];
+	uint64_t words[] = {PART_ORDER, j, k / part->examples};
+	struct permute p;
+	uint64_t i;
+
+	permute_init(
+		&p, part->examples, hash64(words, sizeof(words), mix->seed));
+	i = permute_at(&p, k % part->examples);
+	return part->members ? part->members[i] : part->first + i;
+}
+
+void mix_at(const struct part_mix *mix, uint64_t g, struct mix_pick *pick)
+{
+	const struct mix_phase *stage = mix_stage_of(mix, g);
+	uint64_t slots = block_slots(mix, stage), at = g - stage->begin, k;
+	uint64_t block = at / slots, place = at % slots;
+	struct permute p;
+	uint32_t j;
+
+	block_permute(mix, stage, block, &p);
+	j = mix_part_of(mix, stage, permute_at(&p, place));
+	k = stage->before[j] + block * (stage->cum[j + 1] - stage->cum[j]) +
+		slots_before_place(stage, j, &p, place);
+	*pick = (struct mix_pick){.part = j,
+		.pass = k / mix->parts[j].examples,
+		.index = mix_example(mix, j, k)};
+}
+
+uint64_t mix_examples(const struct part_mix *mix)
+{
+	return mix->examples;
+}
+
+/* --- construction --- */
+
+void mix_free(struct part_mix *mix)
+{
+	if (!mix)
+		return;
+	for (uint32_t i = 0; mix->stages && i < mix->stage_count; i++) {
+		free(mix->stages[i].before);
+		free(mix->stages[i].cum);
+	}
+	free(mix->stages);
+	free(mix->parts);
+	free(mix);
+}
+
+static int take_parts(struct part_mix *mix, const struct mix_config *config,
+	struct error *err)
+{
+	if (!config->part_count || config->part_count > MIX_BLOCK_MAX)
+		return error_set(err, -EINVAL,
+			"a mix needs 1 to %d parts, not %" PRIu32,
+			MIX_BLOCK_MAX, config->part_count);
+	mix->parts = calloc(config->part_count, sizeof(*mix->parts));
+	if (!mix->parts)
+		return -ENOMEM;
+	mix->part_count = config->part_count;
+	for (uint32_t i = 0; i < config->part_count; i++) {
+		mix->parts[i] = config->parts[i];
+		mix->examples += config->parts[i].examples;
+		if (!config->parts[i].examples)
+			return error_set(err, -EINVAL,
+				"part %" PRIu32 " of the mix has no examples",
+				i + 1);
+	}
+	return 0;
+}
+
+/* Add up the weights, so that each part has its range of tickets. */
+static int take_weights(const struct part_mix *mix, struct mix_phase *stage,
+	const uint32_t *weights, struct error *err)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t j = 0; j < mix->part_count; j++) {
+		stage->cum[j] = (uint32_t)sum;
+		sum += weights[j];
+		if (sum > MIX_BLOCK_MAX)
+			break;
+	}
+	if (!sum || sum > MIX_BLOCK_MAX)
+		return error_set(err, -EINVAL,
+			"the weights of a mix must add up to 1 to %d",
+			MIX_BLOCK_MAX);
+	stage->cum[mix->part_count] = (uint32_t)sum;
+	return 0;
+}
+
+/* Count the slots of each part from the beginning of the stage before to that
+ * of this one. */
+static void count_before(const struct part_mix *mix,
+	const struct mix_phase *old, struct mix_phase *stage)
+{
+	uint64_t slots = block_slots(mix, old);
+	uint64_t n = stage->begin - old->begin, place = n % slots;
+	struct permute p;
+
+	block_permute(mix, old, n / slots, &p);
+	for (uint32_t j = 0; j < mix->part_count; j++)
+		stage->before[j] = old->before[j] +
+			n / slots * (old->cum[j + 1] - old->cum[j]) +
+			slots_before_place(old, j, &p, place);
+}
+
+static int take_stage(struct part_mix *mix, const struct mix_config *config,
+	uint32_t i, struct error *err)
+{
+	const struct mix_stage *from = &config->stages[i];
+	struct mix_phase *stage = &mix->stages[i];
+	int rc;
+
+	if (i ? from->epoch <= from[-1].epoch : from->epoch)
+		return error_set(err, -EINVAL,
+			"the first stage of a mix begins at epoch 0, and each "
+			"further one at a later epoch");
+	if (__builtin_mul_overflow(
+		    from->epoch, config->epoch_examples, &stage->begin))
+		return error_set(err, -EINVAL,
+			"a stage of the mix begins at epoch %" PRIu64
+			", which no run reaches",
+			from->epoch);
+	stage->before = calloc(mix->part_count, sizeof(*stage->before));
+	stage->cum = calloc(mix->part_count + 1, sizeof(*stage->cum));
+	if (!stage->before || !stage->cum)
+		return -ENOMEM;
+	rc = take_weights(mix, stage, from->weights, err);
+	if (rc == 0 && i)
+		count_before(mix, stage - 1, stage);
+	return rc;
+}
+
+static int fill_mix(struct part_mix *mix, const struct mix_config *config,
+	struct error *err)
+{
+	int rc = take_parts(mix, config, err);
+
+	if (rc < 0)
+		return rc;
+	if (!config->stage_count || config->stage_count > MIX_STAGES_MAX)
+		return error_set(err, -EINVAL,
+			"a mix has 1 to %d stages, not %" PRIu32,
+			MIX_STAGES_MAX, config->stage_count);
+	mix->stages = calloc(config->stage_count, sizeof(*mix->stages));
+	if (!mix->stages)
+		return -ENOMEM;
+	mix->stage_count = config->stage_count;
+	for (uint32_t i = 0; i < config->stage_count && rc == 0; i++)
+		rc = take_stage(mix, config, i, err);
+	return rc;
+}
+
+int mix_new(struct part_mix **out, const struct mix_config *config,
+	struct error *err)
+{
+	struct part_mix *mix = calloc(1, sizeof(*mix));
+	int rc;
+
+	if (!mix)
+		return -ENOMEM;
+	mix->seed = config->seed;
+	rc = fill_mix(mix, config, err);
+	if (rc == 0)
+		*out = mix;
+	else
+		mix_free(mix);
+	return rc;
+}
