@@ -58,6 +58,8 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	int rc;
 
 	c->dataset = dataset;
+	if (ld->o.list) /* nothing is to be fetched */
+		c->flags |= REFRAIN_FLAG_NO_MOUNT_HELP;
 	c->open_timeout_ms = config_timeout_ms(ld->o.timeout_s);
 	if (ld->state.loader_bytes) {
 		c->state = ld->state.loader;
@@ -268,6 +270,8 @@ static int load_load(struct load *ld, const char *dataset, struct error *err)
 	ld->o.config.echo_log = ld->echo.replayed;
 	if (rc == 0)
 		rc = open_loader(ld, dataset, err);
+	if (rc == 0 && ld->o.list)
+		return load_list(&ld->o, ld->loader, err);
 	if (rc == 0)
 		rc = load_open_log(ld, err);
 	if (rc == 0)
@@ -305,9 +309,9 @@ int cmd_load(int argc, char **argv)
 	if (rc < 0)
 		return load_failed(rc, &err);
 	rc = load_load(&ld, argv[1], &err);
-	if (rc >= 0 && ld.o.json)
+	if (rc >= 0 && ld.o.json && !ld.o.list)
 		rc = load_print_json(&ld.o, &ld.r);
-	else if (rc >= 0)
+	else if (rc >= 0 && !ld.o.list)
 		load_print(&ld.o, &ld.r);
 	/* reads that hang end with the process */
 	(void)refrain_close(ld.loader);

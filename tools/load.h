@@ -18,7 +18,7 @@
 
 struct load_options {
 	struct refrain_config config; /* without dataset and state */
-	bool drop_last, no_hash, json;
+	bool drop_last, no_hash, json, list;
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end of the run */
 	const char *state, *trace, *step_log;
@@ -98,6 +98,16 @@ void load_state_close(struct load_state *s);
  * changes up to that state are written first. */
 int load_state_used(struct load_state *s, struct refrain_loader *l,
 	const struct refrain_batch *b, struct error *err);
+
+/* -- load_list.c -- */
+
+/*
+ * Print the paths of the files that the run reads, one in a line, in the order
+ * in which it first reads them. A path is that of the dataset with the name of
+ * the file in it. Returns 0, -ENOMEM or the error of the output.
+ */
+int load_list(const struct load_options *o, struct refrain_loader *l,
+	struct error *err);
 
 /* -- load_report.c -- */
 

@@ -60,6 +60,10 @@ static const struct option_def own[] = {
 		"Do not hash the batches. At high rates the hash takes most "
 		"of the time.",
 		no_hash),
+	FLAG("list-examples",
+		"Load nothing. Print the paths of the files that the run would "
+		"read, for 'refrain warm MOUNTPOINT -'.",
+		list),
 	FLAG("json", "Print one JSON object.", json),
 	{.name = NULL},
 };

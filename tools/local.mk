@@ -58,6 +58,7 @@ refrain_SOURCES = \
 	tools/load.c tools/load.h \
 	tools/load_echo.c \
 	tools/load_options.c \
+	tools/load_list.c \
 	tools/load_report.c \
 	tools/load_state.c \
 	tools/main.c \

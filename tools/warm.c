@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain warm: makes the daemon fill its cache and shows the progress. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/fleet/request.h"
+#include "common/base/cleanup.h"
 #include "common/base/size.h"
 #include "command.h"
 #include "progress.h"
@@ -26,9 +29,10 @@ static const struct option_def warm_table[] = {
 
 const struct option_usage warm_usage = {
 	.name = "warm",
-	.operands = "MOUNTPOINT [PATH ...]",
+	.operands = "MOUNTPOINT [PATH ...|-]",
 	.summary = "Fetch the files below each PATH (default: all files) into "
-		   "the cache until it is full.",
+		   "the cache until it is full. With -, the paths are the lines "
+		   "of standard input.",
 	.options = warm_table,
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,
@@ -42,6 +46,96 @@ static void warm_show(void *arg, const json_t *line)
 		ask_number(line, "bytes_done"), ask_number(line, "bytes_total"),
 		scanning ? " (still listing)" : "");
 }
+
+/* -- Paths from standard input --------------------------------------------- */
+
+/* Requests to the daemon are limited to 1 MiB, and a byte of a path may take
+ * six bytes there. */
+#define GROUP_BYTES ((size_t)128 << 10)
+
+/* Paths that go to the daemon in one request. */
+struct group {
+	char *path[4096];
+	int count;
+	size_t bytes;
+};
+
+static void group_free(struct group *g)
+{
+	for (int i = 0; i < g->count; i++)
+		free(g->path[i]);
+	*g = (struct group){0};
+}
+
+/* Read the next paths, one in a line. Returns false at the end of the input. */
+static bool group_read(struct group *g)
+{
+	CLEANUP_FREE char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	while (g->count < (int)(sizeof(g->path) / sizeof(*g->path)) &&
+		g->bytes < GROUP_BYTES &&
+		(n = getline(&line, &room, stdin)) >= 0) {
+		if (n > 0 && line[n - 1] == '\n')
+			line[--n] = '\0';
+		if (n == 0)
+			continue; /* no path, rather than the root */
+		g->path[g->count++] = steal_ptr(&line);
+		g->bytes += (size_t)n;
+	}
+	return g->count > 0;
+}
+
+/* Add the numbers of a reply to those of the replies before it. Of texts, such
+ * as reasons, the first is kept. */
+static void add_reply(json_t **sum, json_t *reply)
+{
+	const char *key;
+	json_t *value;
+
+	if (!*sum) {
+		*sum = reply;
+		return;
+	}
+	json_object_foreach(reply, key, value) {
+		json_t *old = json_object_get(*sum, key);
+
+		if (json_is_integer(value) && json_is_integer(old))
+			(void)json_integer_set(old,
+				json_integer_value(old) +
+					json_integer_value(value));
+		else if (!old)
+			(void)json_object_set(*sum, key, value);
+	}
+	json_decref(reply);
+}
+
+static int warm_lines(const char *mountpoint, ctl_line_fn *show,
+	struct progress *progress, json_t **sum, struct error *err)
+{
+	struct group g = {0};
+	int rc = 0;
+
+	while (rc >= 0 && group_read(&g)) {
+		json_t *reply = NULL;
+
+		rc = ask(mountpoint,
+			ask_about_paths("warm", mountpoint, g.path, g.count),
+			show, progress, &reply, err);
+		if (rc >= 0)
+			add_reply(sum, reply);
+		group_free(&g);
+	}
+	if (rc >= 0 && ferror(stdin))
+		return error_set(err, -EIO, "cannot read the paths");
+	if (rc >= 0 && !*sum)
+		return error_set(err, -ENODATA,
+			"standard input has no path, one in a line");
+	return rc;
+}
+
+/* -- The report ------------------------------------------------------------ */
 
 static void summarise(const json_t *r)
 {
@@ -99,14 +193,20 @@ int cmd_warm(int argc, char **argv)
 	struct error err = {""};
 	struct progress progress;
 	json_t *reply = NULL;
+	ctl_line_fn *show;
 	int status, rc;
 	int n = command_parse(&warm_usage, argc, argv, &args, &status);
 
 	if (n < 0)
 		return status;
+	show = args.json ? NULL : warm_show;
 	progress_begin(&progress);
-	rc = ask(argv[1], ask_about_paths("warm", argv[1], argv + 2, n - 1),
-		args.json ? NULL : warm_show, &progress, &reply, &err);
+	if (n == 2 && strcmp(argv[2], "-") == 0)
+		rc = warm_lines(argv[1], show, &progress, &reply, &err);
+	else
+		rc = ask(argv[1],
+			ask_about_paths("warm", argv[1], argv + 2, n - 1),
+			show, &progress, &reply, &err);
 	progress_end(&progress);
 	if (rc < 0)
 		return command_fail("warm", &err);

@@ -454,6 +454,37 @@ struct refrain_config {
 	/* A file of annotations in COCO's JSON. Fields of boxes and points that
 	 * name no member take their rows from there. */
 	const char *annotations;
+
+	/*
+	 * The number of examples of an epoch, over all ranks; 0: as many as the
+	 * dataset, the subset or the mix has. The stream is the same whatever
+	 * it is: passes over the dataset follow each other, each of which
+	 * serves every example once, and this member says only after how many
+	 * examples an epoch ends (`epochs`, refrain_batch.epoch and ends_epoch,
+	 * refrain_epoch_end()). It may be more or less than the dataset has.
+	 */
+	uint64_t epoch_examples;
+	/*
+	 * Serve only this number of examples of the dataset; 0: all of them.
+	 * They are drawn at random without replacement, by subset_seed alone,
+	 * and a subset contains all smaller ones of its seed. Not with
+	 * shuffle_window.
+	 */
+	uint64_t subset, subset_seed;
+	/*
+	 * Serve parts of the dataset in fixed proportions, such as
+	 *
+	 *	web=9 books=1; 10: web=5 books=5
+	 *
+	 * Each number is a weight. Of every 10 examples (the sum of the
+	 * weights) 9 are of `web`, in an order that is shuffled anew, and from
+	 * epoch 10 on 5 are. Each part is served in passes of its own. A part
+	 * is a directory of the dataset, or the class numbers of a dataset
+	 * without directories; `classes=1` stands for each class with that
+	 * weight. refrain-load(1) describes the text. Not with subset,
+	 * shuffle_window or REFRAIN_FLAG_IN_ORDER. NULL: no mix.
+	 */
+	const char *mix;
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -880,6 +911,16 @@ REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
 REFRAIN_API uint64_t refrain_epoch_end(
 	struct refrain_loader *l, uint64_t epoch);
 
+/*
+ * Get the index of the example that this rank serves fresh as number f, counted
+ * from 0 where its run began, or where another world has continued it. The
+ * order is known before anything is read. Returns 0; -ERANGE if the run has no
+ * such example, or if f is more than a few changes of the echo factor ago; or
+ * -EINVAL if index is NULL.
+ */
+REFRAIN_API int refrain_fresh(
+	struct refrain_loader *l, uint64_t f, uint64_t *index);
+
 /* The name of a class (any bytes, then NUL), or NULL. The loader owns it.
  * `bytes` may be NULL. */
 REFRAIN_API const char *refrain_class_name(
@@ -892,6 +933,11 @@ REFRAIN_API const char *refrain_annotation_class(
 
 /* The path of an example in the dataset, or NULL. The loader owns it. */
 REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
+
+/* Likewise, the path of the file that contains the example: of the shard, if
+ * the example is in one. It is relative to the dataset's directory, or to
+ * refrain_config.root. */
+REFRAIN_API const char *refrain_file(struct refrain_loader *l, uint64_t index);
 
 /*
  * The message of the last call that failed on this handle; for NULL, of this

@@ -246,6 +246,15 @@ uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 	return l->source->ops->epoch_end(l->source, epoch);
 }
 
+int refrain_fresh(struct refrain_loader *l, uint64_t f, uint64_t *index)
+{
+	int rc = ask(l);
+
+	if (rc < 0 || !index)
+		return rc < 0 ? rc : -EINVAL;
+	return l->source->ops->fresh(l->source, f, index);
+}
+
 int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 {
 	struct refrain_failure failure;
@@ -294,6 +303,16 @@ const char *refrain_path(struct refrain_loader *l, uint64_t index)
 		return NULL;
 	dataset_example(dataset_of(l), index, &example);
 	return example.name;
+}
+
+const char *refrain_file(struct refrain_loader *l, uint64_t index)
+{
+	struct example example;
+
+	if (index >= refrain_examples(l))
+		return NULL;
+	dataset_example(dataset_of(l), index, &example);
+	return example.file;
 }
 
 static void all_stats(struct refrain_loader *l, struct refrain_stats *out)

@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += libcore.la
 libcore_la_SOURCES = \
 	src/loader/core/fetch_rates.h \
 	src/loader/core/memory.c src/loader/core/memory.h \
+	src/loader/core/mix_text.c src/loader/core/mix_text.h \
 	src/loader/core/ready.c src/loader/core/ready.h \
 	src/loader/core/settings.c src/loader/core/settings.h \
 	src/loader/core/settings_fields.c \

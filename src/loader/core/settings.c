@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "common/base/cgroup.h"
+#include "common/base/hash.h"
+#include "loader/core/mix_text.h"
 #include "loader/core/settings_table.h"
 
 /* -- Defaults that depend on the system or on each other ------------------- */
@@ -306,6 +308,17 @@ static int check_share(const struct settings *s, struct error *err)
 	return 0;
 }
 
+static int check_mix(struct settings *s, struct error *err)
+{
+	const char *text = s->c.mix;
+	struct mix_text *mix = NULL;
+	int rc = text ? mix_text_parse(&mix, text, err) : 0;
+
+	mix_text_free(mix);
+	s->mix_hash = text ? hash64(text, strlen(text), 1) : 0;
+	return rc;
+}
+
 static int check_together(struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
@@ -338,6 +351,8 @@ static int check_together(struct settings *s, struct error *err)
 		return error_set(
 			err, -EINVAL, "alloc and free must be set together");
 	rc = check_cpus(c, err);
+	if (rc == 0)
+		rc = check_mix(s, err);
 	if (rc == 0)
 		rc = check_share(s, err);
 	if (rc < 0)
@@ -521,6 +536,9 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 	*out = (struct schedule_config){
 		.examples = examples,
 		.epochs = c->epochs,
+		.epoch_examples = examples ? c->epoch_examples : 0,
+		.subset = c->subset,
+		.subset_seed = c->subset_seed,
 		.seed = c->seed,
 		.batch = c->batch,
 		.rank = c->rank,

@@ -62,6 +62,7 @@ struct settings {
 	struct fields fields;
 	struct columns columns;
 	struct settings_members members;
+	uint64_t mix_hash; /* of the text of the mix; 0: no mix */
 };
 
 /* Check a configuration and fill in defaults. Returns 0, -EINVAL with the name
@@ -84,8 +85,9 @@ void settings_open_schedule(const struct settings *s, uint64_t seed,
  * must be set. Returns 0, -EINVAL or -E2BIG. */
 int settings_fields(struct settings *s, struct error *err);
 
-/* Returns a hash of the meaning of the fields. */
-uint64_t settings_fields_hash(const struct settings *s);
+/* Returns a hash of a member that is a text; of `fields`, a hash of their
+ * meaning. */
+uint64_t settings_text_hash(const struct settings *s, const struct member *m);
 
 /* Return the names of the columns that contain the samples and the classes. */
 const char *settings_samples(const struct settings *s);

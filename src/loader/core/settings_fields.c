@@ -140,10 +140,12 @@ int settings_fields(struct settings *s, struct error *err)
 				s->c.height, s->c.width, err);
 }
 
-uint64_t settings_fields_hash(const struct settings *s)
+uint64_t settings_text_hash(const struct settings *s, const struct member *m)
 {
 	char text[FIELDS_TEXT_MAX];
 
+	if (m->offset == offsetof(struct refrain_config, mix))
+		return s->mix_hash;
 	fields_text(&s->fields, text);
 	return hash64(text, strlen(text), 1);
 }

@@ -229,6 +229,18 @@ static const struct member table[] = {
 	TEXT(annotations, DATASET, "FILE",
 		"File of boxes and points in COCO's JSON, for fields without a "
 		"member of their own."),
+	NUMBER(epoch_examples, U64, SCHEDULE, LIMITS(0, 0, 0), "V",
+		"Number of examples of an epoch, over all ranks (default: as "
+		"many as the dataset has). Each pass over the dataset still "
+		"serves every example once."),
+	NUMBER(subset, U64, HASHED(22), LIMITS(0, 0, 0), "M",
+		"Serve only M examples, drawn at random (default: all). A "
+		"subset contains the smaller ones of its seed."),
+	NUMBER(subset_seed, U64, HASHED(23), LIMITS(0, 0, 0), "S",
+		"Seed that draws the subset (default: 0)."),
+	TEXT(mix, HASHED(24), "MIX",
+		"Serve parts of the dataset in fixed proportions, as in "
+		"'web=9 books=1'."),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),

@@ -37,7 +37,7 @@ enum member_saved {
 
 /* The number of hashes in a state. Add a new hash at the end, because older
  * states have only the first ones. */
-#define SAVED_HASHES 22
+#define SAVED_HASHES 25
 
 /* A type in addition to those of enum refrain_member_type. Members of this type
  * cannot be set from text: functions and arrays, for example, and members that

@@ -42,7 +42,7 @@ static void count_error(struct refrain_stats *out, int error, const char *stage)
 static void substitute(const struct engine_parts *parts, struct original *o)
 {
 	uint64_t words[] = {
-		SUBSTITUTE_PURPOSE, o->slot.epoch, o->slot.index, ++o->attempt};
+		SUBSTITUTE_PURPOSE, o->slot.pass, o->slot.index, ++o->attempt};
 
 	o->index = hash64(words, sizeof(words), parts->c->seed) %
 		dataset_count(parts->dataset);

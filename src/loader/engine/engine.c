@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
+#include "loader/engine/engine_mix.h"
 
 #define READS_END_NS (400 * NS_PER_MS * TIME_LIMIT_FACTOR)
 #define CLOSE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
@@ -114,6 +115,7 @@ static void engine_free(struct engine *engine)
 	memory_trim(&engine->memory);
 	if (engine->parts.lender)
 		lender_leave(engine->parts.lender);
+	mixture_free(engine->parts.mixture);
 	dataset_close(engine->parts.dataset);
 	if (engine->turns)
 		turn_release(&engine->turn);
@@ -200,6 +202,21 @@ static uint64_t engine_epoch_end(struct batch_source *source, uint64_t epoch)
 	return schedule_epoch_end_all(&engine->schedule, epoch);
 }
 
+static int engine_fresh(
+	struct batch_source *source, uint64_t f, uint64_t *index)
+{
+	struct engine *engine = engine_of(source);
+	struct schedule_slot slot;
+	uint64_t need_by;
+	int rc;
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	rc = schedule_fresh(&engine->schedule, f, &slot, &need_by);
+	if (rc == 0)
+		*index = slot.index;
+	return rc;
+}
+
 static void engine_failure(
 	struct batch_source *source, struct refrain_failure *out)
 {
@@ -227,6 +244,7 @@ const struct loader_ops engine_ops = {
 	.steps_left = engine_steps_left,
 	.step = engine_step,
 	.epoch_end = engine_epoch_end,
+	.fresh = engine_fresh,
 	.failure = engine_failure,
 	.stats = engine_stats,
 	.save = engine_save,

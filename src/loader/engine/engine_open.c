@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
+#include "loader/engine/engine_mix.h"
 #include "loader/engine/make_fields_impl.h"
 
 /* The minimum memory for reading and decoding one example, and for one worker,
@@ -44,6 +45,7 @@ static uint64_t tables_bytes(const struct engine *engine, uint64_t originals)
 	const struct refrain_config *c = &engine->s.c;
 
 	return sizeof(*engine) + dataset_memory_bytes(engine->parts.dataset) +
+		mixture_memory_bytes(engine->parts.mixture) +
 		originals_bytes(
 			originals, dataset_parts(engine->parts.dataset)) +
 		steps_bytes(c->batches_ahead, c->batch) +
@@ -144,10 +146,11 @@ static int open_schedule(
 {
 	struct schedule_config config;
 	struct schedule_facts facts;
-	int rc;
+	int rc = mixture_schedule(&engine->s, engine->parts.dataset,
+		&engine->parts.mixture, &config, err);
 
-	settings_schedule(
-		&engine->s, dataset_count(engine->parts.dataset), &config);
+	if (rc < 0)
+		return rc;
 	rc = state_restore(engine, &config, &start->step, &start->changes, err);
 	if (rc < 0)
 		return rc;

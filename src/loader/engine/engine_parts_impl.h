@@ -34,6 +34,7 @@ struct engine_parts {
 	struct memory *memory;		/* all memory is charged to it */
 	struct schedule *schedule;	/* see struct planner in planner.c */
 	struct dataset *dataset;
+	struct mixture *mixture; /* NULL: the settings have no mix */
 	struct outcome *outcome;
 	struct meter *meter;
 	struct lender *lender;

@@ -43,8 +43,8 @@ static uint16_t member_hash(
 
 	if (m->kind == KIND_POINTER)
 		return memcmp(at, none, sizeof(none)) != 0;
-	if (m->kind == KIND_TEXT) /* `fields` is the only one */
-		return (uint16_t)settings_fields_hash(s);
+	if (m->kind == KIND_TEXT)
+		return (uint16_t)settings_text_hash(s, m);
 	return (uint16_t)hash64(at, m->bytes, STATE_VERSION);
 }
 

@@ -357,6 +357,14 @@ static int new_tables(struct mount_help *m)
 	return 0;
 }
 
+/* The examples of all ranks in a pass. */
+static uint64_t pass_examples(const struct help_config *config)
+{
+	uint64_t subset = config->s->c.subset;
+
+	return subset ? subset : dataset_count(config->dataset);
+}
+
 struct mount_help *help_new(const struct help_config *config)
 {
 	uint32_t world = config->s->c.world;
@@ -372,8 +380,8 @@ struct mount_help *help_new(const struct help_config *config)
 	m->parts = dataset_parts(config->dataset);
 	m->files = dataset_count(config->dataset) * m->parts;
 	m->answered = config->first_fresh;
-	m->epoch_fresh = (dataset_count(config->dataset) + world - 1) / world;
-	m->in_row = m->epoch_fresh * m->parts;
+	m->pass_fresh = (pass_examples(config) + world - 1) / world;
+	m->in_row = m->pass_fresh * m->parts;
 	m->talk.fd = m->socket = -1;
 	if (new_tables(m) == 0)
 		return m;

@@ -110,8 +110,8 @@ struct mount_help {
 	uint32_t parts; /* number of parts of an example; see dataset_parts() */
 	/* The number of parts of all examples, including missing parts */
 	uint64_t files;
-	/* number of fresh examples of this rank in an epoch */
-	uint64_t epoch_fresh;
+	/* number of fresh examples of this rank in a pass */
+	uint64_t pass_fresh;
 	uint64_t keys_count;
 	uint64_t charged;   /* bytes charged to the loader's memory budget */
 	struct uring *ours; /* the ring of the loader */

@@ -194,10 +194,19 @@ static int names_added(struct mount_help *m, const char *line, size_t bytes,
 	return 0;
 }
 
+/* The number under which an example is planned. The mount expects each file at
+ * most once under a number, as in a pass. The parts of a mix have passes of
+ * their own; there, the mount ignores what an epoch repeats. */
+static uint64_t number_in_plan(
+	const struct mount_help *m, const struct schedule_slot *slot)
+{
+	return schedule_settings(&m->schedule)->mix ? slot->epoch : slot->pass;
+}
+
 int help_plan_add(struct mount_help *m, uint64_t to)
 {
 	struct schedule_slot slot;
-	uint64_t f = m->plan.added, epoch;
+	uint64_t f = m->plan.added, number;
 	const char *line;
 	struct names_tail names;
 	char head[80];
@@ -208,12 +217,13 @@ int help_plan_add(struct mount_help *m, uint64_t to)
 		m->plan.full = true;
 		return 0;
 	}
-	epoch = slot.epoch;
+	number = number_in_plan(m, &slot);
 	(void)snprintf(head, sizeof(head),
 		"{\"cmd\":\"plan-add\",\"epoch\":%" PRIu64 ",\"paths\":[",
-		epoch);
+		number);
 	names = names_begin(m, head);
-	while (f < to && needed(m, f, &slot) && slot.epoch == epoch &&
+	while (f < to && needed(m, f, &slot) &&
+		number_in_plan(m, &slot) == number &&
 		names_add_parts(m, &names, slot.index))
 		f++;
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &n);

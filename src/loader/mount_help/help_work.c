@@ -89,17 +89,17 @@ static bool keys_due(const struct mount_help *m, const struct help_run *run)
 		m->answered < run->read_fresh + KEYS_AHEAD;
 }
 
-/* Returns the number of examples to plan: those of this epoch and the next one,
- * or fewer if epochs are large. */
+/* Returns the number of examples to plan: those of this pass and the next one,
+ * or fewer if passes are large. */
 static uint64_t plan_span(const struct mount_help *m)
 {
 	uint64_t read = help_slack(m);
 
-	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
+	if (m->pass_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
 	/* Plan at least as many examples as may be read before they are
 	 * returned. */
-	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
+	return 2 * m->pass_fresh > read ? 2 * m->pass_fresh : read;
 }
 
 static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
@@ -107,13 +107,13 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 	return fresh_returned(m, run) + plan_span(m);
 }
 
-/* Is a plan needed? Entries stay in the tiers, so after a whole epoch without a
+/* Is a plan needed? Entries stay in the tiers, so after a whole pass without a
  * miss there is nothing to fetch. The counter of hits begins as if there had
- * been such an epoch. */
+ * been such a pass. */
 static bool plan_wanted(const struct mount_help *m)
 {
 	return m->plan_state != PLAN_REFUSED &&
-		m->in_row < m->epoch_fresh * m->parts;
+		m->in_row < m->pass_fresh * m->parts;
 }
 
 static enum help_work plan_due(

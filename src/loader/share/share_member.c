@@ -405,6 +405,7 @@ static const struct loader_ops shared_ops = {
 	.steps_left = shared_steps_left,
 	.step = shared_step,
 	.epoch_end = shared_epoch_end,
+	.fresh = shared_fresh,
 	.failure = shared_failure,
 	.stats = shared_stats,
 	.save = shared_save,

@@ -65,6 +65,20 @@ uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch)
 		: end;
 }
 
+int shared_fresh(struct batch_source *source, uint64_t f, uint64_t *index)
+{
+	struct shared *sh = shared_of(source);
+	struct schedule_slot slot;
+	uint64_t need_by;
+	int rc;
+
+	LOCK_SCOPE(&sh->lock);
+	rc = schedule_fresh(&sh->run.own, f, &slot, &need_by);
+	if (rc == 0)
+		*index = slot.index;
+	return rc;
+}
+
 void shared_failure(struct batch_source *source, struct refrain_failure *out)
 {
 	struct shared *sh = shared_of(source);

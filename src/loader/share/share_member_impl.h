@@ -265,6 +265,7 @@ const struct dataset *shared_dataset(const struct batch_source *source);
 uint64_t shared_steps_left(struct batch_source *source);
 uint64_t shared_step(struct batch_source *source);
 uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch);
+int shared_fresh(struct batch_source *source, uint64_t f, uint64_t *index);
 void shared_failure(struct batch_source *source, struct refrain_failure *out);
 int shared_save(struct batch_source *source, void *buf, size_t size);
 int shared_save_at(

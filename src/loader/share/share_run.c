@@ -18,6 +18,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/hash.h"
+#include "loader/engine/engine_mix.h"
 #include "loader/share/share_run_impl.h"
 
 /* -- Configurations -------------------------------------------------------- */
@@ -104,7 +105,10 @@ static int init_shared_stream(struct shared_run *run, struct error *err)
 		rc = engine_open_dataset(&run->s, &run->dataset, err);
 	if (rc < 0)
 		return rc;
-	settings_schedule(&run->s, dataset_count(run->dataset), &config);
+	rc = mixture_schedule(
+		&run->s, run->dataset, &run->mixture, &config, err);
+	if (rc < 0)
+		return rc;
 	return schedule_init(&run->schedule, &config, err);
 }
 
@@ -135,7 +139,10 @@ static int begin_own(struct shared_run *run, const struct refrain_config *c,
 	run->own_config.state_bytes = 0;
 	if (rc < 0)
 		return rc;
-	settings_schedule(&run->own_s, dataset_count(run->dataset), &config);
+	rc = mixture_schedule(
+		&run->own_s, run->dataset, &run->mixture, &config, err);
+	if (rc < 0)
+		return rc;
 	rc = state_begin(&of, &config, &run->own, &begun, err);
 	run->own_s.c.state = NULL;
 	run->own_s.c.state_bytes = 0;
@@ -168,8 +175,8 @@ static uint32_t print_of_member(
 
 	c.echo = echo;
 	c.flags &= ~(uint32_t)REFRAIN_FLAG_NO_MOUNT_HELP;
-	if (m->kind == KIND_TEXT) /* `fields` is the only one */
-		return (uint32_t)settings_fields_hash(&run->s);
+	if (m->kind == KIND_TEXT)
+		return (uint32_t)settings_text_hash(&run->s, m);
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 
@@ -268,6 +275,7 @@ int shared_run_init(struct shared_run *run, const struct refrain_config *c,
 
 void shared_run_release(struct shared_run *run)
 {
+	mixture_free(run->mixture);
 	dataset_close(run->dataset);
 	for (unsigned i = 0; i < SHARED_TEXTS; i++)
 		free(run->texts[i]);
