@@ -151,7 +151,7 @@ static void make_schedule(struct bare *b)
 	struct schedule_facts facts;
 	struct error err;
 
-	settings_schedule(&b->s, b->files_n, &config);
+	settings_schedule(&b->s, b->files_n, NULL, &config);
 	if (schedule_init(&b->schedule, &config, &err) < 0)
 		die(err.msg);
 	schedule_facts(&b->schedule, &facts);

@@ -24,19 +24,19 @@ static char *base_of(const struct refrain_config *c)
 		     : strdup(".");
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-static void keep(void *name)
+static void keep_name(void *name)
 {
 	(void)name; /* the loader owns it */
 }
 
 /* Print a file if its name is not in the tree yet. */
-static int list_file(const char *base, const char *file, void **seen,
-	struct error *err)
+static int list_file(
+	const char *base, const char *file, void **seen, struct error *err)
 {
 	const char *const *found;
 	size_t n = strlen(base);
@@ -45,7 +45,7 @@ static int list_file(const char *base, const char *file, void **seen,
 		return error_set(err, -EILSEQ,
 			"the name of a file has a line break, so it cannot be "
 			"in a list of lines");
-	found = tsearch(file, seen, by_text);
+	found = tsearch(file, seen, compare_names);
 	if (!found)
 		return error_set(err, -ENOMEM, "%m");
 	if (*found != file)
@@ -69,7 +69,8 @@ int load_list(const struct load_options *o, struct refrain_loader *l,
 		return error_set(err, -ENOMEM, "%m");
 	for (uint64_t f = 0; rc == 0 && refrain_fresh(l, f, &index) == 0; f++)
 		if (!served[index]++)
-			rc = list_file(base, refrain_file(l, index), &seen, err);
-	tdestroy(seen, keep);
+			rc = list_file(
+				base, refrain_file(l, index), &seen, err);
+	tdestroy(seen, keep_name);
 	return rc;
 }

@@ -30,9 +30,10 @@ static const struct option_def warm_table[] = {
 const struct option_usage warm_usage = {
 	.name = "warm",
 	.operands = "MOUNTPOINT [PATH ...|-]",
-	.summary = "Fetch the files below each PATH (default: all files) into "
-		   "the cache until it is full. With -, the paths are the lines "
-		   "of standard input.",
+	.summary =
+		"Fetch the files below each PATH (default: all files) into "
+		"the cache until it is full. With -, the paths are the lines "
+		"of standard input.",
 	.options = warm_table,
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,
@@ -98,7 +99,8 @@ static void add_reply(json_t **sum, json_t *reply)
 		*sum = reply;
 		return;
 	}
-	json_object_foreach(reply, key, value) {
+	json_object_foreach(reply, key, value)
+	{
 		json_t *old = json_object_get(*sum, key);
 
 		if (json_is_integer(value) && json_is_integer(old))
@@ -205,8 +207,8 @@ int cmd_warm(int argc, char **argv)
 		rc = warm_lines(argv[1], show, &progress, &reply, &err);
 	else
 		rc = ask(argv[1],
-			ask_about_paths("warm", argv[1], argv + 2, n - 1),
-			show, &progress, &reply, &err);
+			ask_about_paths("warm", argv[1], argv + 2, n - 1), show,
+			&progress, &reply, &err);
 	progress_end(&progress);
 	if (rc < 0)
 		return command_fail("warm", &err);

@@ -25,6 +25,7 @@ mount_tests = \
 	tests/system/cache-old-tier.sh \
 	tests/system/cache-parts.sh \
 	tests/system/cache-remount.sh \
+	tests/system/load-subset.sh \
 	tests/system/command-refresh.sh \
 	tests/system/command-status.sh \
 	tests/system/command-verify.sh \
@@ -183,6 +184,7 @@ other_tests = \
 	tests/system/load-left-out.sh \
 	tests/system/load-options.sh \
 	tests/system/load-progress-images.sh \
+	tests/system/load-mix.sh \
 	tests/system/load-ranks.sh \
 	tests/system/load-refused.sh \
 	tests/system/load-resumed.sh \

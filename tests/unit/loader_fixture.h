@@ -171,7 +171,7 @@ static inline void simple_open(struct simple *r, const struct refrain_config *c)
 	if (*r->s.members.text)
 		options.members = r->s.members.text;
 	ck_assert_int_eq(dataset_open(&r->ds, &options, &err), 0);
-	settings_schedule(&r->s, dataset_count(r->ds), &config);
+	settings_schedule(&r->s, dataset_count(r->ds), NULL, &config);
 	ck_assert_msg(
 		schedule_init(&r->schedule, &config, &err) == 0, "%s", err.msg);
 	ck_assert_int_eq(schedule_seek(&r->schedule, &r->cursor, 0), 0);

@@ -386,7 +386,7 @@ static void has_room(const struct refrain_config *c)
 	struct error err;
 
 	ck_assert_msg(settings_init(&s, c, &err) == 0, "%s", err.msg);
-	settings_schedule(&s, 1000, &config);
+	settings_schedule(&s, 1000, NULL, &config);
 	ck_assert_uint_eq(s.ahead_least, 3 * c->reads_ahead);
 	ck_assert_uint_ge(s.ahead_max, s.ahead_least);
 	ck_assert_uint_ge(

@@ -26,7 +26,7 @@ static int mix_wrong(struct mix_parse *p, const char *at, const char *what)
 
 /* Read digits. Returns false if there are none, or if the number is above
  * `max`. */
-static bool take_number(const char **at, uint64_t max, uint64_t *value)
+static bool take_whole(const char **at, uint64_t max, uint64_t *value)
 {
 	const char *begin = *at;
 
@@ -107,7 +107,7 @@ static int take_item(struct mix_parse *p, struct mix_text_stage *stage)
 	if (n < 0)
 		return mix_wrong(p, begin, "there are too many names");
 	p->at++;
-	if (!take_number(&p->at, MIX_BLOCK_MAX, &weight))
+	if (!take_whole(&p->at, MIX_BLOCK_MAX, &weight))
 		return mix_wrong(
 			p, begin, "a weight is a whole number from 0 to 4096");
 	stage->weight[n] = (uint32_t)weight;
@@ -127,7 +127,7 @@ static int take_epoch(struct mix_parse *p, struct mix_text_stage *stage)
 
 	(void)in_stage(p);
 	begin = p->at;
-	if (!take_number(&p->at, UINT32_MAX, &stage->epoch) || *p->at != ':') {
+	if (!take_whole(&p->at, UINT32_MAX, &stage->epoch) || *p->at != ':') {
 		p->at = begin;
 		stage->epoch = 0;
 		if (p->mix->stages > 0)

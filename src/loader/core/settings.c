@@ -529,7 +529,7 @@ static enum schedule_share share_of(const struct refrain_config *c)
 }
 
 void settings_schedule(const struct settings *s, uint64_t examples,
-	struct schedule_config *out)
+	const struct part_mix *mix, struct schedule_config *out)
 {
 	const struct refrain_config *c = &s->c;
 
@@ -539,6 +539,7 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.epoch_examples = examples ? c->epoch_examples : 0,
 		.subset = c->subset,
 		.subset_seed = c->subset_seed,
+		.mix = mix,
 		.seed = c->seed,
 		.batch = c->batch,
 		.rank = c->rank,
@@ -564,7 +565,7 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 void settings_open_schedule(const struct settings *s, uint64_t seed,
 	struct schedule_echo echo, struct schedule_config *out)
 {
-	settings_schedule(s, 0, out);
+	settings_schedule(s, 0, NULL, out);
 	out->open_end = true;
 	out->seed = seed;
 	out->echo = echo;

@@ -74,7 +74,7 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 /* Fill in the configuration of the schedule for a dataset of `examples`
  * examples. */
 void settings_schedule(const struct settings *s, uint64_t examples,
-	struct schedule_config *out);
+	const struct part_mix *mix, struct schedule_config *out);
 
 /* Fill in the configuration of the schedule of an echo stage, which does not
  * know the number of examples. */

@@ -61,8 +61,7 @@ struct loader_ops {
 	uint64_t (*steps_left)(struct batch_source *source);
 	uint64_t (*step)(struct batch_source *source);
 	uint64_t (*epoch_end)(struct batch_source *source, uint64_t epoch);
-	int (*fresh)(
-		struct batch_source *source, uint64_t f, uint64_t *index);
+	int (*fresh)(struct batch_source *source, uint64_t f, uint64_t *index);
 	/* Get the last failure; its `error` is 0 if there was none. */
 	void (*failure)(
 		struct batch_source *source, struct refrain_failure *out);

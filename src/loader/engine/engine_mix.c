@@ -48,7 +48,7 @@ struct mixing {
 
 /* --- parts --- */
 
-static struct mixture_part *add_part(struct mixing *m, unsigned from)
+static struct mixture_part *mixture_add_part(struct mixing *m, unsigned from)
 {
 	struct mixture *mixture = m->mixture;
 	struct mixture_part *part;
@@ -79,7 +79,7 @@ static int add_named(struct mixing *m, unsigned from)
 {
 	const char *name = m->text->name[from].text;
 	uint64_t label = label_of_class(m, name);
-	struct mixture_part *part = add_part(m, from);
+	struct mixture_part *part = mixture_add_part(m, from);
 
 	if (!part)
 		return -ENOMEM;
@@ -95,13 +95,13 @@ static int add_named(struct mixing *m, unsigned from)
 }
 
 /* Add a part for each class that no other name stands for. */
-static int add_classes(struct mixing *m, unsigned from)
+static int add_class_parts(struct mixing *m, unsigned from)
 {
 	for (uint64_t label = 0; label < m->labels; label++) {
 		if (m->part_of_label[label] != NO_PART ||
 			!dataset_class_name(m->dataset, label, NULL))
 			continue;
-		if (!add_part(m, from))
+		if (!mixture_add_part(m, from))
 			return -ENOMEM;
 		m->part_of_label[label] = m->mixture->part_count - 1;
 	}
@@ -115,7 +115,7 @@ static int add_parts(struct mixing *m)
 	for (int classes = 0; classes <= 1; classes++)
 		for (unsigned i = 0; rc == 0 && i < m->text->names; i++)
 			if (m->text->name[i].classes == classes)
-				rc = classes ? add_classes(m, i)
+				rc = classes ? add_class_parts(m, i)
 					     : add_named(m, i);
 	return rc;
 }
@@ -248,8 +248,8 @@ static int make_mix(struct mixing *m, const struct settings *s)
 	}
 	for (unsigned i = 0; rc == 0 && i < m->text->stages; i++) {
 		weights[i] = weights_of(m, &m->text->stage[i]);
-		stages[i] = (struct mix_stage){
-			m->text->stage[i].epoch, weights[i]};
+		stages[i] =
+			(struct mix_stage){m->text->stage[i].epoch, weights[i]};
 		rc = weights[i] ? 0 : -ENOMEM;
 	}
 	if (rc == 0)
@@ -314,8 +314,8 @@ int mixture_schedule(const struct settings *s, const struct dataset *dataset,
 		rc = mixture_new(mixture, s, dataset, err);
 	if (rc < 0)
 		return rc;
-	settings_schedule(s, dataset_count(dataset), out);
-	out->mix = *mixture ? (*mixture)->mix : NULL;
+	settings_schedule(s, dataset_count(dataset),
+		*mixture ? (*mixture)->mix : NULL, out);
 	return 0;
 }
 

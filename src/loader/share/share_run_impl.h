@@ -31,7 +31,7 @@ struct shared_run {
 	struct settings s, own_s;
 	struct dataset *dataset;
 	struct mixture *mixture; /* of `schedule` and `own`; NULL: no mix */
-	uint32_t slices; /* number of slices in a shared batch */
+	uint32_t slices;	 /* number of slices in a shared batch */
 	struct share_hello hello;
 	void *texts[SHARED_TEXTS]; /* strings to free */
 	uint64_t begin;		   /* the first step in the own stream */
