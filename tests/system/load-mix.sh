@@ -116,6 +116,23 @@ expect 'classes in balance' "$(awk '{
 [ "$(value files_read)" -gt 0 ] || fail 'nothing was read'
 note 'classes in balance'
 
+# The examples of a class of a list lie anywhere; names may have blanks.
+(cd "$data" && find . -name '*.jpg' | sort | awk '{
+	print substr($0, 3) "\t" (NR % 3 ? "big cat" : "dog") }') >"$work/list"
+epochs=2
+"$refrain" load "$work/list" --root "$data" --batch $batch --epochs $epochs \
+	--size 32 --epoch-examples 200 --mix '"big cat"=1 dog=4' \
+	--trace "$work/all" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+expect 'examples of a class of a list' "$(awk '
+	{ n[(NR - 1) - (NR - 1) % 5, $2 % 3 == 2]++; kind[$2 % 3 == 2]++ }
+	END {
+		for (i in n)
+			if (n[i] != (substr(i, length(i)) == "1" ? 4 : 1))
+				bad++
+		print kind[0], kind[1], bad + 0
+	}' "$work/all")" '80 320 0'
+note 'classes of a list'
+
 # An epoch may be shorter or longer than the dataset, and a pass goes on.
 images=210
 about='epochs of other lengths'
