@@ -318,6 +318,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/python/test_errors.py tests/python/test_examples.py \
 	tests/python/test_fields.py \
 	tests/python/test_folder.py tests/python/test_gpu.py \
+	tests/python/test_parts.py \
 	tests/python/test_loader.py tests/python/test_memory.py \
 	tests/python/test_plan.py tests/python/test_png.py \
 	tests/python/test_share.py \

@@ -156,13 +156,14 @@ static int take_stage_text(struct mix_parse *p)
 
 	if (mix->stages == MIX_STAGES_MAX)
 		return mix_wrong(p, begin, "there are too many stages");
+	memset(stage->weight, 0xff, sizeof(stage->weight)); /* not named */
 	rc = take_epoch(p, stage);
 	while (rc == 0 && in_stage(p))
 		rc = take_item(p, stage);
 	if (rc < 0)
 		return rc;
 	for (unsigned i = 0; i < mix->names; i++)
-		sum += stage->weight[i];
+		sum += stage->weight[i] == MIX_NOT_NAMED ? 0 : stage->weight[i];
 	if (!sum || sum > MIX_BLOCK_MAX)
 		return mix_wrong(p, begin,
 			"the weights of a stage must add up to 1 to 4096");

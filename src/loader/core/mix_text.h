@@ -5,7 +5,7 @@
  * but the first begins with its first epoch and ':'. A part that a stage does
  * not name has weight 0 there. A name with blanks or one of ;:=" is written in
  * quotes, with \" and \\ inside. The name `classes` without quotes stands for
- * each class of the dataset.
+ * each class of the dataset that the stage does not name.
  */
 #ifndef CORE_MIX_TEXT_H
 #define CORE_MIX_TEXT_H
@@ -23,6 +23,8 @@ struct mix_name {
 	char *text;
 	bool classes; /* stands for each class */
 };
+
+#define MIX_NOT_NAMED UINT32_MAX /* in place of a weight */
 
 struct mix_text_stage {
 	uint64_t epoch;

@@ -24,6 +24,7 @@ struct mixture_part {
 	const char *name; /* NULL: the examples are found by their label */
 	size_t name_bytes;
 	unsigned from; /* the number of the name in the text */
+	bool is_class;
 	uint32_t *members;
 	size_t count, room;
 };
@@ -83,7 +84,8 @@ static int add_named(struct mixing *m, unsigned from)
 
 	if (!part)
 		return -ENOMEM;
-	if (label != UINT64_MAX) {
+	part->is_class = label != UINT64_MAX;
+	if (part->is_class) {
 		m->part_of_label[label] = m->mixture->part_count - 1;
 		return 0;
 	}
@@ -214,6 +216,20 @@ static void describe_part(struct mixture *mixture, struct mixture_part *part,
 	mixture->bytes += part->room * sizeof(*part->members);
 }
 
+/* A class that the stage does not name has the weight of `classes`. */
+static uint32_t weight_of(const struct mixing *m,
+	const struct mix_text_stage *stage, const struct mixture_part *part)
+{
+	uint32_t weight = stage->weight[part->from];
+
+	for (unsigned i = 0;
+		weight == MIX_NOT_NAMED && part->is_class && i < m->text->names;
+		i++)
+		if (m->text->name[i].classes)
+			weight = stage->weight[i];
+	return weight == MIX_NOT_NAMED ? 0 : weight;
+}
+
 static uint32_t *weights_of(
 	const struct mixing *m, const struct mix_text_stage *stage)
 {
@@ -221,7 +237,7 @@ static uint32_t *weights_of(
 	uint32_t *weights = calloc(mixture->part_count, sizeof(*weights));
 
 	for (uint32_t j = 0; weights && j < mixture->part_count; j++)
-		weights[j] = stage->weight[mixture->parts[j].from];
+		weights[j] = weight_of(m, stage, &mixture->parts[j]);
 	return weights;
 }
 
