@@ -51,6 +51,17 @@
 #define STUCK_MS (2L * MS_PER_S)
 #define RECOVER_TIMEOUT_S 30
 
+/* The processes that wait in the kernel for the daemon, and the messages that
+ * ask for them (common/base/notifier.h). */
+static const struct {
+	const char *asked, *comm;
+} hold_agents[] = {
+	{"X_REFRAIN_NOTIFIER", NOTIFIER_COMM},
+	{"X_REFRAIN_PAGES", NOTIFIER_PAGES_COMM},
+};
+
+#define HOLD_AGENTS (sizeof(hold_agents) / sizeof(hold_agents[0]))
+
 struct holder {
 	char **argv;	    /* words of the daemon; NULL: daemons join */
 	char cwd[PATH_MAX]; /* directory in which it is started */
@@ -68,13 +79,13 @@ struct holder {
 	char mountpoint[PATH_MAX];
 	/* minor number of the mount's device; 0: not visible here */
 	unsigned device;
-	pid_t child;	/* the daemon's process; 0: none */
-	pid_t notifier; /* notifies the kernel for the daemon; 0: none */
-	int link;	/* link to a daemon that joined; -1: none */
-	bool ready;	/* the daemon serves */
-	bool served;	/* a daemon has served */
-	long ready_ms;	/* since when the daemon serves */
-	long down_ms;	/* since when no daemon serves */
+	pid_t child;		  /* the daemon's process; 0: none */
+	pid_t agent[HOLD_AGENTS]; /* do things for the daemon; 0: none */
+	int link;		  /* link to a daemon that joined; -1: none */
+	bool ready;		  /* the daemon serves */
+	bool served;		  /* a daemon has served */
+	long ready_ms;		  /* since when the daemon serves */
+	long down_ms;		  /* since when no daemon serves */
 	/* since when the child's first thread is dead; 0: it is not */
 	long stuck_ms;
 	long next_ms; /* when to start the next daemon */
@@ -209,33 +220,50 @@ static bool has_daemon(const struct holder *h)
 	return h->child > 0 || h->link >= 0;
 }
 
-/* -- The process that notifies the kernel ---------------------------------- */
+/* -- Processes that wait in the kernel ------------------------------------- */
 
 /* One that waits in the kernel ends when the next daemon serves, or with the
  * connection. */
-static void end_notifier(struct holder *h)
+static void end_agent(struct holder *h, size_t i)
 {
-	if (h->notifier > 0)
-		(void)kill(h->notifier, SIGKILL);
-	h->notifier = 0;
+	if (h->agent[i] > 0)
+		(void)kill(h->agent[i], SIGKILL);
+	h->agent[i] = 0;
 }
 
-static void start_notifier(struct holder *h, int socket)
+static void end_agents(struct holder *h)
+{
+	for (size_t i = 0; i < HOLD_AGENTS; i++)
+		end_agent(h, i);
+}
+
+static void start_agent(struct holder *h, size_t i, int socket)
 {
 	pid_t pid;
 
-	end_notifier(h);
+	end_agent(h, i);
 	pid = fork();
 	if (pid == 0)
-		notifier_run(socket);
-	h->notifier = pid > 0 ? pid : 0;
+		notifier_run(socket, hold_agents[i].comm);
+	h->agent[i] = pid > 0 ? pid : 0;
+}
+
+/* Start the process that a message asks for; it gets the descriptor. */
+static void start_agents(struct holder *h, const struct said *said)
+{
+	char buf[HOLD_NAME_BYTES];
+
+	for (size_t i = 0; said->fd >= 0 && i < HOLD_AGENTS; i++)
+		if (hold_value(
+			    said->text, hold_agents[i].asked, buf, sizeof(buf)))
+			start_agent(h, i, said->fd);
 }
 
 /* -- The end --------------------------------------------------------------- */
 
 static void hold_drop_all(struct holder *h)
 {
-	end_notifier(h);
+	end_agents(h);
 	while (h->n > 0)
 		hold_drop(h, 0);
 	h->ready = h->served = false;
@@ -275,7 +303,7 @@ static void daemon_left(struct holder *h)
 
 	(void)close(h->link);
 	h->link = -1;
-	end_notifier(h);
+	end_agents(h);
 	/* If the mount was never served, no program waits for it. */
 	if (connection(h) < 0 || hold_unmounted(h) || !h->served) {
 		hold_drop_all(h);
@@ -333,9 +361,7 @@ static void act_on(void *arg, struct said *said)
 	}
 	if (hold_value(said->text, "FDSTOREREMOVE", buf, sizeof(buf)))
 		hold_drop_named(h, name);
-	if (hold_value(said->text, "X_REFRAIN_NOTIFIER", buf, sizeof(buf)) &&
-		said->fd >= 0)
-		start_notifier(h, said->fd);
+	start_agents(h, said);
 	if (hold_value(said->text, "STOPPING", buf, sizeof(buf)))
 		tell_above(h, "STOPPING=1");
 	if (hold_value(said->text, "READY", buf, sizeof(buf)))
@@ -424,7 +450,7 @@ static int child_ended(struct holder *h, int status)
 	char buf[64];
 
 	hear_all(h);
-	end_notifier(h);
+	end_agents(h);
 	h->child = 0;
 	if (connection(h) < 0)
 		return as_exit(status);
@@ -450,8 +476,9 @@ static int hold_reap(struct holder *h)
 	pid_t pid;
 
 	while (end < 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == h->notifier)
-			h->notifier = 0;
+		for (size_t i = 0; i < HOLD_AGENTS; i++)
+			if (pid == h->agent[i])
+				h->agent[i] = 0;
 		if (pid == h->child)
 			end = child_ended(h, status);
 	}

@@ -66,6 +66,7 @@ mount_tests = \
 	tests/system/survive-foreign-ids.sh \
 	tests/system/survive-holder.sh \
 	tests/system/survive-notified.sh \
+	tests/system/survive-pages.sh \
 	tests/system/survive-kills.sh \
 	tests/system/survive-direct.sh \
 	tests/system/survive-plan-command.sh \
@@ -385,9 +386,9 @@ check-survive: all $(check_PROGRAMS)
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
 	for t in survive-kills survive-requests survive-changes survive-holder \
-		survive-notified survive-direct survive-plan-command \
-		survive-plans survive-foreign-ids survive-unserved \
-		survive-upgrade survive-long; do \
+		survive-notified survive-pages survive-direct \
+		survive-plan-command survive-plans survive-foreign-ids \
+		survive-unserved survive-upgrade survive-long; do \
 		echo "== $$t"; $(SHELL) '$(srcdir)'/tests/system/$$t.sh || \
 			test $$? -eq 77; done
 

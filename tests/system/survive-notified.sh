@@ -224,6 +224,18 @@ REFRAIN_DISABLE=
 
 # -- The process is killed or stopped ------------------------------------------
 
+is_replaced() {
+	now=$(all refrain-notify)
+	[ -n "$now" ] && [ "$now" != "$old" ]
+}
+
+says() {
+	wait_for 20 grep -q "$1" "$work/log" ||
+		fail "$how: SIG$signal: no line in the log: $(cat "$work/log")"
+}
+
+# One that is killed is missed at once, one that is stopped when it has
+# something to do.
 for how in hold store; do
 	for signal in KILL STOP; do
 		held $how
@@ -231,23 +243,38 @@ for how in hold store; do
 		"$refrain" refresh "$mnt" d/f >"$work/refresh"
 		old=$(all refrain-notify)
 		kill -$signal "$old"
+		case $how$signal in
+		holdKILL) says 'changed names .* was replaced' ;;
+		storeKILL) says 'the daemon does its work' ;;
+		esac
 		changes
 		"$refrain" refresh "$mnt" d/f >"$work/refresh"
 		changed || fail "$how: after SIG$signal: no change is seen"
 		wait_for 20 has_ended "$old" ||
 			fail "$how: the old process stays"
 		if [ $how = hold ]; then
-			[ -n "$(all refrain-notify)" ] ||
+			wait_for 20 is_replaced ||
 				fail "$how: SIG$signal: it is not replaced"
-			grep -q 'changed names .* was replaced' "$work/log" ||
-				fail "no line in the log: $(cat "$work/log")"
+			says 'changed names .* was replaced'
 		else
-			grep -q 'the daemon does its work' "$work/log" ||
-				fail "no line in the log: $(cat "$work/log")"
+			says 'the daemon does its work'
 		fi
 		ends
 	done
 done
+
+# Nobody can see from the PID namespace of the daemon that it is stopped.
+how=joined
+signal=STOP
+held joined
+old=$(all refrain-notify)
+kill -STOP "$old"
+changes
+timeout $((60 * patience)) "$refrain" refresh "$mnt" d/f >"$work/refresh" ||
+	fail 'stopped elsewhere: the daemon waits for it'
+changed || fail 'stopped elsewhere: no change is seen'
+says 'changed names .* was replaced'
+ends
 
 # A debugger has it. The names change all the same, and the mount can end.
 how=hold

@@ -2,6 +2,7 @@
 # one is a line here.
 unit_tests = \
 	tests/unit/test_abi \
+	tests/unit/test_agent \
 	tests/unit/test_annotations \
 	tests/unit/test_answer \
 	tests/unit/test_augment \

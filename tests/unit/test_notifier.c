@@ -120,7 +120,7 @@ static struct notifier_run begin(int *connection)
 	make_pair(kernel);
 	r.pid = fork();
 	if (r.pid == 0)
-		notifier_run(end[1]);
+		notifier_run(end[1], NOTIFIER_COMM);
 	ck_assert_int_gt(r.pid, 0);
 	(void)close(end[1]);
 	r.socket = end[0];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The process that waits for the kernel's locks; see notifier.h. One thread. */
+/* The process that waits in the kernel; see notifier.h. One thread. */
 #include "common/base/notifier.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/fuse.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -56,33 +58,71 @@ static bool is_notification(const void *message, size_t bytes)
 			head.error == FUSE_NOTIFY_INVAL_INODE);
 }
 
-/* Do what a message requests. Returns 0 or -errno. */
+/* Only pages that no program has mapped or locked are dropped. */
+static int notifier_drop_pages(int root, const void *message, size_t bytes)
+{
+	const size_t head = offsetof(struct notifier_drop, path);
+	struct notifier_drop d;
+	int fd, rc;
+
+	if (bytes <= head || bytes > sizeof(d))
+		return -EINVAL;
+	memcpy(&d, message, bytes);
+	if (d.path[bytes - head - 1] != '\0')
+		return -EINVAL;
+	/* Here it waits. */
+	fd = openat(root, d.path,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = -posix_fadvise(
+		fd, (off_t)d.off, (off_t)d.bytes, POSIX_FADV_DONTNEED);
+	(void)close(fd);
+	return rc;
+}
+
+/* Do what a message with a descriptor asks for. */
+static int notifier_take(
+	int *connection, const void *message, size_t bytes, struct got_fds *got)
+{
+	int rc = 0;
+
+	if (bytes > 1) {
+		rc = notifier_drop_pages(got->fd[0], message, bytes);
+		fds_close(got, 0);
+		return rc;
+	}
+	if (*connection >= 0)
+		(void)close(*connection);
+	*connection = got->fd[0];
+	fds_close(got, 1);
+	return 0;
+}
+
+/* Do what a message asks for. */
 static int notifier_do(
 	int *connection, const void *message, size_t bytes, struct got_fds *got)
 {
-	if (got->cut)
+	if (got->cut) {
+		fds_close(got, 0);
 		return -EMSGSIZE;
-	if (got->n > 0) {
-		if (*connection >= 0)
-			(void)close(*connection);
-		*connection = got->fd[0];
-		fds_close(got, 1);
-		return 0;
 	}
+	if (got->n > 0)
+		return notifier_take(connection, message, bytes, got);
 	if (!is_notification(message, bytes))
 		return -EINVAL;
 	/* This call waits while the kernel waits for a lock. */
 	return write(*connection, message, bytes) < 0 ? -errno : 0;
 }
 
-void notifier_run(int socket)
+void notifier_run(int socket, const char *comm)
 {
 	char message[NOTIFIER_BYTES_MAX];
 	int connection = -1, rc = 0;
 	struct got_fds got;
 	ssize_t n;
 
-	(void)prctl(PR_SET_NAME, NOTIFIER_COMM, 0, 0, 0);
+	(void)prctl(PR_SET_NAME, comm, 0, 0, 0);
 	/* cannot fail, because a child does not lead a process group */
 	(void)setsid();
 	if (socket > 0)

@@ -1,31 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A separate process that notifies the kernel of changed names. To drop a name,
- * the kernel locks its directory. A look-up holds that lock while it waits for
- * the daemon. If a thread of the daemon waited for the lock, a killed daemon
- * could not end before the look-up was answered, and nobody may answer the
- * look-up before the daemon has ended. So this process waits for the lock, and
- * the next daemon answers.
+ * A process of its own that does what can hang in the kernel until the daemon
+ * answers a request. If a thread of the daemon did it, a killed daemon could
+ * not end before that answer, and nobody may answer before the daemon has
+ * ended. So this process waits instead, and the next daemon answers.
+ *
+ * - It notifies the kernel of changed names. To drop a name, the kernel locks
+ *   its directory. A look-up holds that lock while it waits for the daemon.
+ * - It drops the kernel's pages of files, as any program can. To open a file
+ *   whose name the kernel may not remember any longer, the kernel asks the
+ *   daemon.
  *
  * The process has only one end of a socket pair (SOCK_SEQPACKET) and, once the
  * daemon has sent it, the connection to the kernel. It ends when the daemon
- * closes the other end. Each message of the daemon is one notification in the
- * kernel's format, or a single byte with the descriptor of the connection. The
- * process answers messages in order, each with an int: 0 or -errno. At its
- * beginning it sends such an int without a message.
+ * closes the other end. Each message is a notification as the kernel reads it;
+ * or a single byte with the descriptor of the connection; or a struct
+ * notifier_drop with the root of the mount (O_PATH). It is answered, in order,
+ * with an int: 0 or -errno. An answer that no message asked for is sent at the
+ * beginning.
  */
 #ifndef BASE_NOTIFIER_H
 #define BASE_NOTIFIER_H
 
+#include <stdint.h>
+
+/* The names of the process: it notifies, or drops pages. */
 #define NOTIFIER_COMM "refrain-notify"
+#define NOTIFIER_PAGES_COMM "refrain-pages"
 
-/* Maximum length of a message: a header, the longest body, and a name with its
- * NUL. */
-#define NOTIFIER_BYTES_MAX 512u
+/* The longest path of a file, with its zero. */
+#define NOTIFIER_PATH_MAX 8192u
 
-/* Turn this process into the notifier. Call this in a child that has one
- * thread. Closes all descriptors but the socket. */
-_Noreturn void notifier_run(int socket);
+/* Drops the pages of a part of a file. */
+struct notifier_drop {
+	uint64_t off, bytes;
+	char path[NOTIFIER_PATH_MAX]; /* below the root; cut after the zero */
+};
+
+#define NOTIFIER_BYTES_MAX sizeof(struct notifier_drop)
+
+/* Become that process; call it in a child that has one thread. All descriptors
+ * but the socket are closed. */
+_Noreturn void notifier_run(int socket, const char *comm);
 
 /* Create the socket pair. The daemon keeps end[0], at which messages name their
  * sender. Returns 0 or -errno. */

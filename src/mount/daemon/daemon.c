@@ -290,7 +290,8 @@ static int build_pages(struct mount *m, struct error *err)
 	struct pages_config config = {.manifest = m->manifest,
 		.mountpoint = m->mountpoint,
 		.counters = &m->counters,
-		.max_bytes = m->options.pages_bytes};
+		.max_bytes = m->options.pages_bytes,
+		.agent = m->notifier[NOTIFIER_PAGES].agent};
 	const struct mount_hooks *hooks = m->options.hooks;
 	int rc = 0;
 
@@ -384,9 +385,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.plans = m->plans,
 		.session = m->session,
 		.journal = m->given.requests,
-		.notifier = m->notifier_fd,
-		.notifier_again = m->notifier_fd >= 0 ? notifier_again : NULL,
-		.notifier_arg = m,
+		.notifier = m->notifier[NOTIFIER_NAMES].agent,
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
@@ -511,8 +510,8 @@ static void take_down(struct mount *m, const struct error *why)
 	/* no command runs after this call */
 	ctl_server_stop(steal_ptr(&m->ctl));
 	fs_free(m->fs);
-	notifier_end(m);
 	pages_free(m->pages);
+	notifiers_end(m);
 	if (m->scan)
 		scan_save(m->scan);
 	plans_free(m->plans);
@@ -566,7 +565,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	}
 	m->options = *options;
 	m->started_ns = clock_now_ns();
-	m->ready_fd = m->names_fd = m->notifier_fd = -1;
+	m->ready_fd = m->names_fd = -1;
 	m->given = (struct session_fds){-1, -1, -1, -1};
 	m->holder = getppid();
 	m->cwd = getcwd(NULL, 0);
@@ -579,8 +578,8 @@ static int build_and_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
-	/* notifier_start() may fork, so call it before there are threads */
-	notifier_start(m);
+	/* notifiers_start() may fork, so call it before there are threads */
+	notifiers_start(m);
 	process_prepare();
 	rc = log_start(m->log, err);
 	/* If a holder has started this daemon again, nobody reads its standard
@@ -590,6 +589,8 @@ static int build_and_serve(struct mount *m, struct error *err)
 		log_detach(m->log);
 	if (rc == 0)
 		rc = process_take_signals(m, err);
+	if (rc == 0)
+		rc = notifiers_connect(m, err);
 	if (rc == 0)
 		rc = build(m, err);
 	if (rc == 0)

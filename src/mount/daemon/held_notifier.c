@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts the process that notifies the kernel of changed names, so that a
- * killed daemon can end; see common/base/notifier.h. refrain-hold forks the
- * process, so that it is not in the daemon's control group or PID namespace,
- * because the end of these would wait for it. systemd cannot fork it, so a
- * daemon of a unit does so itself, before it has threads; such a daemon cannot
- * replace the process. A mount that ends with its daemon needs no such process.
+ * The processes that do what can hang in the kernel, so that a killed daemon
+ * can end; see common/base/notifier.h. refrain-hold forks them, so that they
+ * are not in the daemon's control group or PID namespace, whose end would wait
+ * for them. systemd cannot, so a daemon of a unit forks them before it has
+ * threads, and cannot replace them. A mount that ends with its daemon has none.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -14,82 +13,132 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/magic.h"
 #include "common/base/notifier.h"
 
-/* Ask refrain-hold for a new notifier. Returns this daemon's end of a pair of
- * sockets; the notifier gets the other end. */
-static int notifier_ask(void)
+/* Indexed by enum notifier_kind. */
+static const struct {
+	const char *comm;
+	const char *ask; /* what refrain-hold is told */
+	enum event_kind replaced, lost;
+} notifier_kinds[] = {
+	{NOTIFIER_COMM, "X_REFRAIN_NOTIFIER=1", EVENT_NOTIFIER_REPLACED,
+		EVENT_NOTIFIER_LOST},
+	{NOTIFIER_PAGES_COMM, "X_REFRAIN_PAGES=1", EVENT_DROPPER_REPLACED,
+		EVENT_DROPPER_LOST},
+};
+
+/* The other end of the pair is the new process's. */
+static int notifier_ask(enum notifier_kind kind)
 {
 	int end[2];
 
 	if (notifier_pair(end) < 0)
 		return -1;
-	/* An older refrain-hold does not know this request, and closes the
-	 * descriptor. */
-	notify_holder("X_REFRAIN_NOTIFIER=1", end[1]);
+	/* A holder that does not know this closes the descriptor. */
+	notify_holder(notifier_kinds[kind].ask, end[1]);
 	(void)close(end[1]);
 	return end[0];
 }
 
-static void notifier_fork(struct mount *m)
+/* Returns its socket, or -1. */
+static int notifier_fork(struct notifier *n)
 {
 	pid_t parent = getpid();
 	int end[2];
 
 	if (notifier_pair(end) < 0)
-		return;
-	m->notifier = fork();
-	if (m->notifier == 0) {
-		/* Have the kernel kill this process when the daemon ends.
-		 * SIGKILL works even while the process is stopped. */
+		return -1;
+	n->pid = fork();
+	if (n->pid == 0) {
+		/* It ends with the daemon even if it is stopped. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
-		notifier_run(end[1]);
+		notifier_run(end[1], notifier_kinds[n->kind].comm);
 	}
 	(void)close(end[1]);
-	if (m->notifier > 0) {
-		m->notifier_fd = end[0];
-		return;
-	}
-	m->notifier = 0;
+	if (n->pid > 0)
+		return end[0];
+	n->pid = 0;
 	(void)close(end[0]);
+	return -1;
 }
 
-void notifier_start(struct mount *m)
+/* One that still waits in the kernel is left. */
+static void notifier_kill(struct notifier *n)
 {
-	if (!held_by_somebody())
+	if (n->pid == 0)
 		return;
-	/* After an upgrade, this process still has the notifier of the previous
-	 * program as its child. Reap it. */
-	while (waitpid(-1, NULL, WNOHANG) > 0)
+	(void)kill(n->pid, SIGKILL);
+	(void)waitpid(n->pid, NULL, WNOHANG);
+	n->pid = 0;
+}
+
+/* The agent calls this when the process has ended, or is of no use. */
+static int notifier_again(void *arg)
+{
+	struct notifier *n = arg;
+
+	notifier_kill(n);
+	return held_by_hold() ? notifier_ask(n->kind) : -1;
+}
+
+static bool notifier_wanted(const struct mount *m, enum notifier_kind kind)
+{
+	return held_by_somebody() &&
+		(kind == NOTIFIER_NAMES ||
+			(m->options.pages_bytes > 0 && !m->options.hooks));
+}
+
+void notifiers_start(struct mount *m)
+{
+	/* Reap those of the program before, whose process this is. */
+	while (held_by_somebody() && waitpid(-1, NULL, WNOHANG) > 0)
 		;
-	if (held_by_hold())
-		m->notifier_fd = notifier_ask();
-	else
-		notifier_fork(m);
+	for (unsigned i = 0; i < NOTIFIER_KINDS; i++) {
+		struct notifier *n = &m->notifier[i];
+
+		*n = (struct notifier){.kind = i, .socket = -1};
+		if (notifier_wanted(m, i))
+			n->socket = held_by_hold() ? notifier_ask(i)
+						   : notifier_fork(n);
+	}
 }
 
-int notifier_again(void *mount)
+int notifiers_connect(struct mount *m, struct error *err)
 {
-	struct mount *m = OBJECT(mount, mount);
+	int rc = 0;
 
-	notifier_end(m);
-	if (held_by_hold())
-		m->notifier_fd = notifier_ask();
-	return m->notifier_fd;
+	for (unsigned i = 0; rc == 0 && i < NOTIFIER_KINDS; i++) {
+		struct notifier *n = &m->notifier[i];
+		struct agent_config config = {
+			.replaced = notifier_kinds[i].replaced,
+			.lost = notifier_kinds[i].lost,
+			.again = notifier_again,
+			.arg = n,
+			.events = m->events,
+			.mountpoint = m->mountpoint,
+		};
+
+		if (n->socket < 0)
+			continue;
+		rc = agent_new(&n->agent, &config, n->socket, err);
+		if (rc == 0)
+			n->socket = -1; /* the agent's */
+	}
+	return rc;
 }
 
-void notifier_end(struct mount *m)
+void notifiers_end(struct mount *m)
 {
-	if (m->notifier_fd >= 0)
-		(void)close(m->notifier_fd);
-	m->notifier_fd = -1;
-	if (m->notifier == 0)
-		return;
-	/* The process may hang in the kernel, so do not wait for its end. */
-	(void)kill(m->notifier, SIGKILL);
-	(void)waitpid(m->notifier, NULL, WNOHANG);
-	m->notifier = 0;
+	for (unsigned i = 0; i < NOTIFIER_KINDS; i++) {
+		struct notifier *n = &m->notifier[i];
+
+		agent_free(n->agent);
+		if (n->socket >= 0)
+			(void)close(n->socket);
+		n->agent = NULL;
+		n->socket = -1;
+		notifier_kill(n);
+	}
 }

@@ -18,6 +18,7 @@
 #include "mount/daemon/json_text.h"
 #include "mount/daemon/daemon.h"
 #include "mount/daemon/epochs.h"
+#include "mount/fs/agent.h"
 #include "mount/fs/fs.h"
 #include "mount/fs/fs_session.h"
 #include "mount/daemon/log.h"
@@ -110,6 +111,23 @@ struct mount_epochs {
 
 #define COMMANDS_MAX 24
 
+/* The processes of held_notifier.c. */
+enum notifier_kind {
+	NOTIFIER_NAMES, /* notifies the kernel of changed names */
+	NOTIFIER_PAGES, /* drops the kernel's pages */
+	NOTIFIER_KINDS,
+};
+
+struct notifier {
+	enum notifier_kind kind;
+	/* Until notifiers_connect(): the socket, or -1. The main thread's */
+	int socket;
+	/* The child process, or 0. The main thread's, then the thread's that
+	 * uses the agent */
+	pid_t pid;
+	struct agent *agent; /* NULL: there is no such process */
+};
+
 /* The parts of one mount. Functions of other files get only the parts that they
  * use. All members except `life` are set once, while the mount is built. */
 struct mount {
@@ -122,12 +140,7 @@ struct mount {
 	/* the record of changes of the manifest; -1: there is none */
 	int names_fd;
 	pid_t holder; /* the process that started this one */
-	/* The process that notifies the kernel. notifier_fd is its socket, or
-	 * -1. `notifier` is its process number if it is a child of this
-	 * process, otherwise 0. Used by the main thread until the tree starts,
-	 * then by the tree's thread. */
-	int notifier_fd;
-	pid_t notifier;
+	struct notifier notifier[NOTIFIER_KINDS];
 	/* Why this mount does not continue the one of the previous daemon, or
 	 * NULL */
 	char *refused;
@@ -188,15 +201,15 @@ void mount_quiesce(struct mount *m);
 void notify_holder(const char *state, int fd);
 
 /*
- * held_notifier.c: the process that notifies the kernel, for a mount that
- * outlives its daemon (common/base/notifier.h). notifier_start() starts it;
- * call this while there is only one thread. If the process has ended,
- * notifier_again() starts another one and returns its socket, or -1.
- * notifier_end() ends the process.
+ * held_notifier.c: the processes that wait in the kernel, for a mount that
+ * outlives its daemon (common/base/notifier.h). notifiers_start() starts them;
+ * call it while there is one thread. notifiers_connect() makes their agents;
+ * call it before other parts are made. notifiers_end() ends them, after these
+ * parts.
  */
-void notifier_start(struct mount *m);
-int notifier_again(void *mount);
-void notifier_end(struct mount *m);
+void notifiers_start(struct mount *m);
+int notifiers_connect(struct mount *m, struct error *err);
+void notifiers_end(struct mount *m);
 
 /* held.c: held_take() takes the descriptors that were passed to this process.
  * held_store() gives the holder copies of those of a new mount, and held_drop()

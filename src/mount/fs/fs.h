@@ -16,6 +16,7 @@
 #include "mount/plan/prefetch.h"
 #include "mount/names/tree.h"
 
+struct agent;
 struct fs;
 
 /* Sees the READs of a mount under analysis. */
@@ -45,17 +46,9 @@ struct fs_config {
 	/* If the session continues a connection: the journal of the previous
 	 * process, or -1 */
 	int journal;
-	/*
-	 * The socket of the process that notifies the kernel of changed names
-	 * (common/base/notifier.h); -1: the fs notifies the kernel itself. If
-	 * the process has ended, the fs calls notifier_again(), which closes
-	 * the socket and returns that of a new process, or -1. notifier_again
-	 * is NULL if the mount never has such a process. The caller owns the
-	 * socket and closes it.
-	 */
-	int notifier;
-	int (*notifier_again)(void *arg);
-	void *notifier_arg;
+	/* The agent of the process that notifies the kernel of changed names;
+	 * it outlives the fs. NULL: the fs notifies the kernel itself */
+	struct agent *notifier;
 	const char *source; /* shown by mount(8) */
 	/* a directory, or /dev/fd/N for a connection that another program has
 	 * opened */

@@ -42,16 +42,6 @@ struct gathers {
 	bool beginning;	      /* a thread is beginning waiting reads */
 };
 
-/* The process that notifies the kernel; see fs_notify.c. */
-struct fs_notifier {
-	int fd; /* its socket, which the daemon owns; -1: there is no process */
-	/* -1: the process has not begun; 0: its number is not visible here */
-	pid_t pid;
-	bool begun; /* the process has got the connection */
-	/* when to ask the daemon for another process; 0: never */
-	uint64_t again_ns;
-};
-
 struct fs {
 	uint32_t magic;
 	struct fs_config config; /* set once; the fs owns the strings */
@@ -69,10 +59,7 @@ struct fs {
 	bool greeted; /* main thread only: the first request was answered */
 	/* number of threads that poll; see struct fs_poll */
 	atomic_uint looking;
-	/* From the handshake on, only the tree's thread uses this */
-	struct fs_notifier notifier;
-	/* the kernel can be notified; set after `notifier` */
-	atomic_bool notifies;
+	atomic_bool notifies; /* the kernel can be notified */
 	/* NULL: not needed, because the kernel can send requests again. Set
 	 * while the workers wait. */
 	struct journal *journal;

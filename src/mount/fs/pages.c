@@ -13,7 +13,11 @@
  * to the kernel would wait for such pages, unkillable and with the descriptor
  * of the session open: after a kill -9 the reader would wait for the daemon,
  * and the daemon for the reader. For the same reason the thread has its own
- * table of descriptors, without that of the session.
+ * table of descriptors, without that of the session. Only to open a file can
+ * wait for the daemon, too, if its name may not be remembered any longer. A
+ * daemon that waits for itself cannot end, so for a mount that outlives its
+ * daemon another process opens the file (common/base/notifier.h). If there is
+ * none, the pages stay until the kernel needs their memory.
  *
  * The thread also calls the keeper, which finds out which of the pages that
  * stay were read.
@@ -23,8 +27,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +41,9 @@
 #include "common/base/list.h"
 #include "common/base/lock.h"
 #include "common/base/magic.h"
+#include "common/base/notifier.h"
+
+_Static_assert(MANIFEST_PATH_MAX <= NOTIFIER_PATH_MAX, "it fits");
 
 /* Pages stay at least for KEEP_NS, unless the queue exceeds the limit by
  * KEEP_BYTES. */
@@ -100,6 +110,8 @@ struct pages {
 	bool changed;
 	uint64_t kept_bytes; /* bytes() of the keeper after the last look */
 	bool stopping;
+	/* The same, for a thread that waits for the agent without the lock */
+	atomic_bool quitting;
 };
 
 static bool is_over(const struct pages *p)
@@ -181,17 +193,33 @@ static bool has_pages(int fd, const struct passed *i)
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
 
-/* Drop the pages of an item. If its file is gone or cannot be opened, there are
- * none. Returns false if some pages are left. */
-static bool pages_forget(const struct pages *p, const struct passed *i)
+/* Have another process drop the pages. */
+static void forget_elsewhere(
+	const struct pages *p, const struct passed *i, const char *path)
 {
-	char path[MANIFEST_PATH_MAX];
+	struct notifier_drop d = {i->item.base, i->item.size, ""};
+	struct agent_message m = {&d, 0, -1};
+	size_t len = strlen(path) + 1;
+	CLEANUP_FD int root =
+		open(p->config.mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0 || len > sizeof(d.path))
+		return; /* the mount was detached */
+	memcpy(d.path, path, len);
+	m.size = offsetof(struct notifier_drop, path) + len;
+	m.fd = root;
+	if (agent_do(p->config.agent, &m, 1, &p->quitting) == 0)
+		COUNT_ADD(p->config.counters, pages_dropped, i->item.size);
+}
+
+/* Returns false if some pages are left. */
+static bool forget_here(
+	const struct pages *p, const struct passed *i, const char *path)
+{
 	CLEANUP_FREE char *name = NULL;
 	CLEANUP_FD int fd = -1;
 
-	if (manifest_path(p->config.manifest, (node_id)i->item.cookie, path,
-		    sizeof(path)) < 0 ||
-		asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
+	if (asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
 		return true;
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 ||
@@ -201,6 +229,21 @@ static bool pages_forget(const struct pages *p, const struct passed *i)
 	if (p->config.each_epoch && has_pages(fd, i))
 		return false;
 	COUNT_ADD(p->config.counters, pages_dropped, i->item.size);
+	return true;
+}
+
+/* Drop the pages of an item. A file that is gone or cannot be opened has none.
+ * Returns false if some pages are left. */
+static bool pages_forget(const struct pages *p, const struct passed *i)
+{
+	char path[MANIFEST_PATH_MAX];
+
+	if (manifest_path(p->config.manifest, (node_id)i->item.cookie, path,
+		    sizeof(path)) < 0)
+		return true;
+	if (!p->config.agent)
+		return forget_here(p, i, path);
+	forget_elsewhere(p, i, path);
 	return true;
 }
 
@@ -282,11 +325,14 @@ static void *pages_main(void *arg)
 	struct pages *p = OBJECT(pages, arg);
 	const struct pages_keeper *k = p->config.keeper;
 
-	/* Give the thread a table of descriptors of its own, and empty it.
-	 * Otherwise the thread could keep a pipe or socket open while another
+	/*
+	 * If the thread opens files, give it an empty table of descriptors of
+	 * its own. Otherwise it could keep a pipe or socket open, while another
 	 * process waits for its end. If the system does not allow this, the
-	 * thread shares the table. */
-	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
+	 * thread shares the table.
+	 */
+	if (!p->config.agent)
+		(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (k)
 		k->open(k->kept);
 	for (;;) {
@@ -395,6 +441,7 @@ void pages_stop(struct pages *p)
 {
 	if (!p)
 		return;
+	atomic_store(&p->quitting, true);
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
 	pthread_cond_broadcast(&p->cond);

@@ -12,6 +12,7 @@
 #include "common/base/counters.h"
 #include "common/base/err.h"
 #include "mount/cache/cache.h"
+#include "mount/fs/agent.h"
 #include "mount/names/manifest.h"
 
 struct pages;
@@ -50,6 +51,9 @@ struct pages_config {
 	 * no files. */
 	uint64_t whole_max_bytes;
 	const struct pages_keeper *keeper; /* NULL: no pages have to stay */
+	/* The process that drops pages, for a mount that outlives its daemon;
+	 * it outlives the pages. NULL: the thread does it */
+	struct agent *agent;
 };
 
 int pages_new(struct pages **out, const struct pages_config *config,
