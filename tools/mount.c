@@ -157,6 +157,13 @@ static const struct option_def mount_table[] = {
 		.offset = FIELD(check),
 	},
 	{
+		.name = "check-requests",
+		.help = "As --check-takeover, where the kernel cannot send "
+			"requests again.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(check),
+	},
+	{
 		.name = "recover-timeout",
 		.arg = "SECONDS",
 		.help = "If the daemon dies, let readers wait up to SECONDS "

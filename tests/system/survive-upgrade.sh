@@ -86,3 +86,38 @@ grep -q 'did not say within .* s whether it can go on' "$work/upgrade.err" ||
 expect 'recoveries' "$(status_field recoveries)" 1
 cmp "$src/f1" "$mnt/f1" || fail 'it does not serve'
 stop_mount
+
+# A program that knows only the first version of the record of requests says
+# that it can go on, but is refused where that record is needed.
+cat >"$work/older" <<END
+#!/bin/sh
+for word; do
+	case \$word in
+	--check-requests)
+		echo "refrain: mount: unrecognized option '\$word'" >&2
+		exit 2
+		;;
+	esac
+done
+exec "$refrain" "\$@"
+END
+chmod +x "$work/older"
+export REFRAIN_DISABLE=resend
+start_mount "$src" "$mnt" --cache "$work/third:100M"
+exec 9<"$mnt/f1"
+! "$refrain" upgrade "$mnt" "$work/older" 2>"$work/upgrade.err" ||
+	fail 'a program that cannot read the record is not refused'
+expect 'the reason, in lines' "$(wc -l <"$work/upgrade.err")" 1
+grep -q 'too old to read the record of requests' "$work/upgrade.err" ||
+	fail "refused for: $(cat "$work/upgrade.err")"
+expect 'recoveries' "$(status_field recoveries)" 0
+cmp - "$src/f1" <&9 || fail 'an open file'
+"$refrain" upgrade "$mnt" || fail 'it cannot be upgraded any more'
+expect 'recoveries' "$(status_field recoveries)" 1
+exec 9<&-
+stop_mount
+REFRAIN_DISABLE=
+start_mount "$src" "$mnt" --cache "$work/fourth:100M"
+"$refrain" upgrade "$mnt" "$work/older" || fail 'refused without a record'
+expect 'recoveries' "$(status_field recoveries)" 1
+stop_mount

@@ -43,6 +43,10 @@ struct upgrade {
 #define CHECK_NS (15 * NS_PER_S * TIME_LIMIT_FACTOR)
 #define CHECK_LOOK_MS 10
 
+/* The check where requests are recorded. Programs that read only older records
+ * do not know this option, but would say yes to --check-takeover. */
+#define CHECK_REQUESTS "--check-requests"
+
 /* -- Options --------------------------------------------------------------- */
 
 static int new_size(struct mount *m, size_t tier, const char *text,
@@ -226,7 +230,9 @@ static void exec_check(struct upgrade *u, int said)
 	const struct mount *m = u->m;
 	char fds[64];
 
-	if (command_words_insert(&u->words, "--check-takeover") < 0)
+	if (command_words_insert(&u->words,
+		    fs_journal(m->fs) >= 0 ? CHECK_REQUESTS
+					   : "--check-takeover") < 0)
 		_exit(1);
 	(void)dup2(said, STDERR_FILENO);
 	inherit(session_fd(m->session));
@@ -280,6 +286,11 @@ static int check_program(struct upgrade *u, struct error *err)
 		return not_checked(pid, err);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == MOUNT_CAN_TAKE_OVER)
 		return 0;
+	if (strncmp(line, "refrain: ", strlen("refrain: ")) == 0 &&
+		strstr(line, CHECK_REQUESTS))
+		return error_set(err, -EINVAL,
+			"the program is too old to read the record of "
+			"requests; unmount, and mount again with it");
 	return error_set(err, -EINVAL, "%s",
 		*line ? line : "the program is not refrain, or is too old");
 }
