@@ -38,6 +38,7 @@
 #include "common/base/err.h"
 #include "common/base/notifier.h"
 #include "common/base/proc.h"
+#include "common/base/refuse.h"
 #include "hold_ends.h"
 #include "hold_mount.h"
 #include "hold_socket.h"
@@ -142,13 +143,19 @@ static void hold_keep(struct holder *h, const char *name, int fd)
 	h->kept[h->n++].fd = fd;
 }
 
+/* The descriptor with that name, or -1. */
+static int kept_fd(const struct holder *h, const char *name)
+{
+	for (unsigned i = 0; i < h->n; i++)
+		if (strcmp(h->kept[i].name, name) == 0)
+			return h->kept[i].fd;
+	return -1;
+}
+
 /* The descriptor of the kernel's connection, or -1. */
 static int connection(const struct holder *h)
 {
-	for (unsigned i = 0; i < h->n; i++)
-		if (strcmp(h->kept[i].name, "refrain-fuse") == 0)
-			return h->kept[i].fd;
-	return -1;
+	return kept_fd(h, "refrain-fuse");
 }
 
 static bool hold_unmounted(const struct holder *h)
@@ -282,9 +289,14 @@ static int hold_give_up(struct holder *h, const char *why)
 	if (h->child > 0)
 		(void)kill(h->child, SIGKILL);
 	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
-	hold_drop_all(h);
+	end_agents(h);
 	if (hold_end_mount(h->mountpoint, device, &err) < 0)
 		hold_say(h, "%s", err.msg);
+	/* A process may wait in the kernel, and have the connection. */
+	if (connection(h) >= 0 && !hold_unmounted(h))
+		connection_refuse(
+			connection(h), kept_fd(h, "refrain-requests"));
+	hold_drop_all(h);
 	return h->argv ? 1 : -1;
 }
 

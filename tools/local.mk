@@ -18,9 +18,10 @@ refrain_hold_SOURCES = tools/hold.c tools/hold_ends.c tools/hold_ends.h \
 	tools/hold_socket.c tools/hold_socket.h \
 	tools/hold_wire.c tools/hold_wire.h \
 	src/common/base/err.c src/common/base/escape.c \
+	src/common/base/feature.c \
 	src/common/base/mountinfo.c src/common/base/notifier.c \
-	src/common/base/path.c \
-	src/common/base/proc.c src/common/base/send_fds.c \
+	src/common/base/path.c src/common/base/proc.c \
+	src/common/base/refuse.c src/common/base/send_fds.c \
 	src/common/base/unmount.c
 refrain_hold_CFLAGS = $(AM_CFLAGS)
 refrain_hold_LDFLAGS = $(HOLD_LDFLAGS)

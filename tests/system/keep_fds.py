@@ -3,10 +3,12 @@
 kept (FDSTORE), and starts it again with them when it is killed.
 
 keep_fds.py PROGRAM [ARGUMENT ...]: returns when it ends by itself.
+KEEP_FDS_LOSE is the name of a descriptor that it loses when the daemon dies.
 """
 
 import array
 import os
+import select
 import socket
 import sys
 
@@ -51,6 +53,20 @@ def start(address, kept, command):
     os.execve(command[0], command, env)
 
 
+def listen(pid, heard, kept):
+    """Act on messages until the daemon has ended; its status."""
+    daemon = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(daemon, select.POLLIN)
+    poll.register(heard, select.POLLIN)
+    while daemon not in dict(poll.poll()):
+        receive(heard, kept)
+    os.close(daemon)
+    _, status = os.waitpid(pid, 0)
+    receive(heard, kept)
+    return status
+
+
 def main():
     heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     heard.bind('')
@@ -58,12 +74,10 @@ def main():
     kept = {}
     while True:
         pid = start(address, kept, sys.argv[1:])
-        # Few messages come, so they are heard when it has ended.
-        while True:
-            got, status = os.wait()
-            if got == pid:
-                break
-        receive(heard, kept)
+        status = listen(pid, heard, kept)
+        lost = kept.pop(os.environ.get('KEEP_FDS_LOSE'), None)
+        if lost is not None:
+            os.close(lost)
         if not os.WIFSIGNALED(status):
             sys.exit(os.WEXITSTATUS(status))
 

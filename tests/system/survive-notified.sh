@@ -322,16 +322,22 @@ exec "\$@"
 END
 chmod +x "$work/once"
 held_once() {
-	with_daemon "$refrain" hold --recover-timeout 3 -- "$work/once"
+	# shellcheck disable=SC2086 # they are words
+	with_daemon $as "$refrain" hold --recover-timeout 3 -- "$work/once"
 }
-held once
-notification_waits
-kill -9 "$(the_daemon)"
-wait_for 60 has_ended "$reader" || fail 'given up: the look-up hangs'
-wait_for 20 nothing_left || fail "given up: left: $(left)"
-mounts_below "$work" | grep -qx "$mnt" && fail 'given up: the mount is there'
-grep -q 'gave up: ' "$work/hold.err" ||
-	fail "given up: it does not say why: $(cat "$work/hold.err")"
+given_up() {
+	held once
+	notification_waits
+	kill -9 "$(the_daemon)"
+	wait_for 60 has_ended "$reader" || fail "$how: the look-up hangs"
+	wait_for 20 nothing_left || fail "$how: left: $(left)"
+	! mounts_below "$work" | grep -qx "$mnt" ||
+		fail "$how: the mount is there"
+	grep -q 'gave up: ' "$work/hold.err" ||
+		fail "$how: it does not say why: $(cat "$work/hold.err")"
+}
+how='given up'
+given_up
 
 # The next daemon has another source, so it refuses the mount and makes a new
 # one at the same place.
@@ -340,22 +346,45 @@ echo other >"$work/other/f"
 cat >"$work/turns" <<END
 #!/bin/sh
 [ "\$REFRAIN_HELD" = again ] || exec "\$@"
-exec "$refrain" mount --foreground "$work/other" "$mnt" --cache "$work/c2:9M"
+exec "$refrain" mount --foreground "$work/other" "$mnt" \\
+	--cache "\${XDG_RUNTIME_DIR}/c2:9M"
 END
 chmod +x "$work/turns"
 held_turns() {
-	with_daemon "$refrain" hold -- "$work/turns"
+	# shellcheck disable=SC2086 # they are words
+	with_daemon $as "$refrain" hold -- "$work/turns"
 }
 other_serves() {
-	[ "$(cat "$mnt/f" 2>/dev/null)" = other ]
+	[ "$($as cat "$mnt/f" 2>/dev/null)" = other ]
+}
+refused() {
+	held turns
+	notification_waits
+	kill -9 "$(the_daemon)"
+	wait_for 60 has_ended "$reader" || fail "$how: the look-up hangs"
+	wait_for 20 other_serves || fail "$how: $(cat "$work/hold.err")"
+	wait_for 20 has_ended "$waiter" || fail "$how: the old process stays"
+	expect 'processes that notify' "$(all refrain-notify | wc -l)" 1
+	ends
 }
 how=refused
-held turns
+refused
+
+# So does one that does not get all that was kept.
+held_lost() {
+	KEEP_FDS_LOSE=refrain-names with_daemon python3 "$here/keep_fds.py"
+}
+mounted_again() {
+	[ -n "$(the_daemon)" ] && has_status recoveries 0 && changed
+}
+how=lost
+held lost
 notification_waits
 kill -9 "$(the_daemon)"
-wait_for 60 has_ended "$reader" || fail 'refused: the look-up hangs'
-wait_for 20 other_serves || fail "refused: $(cat "$work/hold.err")"
-expect 'processes that notify' "$(all refrain-notify | wc -l)" 1
+wait_for 60 has_ended "$reader" || fail 'lost: the look-up hangs'
+wait_for 20 mounted_again || fail "lost: $(cat "$work/hold.err" "$work/log")"
+grep -q 'not all of its state was kept' "$work/log" ||
+	fail "lost: $(cat "$work/log")"
 ends
 
 # -- An ordinary user ----------------------------------------------------------
@@ -382,4 +411,16 @@ how=user
 for REFRAIN_DISABLE in '' resend; do
 	export REFRAIN_DISABLE
 	killed_often
+done
+REFRAIN_DISABLE=
+
+# Nor can he abort the connection if /sys/fs/fuse is not there.
+chmod -R a+rX "$work/other" "$work/once" "$work/turns"
+mount -t tmpfs none /sys/fs/fuse
+for REFRAIN_DISABLE in '' resend; do
+	export REFRAIN_DISABLE
+	how="user, refused${REFRAIN_DISABLE:+, without $REFRAIN_DISABLE}"
+	refused
+	how="user, given up${REFRAIN_DISABLE:+, without $REFRAIN_DISABLE}"
+	given_up
 done

@@ -37,6 +37,7 @@ libbase_la_SOURCES = \
 	src/common/base/proc.c src/common/base/proc.h \
 	src/common/base/read_trace.c src/common/base/read_trace.h \
 	src/common/base/real.c src/common/base/real.h \
+	src/common/base/refuse.c src/common/base/refuse.h \
 	src/common/base/send_fds.c src/common/base/send_fds.h \
 	src/common/base/per_thread.c src/common/base/per_thread.h \
 	src/common/base/size.c src/common/base/size.h \

@@ -18,7 +18,9 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/mountinfo.h"
+#include "common/base/path.h"
 #include "common/base/proc.h"
+#include "common/base/refuse.h"
 #include "common/base/unmount.h"
 
 /* The first descriptor that sd_listen_fds(3) passes. */
@@ -195,36 +197,42 @@ void held_drop(const struct mount *m)
 	}
 }
 
-/* Unmount the mount that was passed on. Use force, because a process that
- * notifies the kernel may hang with the connection open, and an ordinary
- * unmount would wait for it. */
-static void unmount_given(const struct mount *m, unsigned device)
+/*
+ * Unmount what was passed on, and end its connection, because a process that
+ * notifies the kernel may hang, and have the connection. If that is not
+ * allowed, refuse its requests, so that the process can end.
+ */
+static void end_given(const struct mount *m)
 {
+	unsigned device = proc_fuse_device(getpid(), m->given.fuse);
+	CLEANUP_FREE char *path = path_of_mountpoint(m->options.mountpoint);
 	struct mountinfo_device d;
 	struct error ignored;
 
-	if (!m->mountpoint || fs_given_connection(m->mountpoint) >= 0)
+	if (!path || fs_given_connection(m->options.mountpoint) >= 0)
 		return;
-	if (mountinfo_find(m->mountpoint, &d) == 0 && d.refrain &&
+	if (mountinfo_find(path, &d) == 0 && d.refrain &&
 		(device == 0 || d.minor == device))
-		(void)unmount_by_force(m->mountpoint, d.minor, &ignored);
+		(void)unmount_by_force(path, d.minor, &ignored);
+	if (!connection_ended(m->given.fuse))
+		connection_refuse(m->given.fuse, m->given.requests);
 }
 
 /* End the mount that was passed on, and close its connection. A new mount
  * replaces it. */
 void held_refuse(struct mount *m, const char *why)
 {
-	unsigned device = proc_fuse_device(getpid(), m->given.fuse);
-
 	/* if memory is short, only the reason is not reported */
 	m->refused = strdup(why);
 	atomic_store(&m->has_holder, false);
 	held_drop(m);
+	/* If it has ended, the path may belong to another mount by now. */
+	if (m->given.fuse >= 0 && !connection_ended(m->given.fuse))
+		end_given(m);
 	close_fd(&m->given.fuse);
 	close_fd(&m->given.session);
 	close_fd(&m->given.names);
 	close_fd(&m->given.requests);
-	unmount_given(m, device);
 }
 
 void held_store(struct mount *m)

@@ -34,9 +34,10 @@
 #include <unistd.h>
 
 #include "common/base/hash.h"
+#include "common/base/refuse.h"
 
-#define SLOTS 8191u
-#define SLOT_BYTES ((size_t)512)
+#define SLOTS REQUEST_SLOTS
+#define SLOT_BYTES ((size_t)REQUEST_SLOT_BYTES)
 #define JOURNAL_BYTES ((SLOTS + 1) * SLOT_BYTES)
 #define JOURNAL_MAGIC "refrjrnl"
 #define JOURNAL_VERSION 2
