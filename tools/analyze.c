@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain analyze: mounts the source for an analysis, measures a command that
- * reads it, and prints where the time of an epoch goes; or prints the same from
- * a saved profile.
- */
+/* refrain analyze: mounts the source, measures a command that reads the mount,
+ * and prints which part of an epoch was spent on what. With a saved profile, it
+ * prints the same figures without a measurement. */
 #include "analysis/study/study.h"
 
 #include <errno.h>
@@ -28,7 +26,8 @@ struct analyze_args {
 	const char *cache, *cache_size, *profile_out, *html, *from, *at;
 	unsigned samples;
 	bool json;
-	int left; /* exit status if an entry could not be removed */
+	/* exit status if a file of the analysis could not be removed */
+	int left;
 };
 
 #define FIELD(f) offsetof(struct analyze_args, f)
@@ -163,13 +162,15 @@ static int start_mount(
 	int rc;
 
 	o->mountpoint = at->mountpoint;
-	/* The trainer needs memory, too. */
+	/* Without --cache the tier is in memory, which the trainer needs, too:
+	 * so the tier gets only a half. */
 	o->tiers[0] = (struct tier_config){at->tier,
 		args->cache_size      ? args->cache_size
 			: args->cache ? "90%"
 				      : "50%"};
 	o->ntiers = 1;
-	(void)fflush(NULL); /* the daemon is a fork of this process */
+	/* flush before the fork: the daemon would print the buffer again */
+	(void)fflush(NULL);
 	rc = subject_run(o, err);
 	at->mounted = rc == 0;
 	return rc;
@@ -177,7 +178,7 @@ static int start_mount(
 
 /* -- The command ----------------------------------------------------------- */
 
-/* A copy of the word with `path` in place of each {}; the caller frees it. */
+/* Copy a word and replace each {} by `path`. The caller frees the copy. */
 static char *replace_braces(const char *word, const char *path)
 {
 	char *text = NULL;
@@ -191,8 +192,8 @@ static char *replace_braces(const char *word, const char *path)
 	return NULL;
 }
 
-/* Replace {} by `path` in the words. Returns 1 if a word had one, else 0. The
- * new words are not freed before the process ends. */
+/* Replace {} by `path` in all words. Returns 1 if a word had a {}, else 0. The
+ * copies are freed only at the end of the process. */
 static int set_words(char **words, const char *path, struct error *err)
 {
 	int found = 0;
@@ -231,10 +232,10 @@ static int set_command(struct analyze_args *args,
 	return 0;
 }
 
-/* Record the command as it was typed. */
+/* Write the command into the profile as the user typed it. */
 static void note_command(struct profile *p, char **words)
 {
-	/* longer than what is shown, which is cut */
+	/* longer than the profile's text, which is cut */
 	char all[2 * sizeof(p->command)];
 	size_t at = 0;
 
@@ -274,8 +275,8 @@ static int measure_command(struct analyze_args *args, char **words,
 	if (!tmp || !*tmp)
 		tmp = "/tmp";
 
-	/* A signal must not end this process once there are entries to remove.
-	 * The daemon handles signals by itself. */
+	/* From now on, files must be removed at the end. So a signal must not
+	 * end this process. The daemon handles signals by itself. */
 	catch_analyze_signals();
 	note_command(p, words);
 	place_remove_left(tmp, top);
@@ -286,7 +287,7 @@ static int measure_command(struct analyze_args *args, char **words,
 		rc = start_mount(&at, args, err);
 	if (rc == 0)
 		rc = analyze_run(&args->run, p, err);
-	/* If the mount cannot be removed, the report is printed even so. */
+	/* Print the report although the mount could not be removed. */
 	if (place_remove(&at, &left) < 0)
 		args->left = command_fail("analyze", &left);
 	return rc;
@@ -335,8 +336,9 @@ static void put_json(FILE *to, const void *json)
 	(void)json_dumpf(json, to, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 }
 
-/* The report is printed after the files are written, because its reader may
- * close the pipe. It is printed even if a file cannot be written. */
+/* Write the files, then print the report. The report comes last because its
+ * reader may close the pipe. It is printed although a file could not be
+ * written. */
 static int put_profile(const struct analyze_args *args, const struct profile *p,
 	struct error *err)
 {
@@ -395,7 +397,8 @@ int cmd_analyze(int argc, char **argv)
 			stderr);
 		return EXIT_USAGE;
 	}
-	argv[n + 1] = NULL; /* this command's options come after the operands */
+	/* the options of `analyze` come after the operands of the command */
+	argv[n + 1] = NULL;
 	args.options.source.name = argv[1];
 	args.run.samples = args.samples;
 	rc = check_analyze_options(&args, &err);

@@ -47,15 +47,15 @@ int output_check(const char *path, struct error *err)
 	}
 	if (errno != ENOENT)
 		return output_failed(path, errno, err);
-	/* If there is an entry, it is a link to a file that does not exist yet.
-	 */
+	/* If lstat() finds the path, it is a link to a file that does
+	 * not exist yet; writing creates that file. */
 	return lstat(path, &st) < 0 ? check_parent(path, err) : 0;
 }
 
 /* -- After it -------------------------------------------------------------- */
 
-/* Create a file beside `path`, with the permissions that `path` has or would
- * get. */
+/* Create a temporary file beside `path`. It gets the permissions of `path`, or
+ * those of a new file. */
 static FILE *open_beside(const char *path, char **beside)
 {
 	mode_t mask = umask(0), mode = 0666 & ~mask;
@@ -90,19 +90,20 @@ int output_write(const char *path, void (*put)(FILE *to, const void *what),
 	FILE *to = open_beside(path, &beside);
 	bool replace = to != NULL, bad;
 
-	/* If no new file can be created, write to the old one. */
+	/* If no temporary file can be created, write to `path` itself. */
 	if (!replace)
 		to = fopen(path, "we");
 	if (!to)
 		return output_failed(path, errno, err);
 	put(to, what);
-	errno = EIO; /* the reason of an error before fclose() is lost */
+	errno = EIO; /* errno no longer has the code of the failed write */
 	bad = ferror(to);
 	bad = fclose(to) != 0 || bad || (replace && rename(beside, path) < 0);
 	if (!bad)
 		return 0;
 	(void)output_failed(path, errno, err);
 	if (replace)
-		(void)unlink(beside); /* the first error is reported */
+		/* the error of the write is reported, not of this call */
+		(void)unlink(beside);
 	return -EIO;
 }

@@ -21,10 +21,10 @@
 #include "mounts.h"
 #include "mount/store/store.h"
 
-/* Directories are named after the process that made them. */
+/* The names of the directories are this prefix and the process number. */
 #define PLACE_NAME "refrain-analyze."
 
-/* The time limit for the daemon, which ends its own work within seconds. */
+/* The time limit for the end of the daemon, which needs some seconds. */
 #define DAEMON_ENDS_MS 30000
 
 /* -- Of this analysis ------------------------------------------------------ */
@@ -53,12 +53,9 @@ int place_make(struct analyze_place *at, const char *tmp, const char *top,
 	return rc;
 }
 
-/*
- * End the daemon, which unmounts. Unmounting alone would leave it running if
- * another mount namespace, made during the analysis, has a copy of the mount,
- * which nobody needs. Errors are not reported here, because umount reports
- * them.
- */
+/* Ask the daemon to end; it unmounts then. To unmount is not enough: a mount
+ * namespace that was made during the analysis may have a copy of the mount, and
+ * the daemon would serve that copy without end. umount reports errors. */
 static void end_daemon(const char *mountpoint)
 {
 	struct ctl_client *client = NULL;
@@ -98,7 +95,8 @@ int place_remove(struct analyze_place *at, struct error *err)
 			at->cache);
 	else if (at->mounted)
 		rc = store_clear_dir(at->tier, &removed, err);
-	/* The directories are empty, or a failure has been reported. */
+	/* rmdir() fails if the analysis left files behind; that failure was
+	 * reported already. */
 	if (at->tier[0])
 		(void)rmdir(at->tier);
 	if (at->cache[0])
@@ -110,8 +108,9 @@ int place_remove(struct analyze_place *at, struct error *err)
 
 /* -- Analyses that were killed --------------------------------------------- */
 
-/* Another user's daemon may not answer, and may name any socket as its own, so
- * this does not access the mounted file system. */
+/* Is a refrain mount at the path? This does not access the mounted file system,
+ * because the daemon of another user may not answer, and may name any socket as
+ * its own. */
 static bool is_refrain_mount(const char *path, uid_t *owner)
 {
 	CLEANUP_FD int fd =
@@ -120,8 +119,8 @@ static bool is_refrain_mount(const char *path, uid_t *owner)
 	return fd >= 0 && mountinfo_refrain_root(fd, owner, NULL, 0) == 0;
 }
 
-/* Call fn for each directory and each mount of this user that an analysis has
- * left in `top`, if the analysis has ended. */
+/* Call fn for each directory and each mount in `top` that a killed analysis of
+ * this user has left. */
 static void each_left(
 	const char *top, void (*fn)(const char *path, bool mounted))
 {
@@ -159,7 +158,7 @@ static void remove_left_mount(const char *path, bool mounted)
 
 	(void)snprintf(text, sizeof(text), "%s", path);
 	if (mounted)
-		(void)end_mount(text); /* it reports why it failed */
+		(void)end_mount(text); /* end_mount() reports why it failed */
 	(void)rmdir(path);
 }
 
@@ -171,8 +170,8 @@ static void remove_left_cache(const char *path, bool mounted)
 
 	(void)mounted;
 	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
-	/* This does not remove a tier that another mount uses, and files of
-	 * others. */
+	/* store_clear_dir() removes neither a tier that another mount uses nor
+	 * files of other programs. */
 	(void)store_clear_dir(tier, &removed, &err);
 	(void)rmdir(tier);
 	(void)rmdir(path);

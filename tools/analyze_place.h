@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directories and the mount of one analysis, which exist only while it
- * runs; and the leftovers of killed analyses.
- */
+/* Makes the directories and the mount of one analysis, and removes them at its
+ * end. Also removes those that killed analyses have left. */
 #ifndef TOOLS_ANALYZE_PLACE_H
 #define TOOLS_ANALYZE_PLACE_H
 
@@ -21,13 +19,13 @@ struct analyze_place {
 int place_make(struct analyze_place *at, const char *tmp, const char *top,
 	struct error *err);
 
-/*
- * Unmount, end the daemon and remove everything, also after a failure or a
- * signal. Returns 0, or -errno with err set if an entry is left.
- */
+/* End the daemon, and remove the mount and the directories. This also works
+ * after a failure of place_make() and after a signal. Returns 0, or -errno with
+ * err set if something could not be removed. */
 int place_remove(struct analyze_place *at, struct error *err);
 
-/* Remove the leftovers of killed analyses in these two directories. */
+/* Remove the directories and mounts of killed analyses from these two
+ * directories. */
 void place_remove_left(const char *tmp, const char *top);
 
 #endif

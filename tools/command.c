@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Start and end of the subcommands. No state. */
+/* Parses the options of a subcommand, and prints its errors. No state. */
 #include "command.h"
 
 #include <errno.h>

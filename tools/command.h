@@ -22,7 +22,7 @@ typedef int command_fn(int argc, char **argv);
 struct command {
 	const char *name, *summary;
 	command_fn *run;
-	/* NULL: the command handles --help itself */
+	/* NULL: the command parses its options itself */
 	const struct option_usage *usage;
 };
 
@@ -57,7 +57,7 @@ int command_parse(const struct option_usage *usage, int argc, char **argv,
 /* Print "refrain: what: why" and return EXIT_FAILED. */
 int command_fail(const char *what, const struct error *err);
 
-/* share.c: print the shares of this user. */
+/* Print the shares of this user. share.c has it. */
 void shares_print(void);
 
 #endif

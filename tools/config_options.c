@@ -58,8 +58,8 @@ static void add_member(struct config_options *o, const struct refrain_member *m)
 	};
 }
 
-/* Build the table. Members come first, since they say what the loader does; the
- * program's own options say how the program runs it. */
+/* Build the table. The members come before the options of the program: members
+ * say what the loader does, options say how the program runs it. */
 const struct option_def *config_options_table(struct config_options *o)
 {
 	struct refrain_member m = {.size = sizeof(m)};
@@ -94,8 +94,8 @@ const char *config_options_name(
 	return NULL;
 }
 
-/* The message about a member, without the name at its front, which the caller
- * adds. */
+/* Returns the loader's message about a member, without the member's name at its
+ * front. The caller adds the name of the option. */
 static const char *message_of(const char *member)
 {
 	const char *message = refrain_message(NULL);
@@ -117,7 +117,7 @@ int config_options_set(const struct config_options *o,
 	while (c->member && (!c->name || strcmp(c->name, option->name) != 0))
 		c++;
 	(void)snprintf(member, sizeof(member), "%s",
-		/* fits: it is the name of a member */
+		/* config_options_name() gave this name, so it has room */
 		c->member ? c->member : option->name);
 	for (char *at = member; *at; at++)
 		*at = *at == '-' ? '_' : *at;

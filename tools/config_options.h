@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Options of a program that stand for members of the loader's configuration.
- * The library describes the members with their texts, so programs have no copy
- * of them. One thread.
- */
+/* Makes options of a program from the members of the loader's configuration.
+ * The library gives the help texts of its members, so programs have no copy of
+ * the texts. One thread. */
 #ifndef TOOLS_CONFIG_OPTIONS_H
 #define TOOLS_CONFIG_OPTIONS_H
 
@@ -30,10 +28,11 @@
 #define CONFIG_OPTIONS_MAX 128
 #define CONFIG_OPTION_NAME_MAX 32
 
-/* A member that the program renames or leaves out. */
+/* How a program changes the option of a member: another name or letter, or no
+ * option. */
 struct config_choice {
 	const char *member;
-	const char *name; /* name of the option; NULL: the member's */
+	const char *name; /* name of the option; NULL: the name of the member */
 	char letter;	  /* letter of the short form, or 0 */
 	bool required, left_out;
 };
@@ -47,11 +46,9 @@ struct config_choice {
 		member, NULL, 0, false, true                                   \
 	}
 
-/*
- * Choices of the commands that run a loader on a DATASET. These commands have
- * --drop-last and --timeout options of their own. Two members are left out,
- * since they are for callbacks only.
- */
+/* Choices of the commands that run a loader on a DATASET. These commands define
+ * --drop-last and --timeout themselves. They leave out two members that need a
+ * callback. */
 #define CONFIG_RUN_CHOICES                                                     \
 	{"batch", NULL, 'b', true, false}, CONFIG_CHOICE("echo", NULL, 'e'),   \
 		CONFIG_CHOICE("epochs", NULL, 'n'),                            \
@@ -69,7 +66,7 @@ struct config_options {
 	/* Set by the program. Each of these tables ends with a NULL name. */
 	const struct option_def *own;
 	const struct config_choice *choices;
-	bool all; /* also members without a choice */
+	bool all; /* make options of members without a choice, too */
 	/* Built by config_options_table(). */
 	struct option_def table[CONFIG_OPTIONS_MAX + 1];
 	char names[CONFIG_OPTIONS_MAX][CONFIG_OPTION_NAME_MAX];
@@ -85,13 +82,13 @@ int config_options_set(const struct config_options *o,
 	struct refrain_config *config, const struct option_def *option,
 	const char *value, struct error *err);
 
-/* The name of the option for the member `member`, n characters long; NULL:
- * there is none. Call config_options_table() before. */
+/* Returns the name of the option for the member `member`, which has n
+ * characters; NULL if there is none. Call config_options_table() first. */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n);
 
-/* Convert --timeout from seconds to milliseconds; 0 waits for ever, which is
- * -1. */
+/* Convert --timeout from seconds to milliseconds. 0 seconds is no time limit,
+ * which is -1 for the library. */
 int config_timeout_ms(unsigned seconds);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain exporter: becomes refrain-exporter, or starts it for a mount. */
+/* refrain exporter: executes refrain-exporter in place of this process, or
+ * starts it in the background for a mount. */
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -31,14 +32,15 @@ static int exporter_exec(
 	return error_set(err, -errno, "cannot run '%s': %m", program);
 }
 
-/* In a child: leave the exporter to init, so that nobody has to reap it. */
+/* Runs in the child. Forks once more and ends, so that init reaps the exporter.
+ */
 static void exporter_detach(const struct exporter_config *config)
 {
 	struct error err = {""};
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		(void)setsid(); /* a child is no group leader */
+		(void)setsid(); /* cannot fail: a child is no group leader */
 		(void)exporter_exec(config, &err);
 		(void)command_fail("exporter", &err);
 	}

@@ -15,10 +15,10 @@
 
 struct exporter_shares {
 	struct share_questions *questions;
-	bool asked; /* the shares can be listed */
+	bool asked; /* share_views_begin() has succeeded */
 };
 
-/* For struct exporter_config. */
+/* Asks the hosts of the shares. A callback of struct exporter_config. */
 static void shares_begin(void *arg)
 {
 	struct exporter_shares *s = arg;
@@ -26,7 +26,8 @@ static void shares_begin(void *arg)
 	s->asked = share_views_begin(&s->questions, NULL, NULL) == 0;
 }
 
-/* For struct exporter_config. Escaped names may be equal, but not here. */
+/* Returns the shares as JSON. A callback of struct exporter_config. The names
+ * that share_seen_json() gives may be equal; those of escape_name() differ. */
 static json_t *shares_end(void *arg, uint64_t until_ns)
 {
 	struct exporter_shares *s = arg;

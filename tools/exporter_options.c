@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of `refrain exporter`, which runs refrain-exporter. */
+/* Defines the options of `refrain exporter`, which runs refrain-exporter. */
 #include "exporter_options.h"
 
 #include <stddef.h>

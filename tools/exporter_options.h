@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The options of `refrain exporter`. That command runs a program of its own, so
- * that the daemons of mounts load no HTTP server.
- */
+/* Defines the options of `refrain exporter`. The command runs the separate
+ * program refrain-exporter, so that the daemons of mounts do not load an HTTP
+ * server. */
 #ifndef TOOLS_EXPORTER_OPTIONS_H
 #define TOOLS_EXPORTER_OPTIONS_H
 
@@ -11,12 +10,11 @@
 #define EXPORTER_PROGRAM "refrain-exporter"
 #define EXPORTER_LISTEN "127.0.0.1:9760"
 
-/* exporter_usage, in command.h, fills in a struct exporter_config. */
+/* Filled in by exporter_usage, which command.h declares. */
 
-/*
- * Start an exporter that ends after the unmount, and do not wait for it: it
- * says itself why it cannot listen, and the mount goes on. -errno.
- */
+/* Start an exporter that ends after the mount was unmounted. Does not wait for
+ * it: the exporter reports by itself if it cannot listen, and the mount is
+ * served without it. Returns 0 or -errno. */
 int exporter_start(
 	const char *where, const char *mountpoint, struct error *err);
 

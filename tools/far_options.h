@@ -3,7 +3,8 @@
 #ifndef TOOLS_FAR_OPTIONS_H
 #define TOOLS_FAR_OPTIONS_H
 
-/* field(f): the offset of that member of stack_config in the arguments. */
+/* Rows of the options. field(f) gives the offset in the command's arguments of
+ * member f of struct stack_config. */
 /* clang-format off */
 #define FAR_OPTIONS(field) \
 	{ \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lines of mounts and shares. The mounts whose readers wait longest come first,
- * and before them the dead ones, whose readers get errors. One thread.
- */
+/* Prints one line for each mount and share. Dead mounts come first, because
+ * their readers get errors. Then come the mounts whose readers have waited
+ * longest. One thread. */
 #include "fleet_view.h"
 
 #include <errno.h>
@@ -25,7 +24,7 @@
 
 struct fleet_view {
 	struct fleet *fleet;
-	bool again; /* not the first look: rates can be computed */
+	bool again; /* there was an earlier look, so rates can be computed */
 	struct share_questions *questions;
 	struct share_seen *share;
 	size_t nshares;
@@ -63,7 +62,8 @@ int fleet_view_look(struct fleet_view *v, struct error *err)
 	v->share = NULL;
 	v->nshares = 0;
 	v->share_why.msg[0] = '\0';
-	/* Their hosts answer while the mounts do. */
+	/* Ask the hosts of shares first: they answer while the mounts are
+	 * asked. */
 	rc = share_views_begin(&v->questions, NULL, &v->share_why);
 	v->again = fleet_count(v->fleet) > 0;
 	if (fleet_look(v->fleet, FLEET_TIMEOUT_MS, err) < 0) {
@@ -96,7 +96,7 @@ bool fleet_view_failed(const struct fleet_view *v)
 
 struct fleet_row {
 	struct fleet_mount m;
-	uint64_t waits_ms; /* of the reader that waits longest */
+	uint64_t waits_ms; /* time for which the first reader has waited */
 };
 
 static struct fleet_row row_of(struct fleet_mount m)
@@ -121,7 +121,8 @@ static int compare_rows(const void *a, const void *b)
 	return strcmp(x->m.mountpoint, y->m.mountpoint);
 }
 
-/* All rows in their order; the caller frees them. NULL for want of memory. */
+/* Returns all mounts and shares in the order of printing; the caller frees
+ * them. Returns NULL if memory is short. */
 static struct fleet_row *rows_of(const struct fleet_view *v)
 {
 	size_t n = fleet_count(v->fleet);
@@ -136,7 +137,8 @@ static struct fleet_row *rows_of(const struct fleet_view *v)
 
 /* -- A line ---------------------------------------------------------------- */
 
-/* Growth per second; everything so far in the first look. */
+/* Returns the growth of a counter per second; in the first look, the counter
+ * itself. */
 static uint64_t amount(const struct fleet_mount *m, const char *key)
 {
 	uint64_t now = ask_number(m->status, key);
@@ -157,7 +159,7 @@ static void print_amount(FILE *to, const struct fleet_mount *m, const char *key)
 	(void)fprintf(to, " %9s", n ? size_format(n, text) : "-");
 }
 
-/* The time that 99 % of the reads took no longer than. */
+/* Print the time within which 99 % of the reads were answered. */
 static void print_p99(FILE *to, const struct fleet_mount *m)
 {
 	uint64_t count[LATENCY_BUCKETS] = {0}, us;
@@ -178,7 +180,7 @@ static void print_pct(FILE *to, uint64_t part, uint64_t whole)
 			to, " %3.0f %%", 100.0 * (double)part / (double)whole);
 }
 
-/* How long the first reader waits. */
+/* Print for how long the first reader has waited. */
 static void print_waits(FILE *to, uint64_t ms)
 {
 	if (ms == 0)
@@ -325,7 +327,8 @@ static void print_cut(const char *line, size_t len, unsigned columns)
 	(void)fputs("\033[K\n", stdout);
 }
 
-/* Draw over the last screen, without a flicker. */
+/* Draw the text over the last screen. The screen is not erased first, so it
+ * does not flicker. */
 static void screen_draw(const char *text, const struct winsize *w)
 {
 	unsigned left = w->ws_row > 2 ? w->ws_row - 2U : 1;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain-hold: starts the daemon of a mount, keeps the descriptors that the
- * daemon asks it to keep, and starts it again with them if it dies. It uses the
- * protocols of sd_notify(3) and sd_listen_fds(3), as systemd does, so there is
- * one protocol for the daemon. It ends with the mount, or gives up in bounded
- * time: then the kernel ends the connection, as no process has it any more.
+ * refrain-hold: starts the daemon of a mount, and stores the descriptors that
+ * the daemon sends. If the daemon dies, refrain-hold starts a new daemon and
+ * passes it these descriptors. The daemon uses the protocols of sd_notify(3)
+ * and sd_listen_fds(3) for both, as it does under systemd. refrain-hold ends
+ * when the mount is unmounted. It gives up if daemons fail too often or for too
+ * long: then no process has the connection to the kernel any more, and the
+ * kernel ends it.
  *
- * With --socket another program starts the daemons, such as the runtime of
- * another container. A daemon with --join gets the kept descriptors, and stays
- * linked to the holder. The holder gives up in the same time, and then waits
- * for the next mount.
+ * With --socket refrain-hold starts no daemon: another program does, such as
+ * the runtime of another container. That daemon gets --join, receives the
+ * stored descriptors and stays linked to refrain-hold. In this mode
+ * refrain-hold continues after it gave up, and waits for the next mount.
  *
- * One thread, few pages: the kernel must not kill it for the daemon's use of
- * memory.
+ * It has one thread and few pages of memory, so that the kernel does not kill
+ * it when the daemon uses too much memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,8 +49,8 @@
 #define MS_PER_S 1000
 #define FORK_PAUSE_MS (5L * MS_PER_S)
 
-/* The interval of checks for a child that is stuck in the kernel, and the time
- * for which it must be stuck. */
+/* refrain-hold checks at this interval whether the child is stuck in the
+ * kernel. A child that has been stuck for as long as this is recovered. */
 #define STUCK_MS (2L * MS_PER_S)
 #define RECOVER_TIMEOUT_S 30
 
@@ -64,32 +66,37 @@ static const struct {
 #define HOLD_AGENTS (sizeof(hold_agents) / sizeof(hold_agents[0]))
 
 struct holder {
-	char **argv;	    /* words of the daemon; NULL: daemons join */
-	char cwd[PATH_MAX]; /* directory in which it is started */
-	const char *path;   /* path of the socket, or NULL */
-	const char *join;   /* the socket to join, or NULL */
-	/* NOTIFY_SOCKET of the service manager above, or NULL */
+	char **argv;	    /* command line of the daemon; NULL with --socket */
+	char cwd[PATH_MAX]; /* directory in which the daemon is started */
+	const char *path;   /* path of the own socket, or NULL */
+	/* path of the socket of another holder to join, or NULL */
+	const char *join;
+	/* NOTIFY_SOCKET of the service manager that started this process, or
+	 * NULL */
 	const char *above;
 	bool background;
 	struct hold_socket socket;
 	int signals, ready_fd;
 	long timeout_ms;
 	int oom_score; /* oom_score_adj of the daemon */
-	struct stored kept[HOLD_FDS_MAX];
-	unsigned n; /* number of elements of `kept` */
+	struct stored stored[HOLD_FDS_MAX];
+	unsigned n; /* number of elements of `stored` */
 	char mountpoint[PATH_MAX];
-	/* minor number of the mount's device; 0: not visible here */
+	/* minor number of the mount's device; 0: the device is not visible here
+	 */
 	unsigned device;
-	pid_t child;		  /* the daemon's process; 0: none */
-	pid_t agent[HOLD_AGENTS]; /* do things for the daemon; 0: none */
-	int link;		  /* link to a daemon that joined; -1: none */
-	bool ready;		  /* the daemon serves */
-	bool served;		  /* a daemon has served */
-	long ready_ms;		  /* since when the daemon serves */
-	long down_ms;		  /* since when no daemon serves */
-	/* since when the child's first thread is dead; 0: it is not */
+	pid_t child; /* process of the daemon; 0: none */
+	/* processes that wait in the kernel for the daemon; 0: none */
+	pid_t agent[HOLD_AGENTS];
+	int link;      /* link to a daemon that joined; -1: none */
+	bool ready;    /* the present daemon serves the mount */
+	bool served;   /* any daemon has served the mount */
+	long ready_ms; /* time when the present daemon began to serve */
+	long down_ms;  /* time from which on no daemon has served */
+	/* time when the child's first thread was first seen dead; 0: it lives
+	 */
 	long stuck_ms;
-	long next_ms; /* when to start the next daemon */
+	long next_ms; /* time when to start the next daemon */
 	struct hold_ends ends;
 };
 
@@ -117,18 +124,18 @@ __attribute__((format(printf, 2, 3))) static void hold_say(
 	va_end(args);
 }
 
-/* -- What is kept --------------------------------------------------------- */
+/* -- Stored descriptors ---------------------------------------------------- */
 
 static void hold_drop(struct holder *h, unsigned i)
 {
-	(void)close(h->kept[i].fd);
-	h->kept[i] = h->kept[--h->n];
+	(void)close(h->stored[i].fd);
+	h->stored[i] = h->stored[--h->n];
 }
 
 static void hold_drop_named(struct holder *h, const char *name)
 {
 	for (unsigned i = h->n; i-- > 0;)
-		if (strcmp(h->kept[i].name, name) == 0)
+		if (strcmp(h->stored[i].name, name) == 0)
 			hold_drop(h, i);
 }
 
@@ -139,23 +146,23 @@ static void hold_keep(struct holder *h, const char *name, int fd)
 		(void)close(fd);
 		return;
 	}
-	(void)snprintf(h->kept[h->n].name, HOLD_NAME_BYTES, "%s", name);
-	h->kept[h->n++].fd = fd;
+	(void)snprintf(h->stored[h->n].name, HOLD_NAME_BYTES, "%s", name);
+	h->stored[h->n++].fd = fd;
 }
 
-/* The descriptor with that name, or -1. */
-static int kept_fd(const struct holder *h, const char *name)
+/* Returns the descriptor with that name; -1 if none is stored. */
+static int stored_fd(const struct holder *h, const char *name)
 {
 	for (unsigned i = 0; i < h->n; i++)
-		if (strcmp(h->kept[i].name, name) == 0)
-			return h->kept[i].fd;
+		if (strcmp(h->stored[i].name, name) == 0)
+			return h->stored[i].fd;
 	return -1;
 }
 
-/* The descriptor of the kernel's connection, or -1. */
+/* Returns the descriptor of the kernel's connection; -1 if none is stored. */
 static int connection(const struct holder *h)
 {
-	return kept_fd(h, "refrain-fuse");
+	return stored_fd(h, "refrain-fuse");
 }
 
 static bool hold_unmounted(const struct holder *h)
@@ -183,14 +190,15 @@ static void tell_above(const struct holder *h, const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* A failure means that no process listens. */
+	/* the call fails if no process listens; that does no harm */
 	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
 		(struct sockaddr *)&to,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	(void)close(fd);
 }
 
-/* Give up the caller's terminal and working directory. */
+/* Leave the terminal and the working directory of the program that started this
+ * process. */
 static void let_go_of_caller(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -200,7 +208,9 @@ static void let_go_of_caller(void)
 	if (null > 2)
 		(void)close(null);
 	if (chdir("/") < 0)
-		return; /* then the directory stays busy, which is all */
+		/* then this process keeps the directory busy; that is the only
+		 * harm */
+		return;
 }
 
 static void hold_ready(struct holder *h)
@@ -216,7 +226,8 @@ static void hold_ready(struct holder *h)
 	if (h->ready_fd < 0)
 		return;
 	let_go_of_caller();
-	/* The write fails if the caller no longer waits; that does no harm. */
+	/* The write fails if the program that started this one no longer waits;
+	 * that does no harm. */
 	(void)!write(h->ready_fd, "r", 1);
 	(void)close(h->ready_fd);
 	h->ready_fd = -1;
@@ -229,8 +240,8 @@ static bool has_daemon(const struct holder *h)
 
 /* -- Processes that wait in the kernel ------------------------------------- */
 
-/* One that waits in the kernel ends when the next daemon serves, or with the
- * connection. */
+/* End a process. If it waits in the kernel, it ends when the next daemon serves,
+ * or when the connection ends. */
 static void end_agent(struct holder *h, size_t i)
 {
 	if (h->agent[i] > 0)
@@ -278,14 +289,14 @@ static void hold_drop_all(struct holder *h)
 	h->ends = (struct hold_ends){.failures = 0};
 }
 
-/* Close the last copies of the connection, so that waiting programs get an
- * error. Returns the exit status, or -1 to wait for the next daemon. */
+/* Close the last descriptors of the connection, so that waiting programs get an
+ * error. Returns the exit status; -1: wait for the next daemon. */
 static int hold_give_up(struct holder *h, const char *why)
 {
 	unsigned device = h->device;
 	struct error err;
 
-	/* Do not wait for the child, as it may hang. */
+	/* Do not wait for the child, because it may hang. */
 	if (h->child > 0)
 		(void)kill(h->child, SIGKILL);
 	hold_say(h, "%s: gave up: %s", h->mountpoint, why);
@@ -295,19 +306,19 @@ static int hold_give_up(struct holder *h, const char *why)
 	/* A process may wait in the kernel, and have the connection. */
 	if (connection(h) >= 0 && !hold_unmounted(h))
 		connection_refuse(
-			connection(h), kept_fd(h, "refrain-requests"));
+			connection(h), stored_fd(h, "refrain-requests"));
 	hold_drop_all(h);
 	return h->argv ? 1 : -1;
 }
 
-/* The time for which the daemon has served; 0: it has not. */
+/* Returns the time for which the daemon has served; 0 if it has not. */
 static long served_ms(const struct holder *h, long now)
 {
 	return h->ready ? now - h->ready_ms : 0;
 }
 
-/* A joined daemon has closed its link, so none of its threads can take a
- * request any more. */
+/* Handle the end of a daemon that joined. Its link is closed, so all its
+ * threads have ended, and none of them can take a request any more. */
 static void daemon_left(struct holder *h)
 {
 	long now = now_ms();
@@ -316,7 +327,7 @@ static void daemon_left(struct holder *h)
 	(void)close(h->link);
 	h->link = -1;
 	end_agents(h);
-	/* If the mount was never served, no program waits for it. */
+	/* If no daemon has ever served the mount, no program waits for it. */
 	if (connection(h) < 0 || hold_unmounted(h) || !h->served) {
 		hold_drop_all(h);
 		return;
@@ -333,18 +344,19 @@ static void daemon_left(struct holder *h)
 		h->mountpoint);
 }
 
-/* Accept a daemon that joins; only one may be linked at a time. */
+/* Accept a daemon that joins. Only one daemon at a time can have a link. */
 static void let_in(struct holder *h, int link)
 {
 	if (h->link >= 0 && hold_closed(h->link))
 		daemon_left(h);
-	if (h->link < 0 && hold_answer(link, h->kept, h->n))
+	if (h->link < 0 && hold_answer(link, h->stored, h->n))
 		h->link = link;
 	else
 		(void)close(link);
 }
 
-/* Only the daemon that is held may choose what to keep. */
+/* Is the process the daemon of this mount? Only the daemon may store
+ * descriptors and take them back. */
 static bool is_daemon(const struct holder *h, pid_t pid)
 {
 	return h->child > 0 ? pid == h->child
@@ -396,10 +408,10 @@ static void set_oom_score(int score)
 	if (!f)
 		return;
 	(void)fprintf(f, "%d", score);
-	(void)fclose(f); /* not every user may write it */
+	(void)fclose(f); /* the write fails if this user may not set it */
 }
 
-/* Runs in the child. */
+/* Execute the daemon. Runs in the child. */
 static void hold_exec(const struct holder *h)
 {
 	sigset_t none;
@@ -407,13 +419,13 @@ static void hold_exec(const struct holder *h)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (h->background)
-		(void)setsid(); /* as for a daemon without a holder */
+		(void)setsid(); /* a daemon without a holder does so, too */
 	set_oom_score(h->oom_score);
 	if (h->served && chdir(h->cwd) < 0)
 		_exit(127);
 	(void)setenv("NOTIFY_SOCKET", h->socket.address, 1);
 	(void)setenv("REFRAIN_HELD", h->served ? "again" : "first", 1);
-	hold_pass(h->kept, h->n);
+	hold_pass(h->stored, h->n);
 	(void)execvp(h->argv[0], h->argv);
 	(void)fprintf(stderr, "refrain: hold: cannot run '%s': %s\n",
 		h->argv[0], strerror(errno));
@@ -450,10 +462,8 @@ static int as_exit(int status)
 				   : WEXITSTATUS(status);
 }
 
-/*
- * The daemon has ended and was reaped, so that none of its threads can take a
- * request any more. Returns the exit status, or -1 to continue.
- */
+/* Handle the end of a daemon that was reaped: none of its threads can take a
+ * request any more. Returns the exit status of this process; -1: continue. */
 static int child_ended(struct holder *h, int status)
 {
 	bool failed = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
@@ -466,11 +476,13 @@ static int child_ended(struct holder *h, int status)
 	h->child = 0;
 	if (connection(h) < 0)
 		return as_exit(status);
-	if (hold_unmounted(h)) /* the mount was unmounted meanwhile */
+	/* the mount was unmounted before the daemon ended */
+	if (hold_unmounted(h))
 		return 0;
 	if (h->ready)
 		h->down_ms = now;
-	/* The daemon was told to leave the mount to the next daemon. */
+	/* The daemon has ended by request, to leave the mount to the next one.
+	 */
 	if (h->ready && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		failed = false;
 	hold_say(h, "%s: the daemon %s; starting it again", h->mountpoint,
@@ -497,11 +509,10 @@ static int hold_reap(struct holder *h)
 	return end;
 }
 
-/*
- * A killed daemon cannot be reaped while one of its threads waits in the kernel
- * for a lock of a reader that waits for the daemon. No signal reports that. The
- * sign is that the first thread is dead, but the process is not.
- */
+/* Look whether the daemon was killed and cannot end. That happens while one of
+ * its threads waits in the kernel for a lock, whose owner is a program that
+ * waits for the daemon. No signal reports this state. The sign of it: the first
+ * thread is dead, but the process cannot be reaped. */
 static void look_for_stuck_child(struct holder *h, long now)
 {
 	if (!h->ready || h->child == 0 || proc_state(h->child) != 'Z') {
@@ -510,7 +521,8 @@ static void look_for_stuck_child(struct holder *h, long now)
 	}
 	if (h->stuck_ms == 0)
 		h->stuck_ms = now;
-	if (now - h->stuck_ms < STUCK_MS) /* it may be about to end */
+	/* the process may end within the next moments */
+	if (now - h->stuck_ms < STUCK_MS)
 		return;
 	hold_say(h,
 		"%s: the daemon has died, but one of its threads still waits "
@@ -534,7 +546,8 @@ static int hold_on_signal(struct holder *h)
 		(void)kill(h->child, (int)s.ssi_signo);
 	if (h->child > 0 || s.ssi_signo == SIGHUP)
 		return -1;
-	/* A daemon that has joined continues without a holder. */
+	/* With --socket, a daemon that has a link continues without this
+	 * process. */
 	if (!h->argv && (h->link >= 0 || h->n == 0))
 		return 0;
 	(void)hold_give_up(h, "told to end while no daemon served");
@@ -546,7 +559,7 @@ static bool is_down(const struct holder *h)
 	return h->n > 0 && !(has_daemon(h) && h->ready);
 }
 
-/* The time to wait, in ms; -1: until an event. */
+/* Returns how many ms to wait in poll(); -1: without limit. */
 static int hold_wait_ms(const struct holder *h, long now)
 {
 	long until = -1;
@@ -556,7 +569,7 @@ static int hold_wait_ms(const struct holder *h, long now)
 	if (is_down(h) && h->served &&
 		(until < 0 || h->down_ms + h->timeout_ms < until))
 		until = h->down_ms + h->timeout_ms;
-	/* No signal reports a child that is stuck. */
+	/* Wake up to look for a stuck child, which no signal reports. */
 	if (h->ready && h->child > 0 && (until < 0 || now + STUCK_MS < until))
 		until = now + STUCK_MS;
 	if (until < 0)
@@ -577,7 +590,7 @@ static int on_time(struct holder *h)
 	return -1;
 }
 
-/* Handle a mount that was unmounted while no daemon served. */
+/* Check whether the mount was unmounted while no daemon served it. */
 static int hold_ended(struct holder *h)
 {
 	hold_drop_all(h);
@@ -589,8 +602,8 @@ static int hold_run(struct holder *h)
 	int end = -1;
 
 	while (end < 0) {
-		/* Poll the connection only while no daemon serves it: otherwise
-		 * each request would wake this process. */
+		/* Poll the connection only while no daemon serves it. Otherwise
+		 * each request of a program would wake this process. */
 		struct pollfd p[] = {
 			{.fd = h->signals, .events = POLLIN},
 			{.fd = h->socket.fd, .events = POLLIN},
@@ -604,8 +617,8 @@ static int hold_run(struct holder *h)
 			hear_all(h);
 		if (p[0].revents)
 			end = hold_on_signal(h);
-		/* The daemon has left, unless another one has joined
-		 * meanwhile. */
+		/* The daemon of the polled link has ended. hear_all() may have
+		 * accepted another daemon since. */
 		if (end < 0 && h->link >= 0 && h->link == p[3].fd &&
 			(p[3].revents & POLLHUP))
 			daemon_left(h);
@@ -644,8 +657,8 @@ static void protect(struct holder *h)
 	if (f)
 		(void)fclose(f);
 	set_oom_score(-1000);
-	/* Keep touched pages in memory, if the limit of locked memory allows
-	 * it. */
+	/* Lock the pages of this process in memory, if the limit of locked
+	 * memory allows it. */
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
@@ -678,14 +691,15 @@ static bool hold_option(struct holder *h, const char *name, const char *value)
 	return true;
 }
 
-/* Execute the daemon of a mount whose descriptors another holder keeps. */
+/* With --join: get the descriptors from another holder, and execute the daemon
+ * in place of this process. */
 static int hold_become(struct holder *h)
 {
-	int link = hold_join(h->join, h->kept, &h->n);
+	int link = hold_join(h->join, h->stored, &h->n);
 
 	if (link < 0)
 		return 1;
-	hold_pass(h->kept, h->n);
+	hold_pass(h->stored, h->n);
 	hold_setenv("REFRAIN_LINK", link);
 	(void)setenv("FDSTORE", "1", 1);
 	(void)setenv("NOTIFY_SOCKET", h->join, 1);
@@ -707,7 +721,8 @@ int main(int argc, char **argv)
 	for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2)
 		if (!hold_option(&h, argv[i], argv[i + 1]))
 			return hold_usage_error(argv[i]);
-	/* With --socket no command may follow; otherwise one must. */
+	/* With --socket no command may follow the options; without it one must.
+	 */
 	if (h.path ? i != argc || h.join
 		   : i + 1 >= argc || strcmp(argv[i], "--") != 0)
 		return hold_usage_error(i < argc ? argv[i] : "--");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ends of daemons; see hold_ends.h. */
+/* Counts the ends of daemons; see hold_ends.h. */
 #include "hold_ends.h"
 
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #define PAUSE_MS 100
 #define PAUSE_MAX_MS 5000
 
-/* Record a failure in place of the oldest one. Returns true if there were too
- * many in the time. */
+/* Record a failure in place of the oldest one. Returns true if it is
+ * the failure number HOLD_FAILURES_MAX within HOLD_FAILURES_MS. */
 static bool too_many_failures(struct hold_ends *e, long now_ms)
 {
 	long *at = &e->failed_ms[e->failures % FAILURES_KEPT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The socket of refrain-hold; see hold_socket.h. */
+/* Opens the socket of refrain-hold; see hold_socket.h. */
 #include "hold_socket.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Was the socket left behind: does no process listen on it? */
+/* Is this a socket on which no process listens any more? */
 static bool is_left(const struct sockaddr_un *at)
 {
 	struct stat st;

@@ -16,8 +16,9 @@
 
 #include "common/base/send_fds.h"
 
-/* The first descriptor that a program gets. Descriptors are moved above this
- * range before they are moved into it, so that none overwrites another. */
+/* The first descriptor number that a program inherits. hold_pass() moves the
+ * descriptors to numbers from SPARE_FD on first, and then down to this range.
+ * So no descriptor overwrites another one. */
 #define FIRST_FD 3
 #define SPARE_FD (FIRST_FD + HOLD_FDS_MAX)
 
@@ -87,9 +88,9 @@ bool hold_closed(int link)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Send the descriptors. The text has their names, each with a colon before it.
- */
-bool hold_answer(int link, const struct stored *kept, unsigned n)
+/* Send the descriptors. The text of the message has the name of each, with a
+ * colon between names. */
+bool hold_answer(int link, const struct stored *stored, unsigned n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 1] = ":";
 	int fds[HOLD_FDS_MAX];
@@ -98,8 +99,8 @@ bool hold_answer(int link, const struct stored *kept, unsigned n)
 		size_t len = strlen(names);
 
 		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
-			i > 0 ? ":" : "", kept[i].name);
-		fds[i] = kept[i].fd;
+			i > 0 ? ":" : "", stored[i].name);
+		fds[i] = stored[i].fd;
 	}
 	return fds_send(link, names, strlen(names), fds, n, 0) >= 0;
 }
@@ -115,8 +116,8 @@ static int cannot_join(const char *path, const char *why)
 	return -1;
 }
 
-/* Does the holder run as this user or root? Others could pass descriptors of
- * their own. */
+/* Does a process of this user or of root listen at the path? A process of
+ * another user could pass descriptors of its own. */
 static bool is_holder(const char *path)
 {
 	struct stat st;
@@ -140,9 +141,9 @@ static bool ask_to_join(const char *path, int end)
 	return sent;
 }
 
-/* Receive the holder's answer. Returns false if another daemon is linked, or no
- * holder answers. */
-static bool hear_answer(int link, struct stored *kept, unsigned *n)
+/* Receive the descriptors from the holder. Returns false if the holder refuses
+ * because another daemon has a link, or if no holder answers. */
+static bool hear_answer(int link, struct stored *stored, unsigned *n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1) + 2], *at = names + 1;
 	struct pollfd p = {.fd = link, .events = POLLIN};
@@ -161,15 +162,15 @@ static bool hear_answer(int link, struct stored *kept, unsigned *n)
 		size_t len = strcspn(at, ":");
 
 		(void)snprintf(
-			kept[i].name, HOLD_NAME_BYTES, "%.*s", (int)len, at);
-		kept[i].fd = got.fd[i];
+			stored[i].name, HOLD_NAME_BYTES, "%.*s", (int)len, at);
+		stored[i].fd = got.fd[i];
 		at += len;
 		at += *at == ':';
 	}
 	return true;
 }
 
-int hold_join(const char *path, struct stored *kept, unsigned *n)
+int hold_join(const char *path, struct stored *stored, unsigned *n)
 {
 	int end[2], link;
 
@@ -184,7 +185,7 @@ int hold_join(const char *path, struct stored *kept, unsigned *n)
 	if (!ask_to_join(path, end[1]))
 		return cannot_join(path, strerror(errno));
 	(void)close(end[1]);
-	if (!hear_answer(end[0], kept, n))
+	if (!hear_answer(end[0], stored, n))
 		return cannot_join(path,
 			"another daemon serves its mount, or it does not "
 			"answer");
@@ -200,22 +201,23 @@ void hold_setenv(const char *name, long n)
 	char text[32];
 
 	(void)snprintf(text, sizeof(text), "%ld", n);
-	(void)setenv(name, text, 1); /* on failure the daemon is not held */
+	/* if this fails, the daemon runs without a holder */
+	(void)setenv(name, text, 1);
 }
 
-void hold_pass(const struct stored *kept, unsigned n)
+void hold_pass(const struct stored *stored, unsigned n)
 {
 	char names[HOLD_FDS_MAX * (HOLD_NAME_BYTES + 1)] = "";
 	int fds[HOLD_FDS_MAX];
 
 	for (unsigned i = 0; i < n; i++)
-		fds[i] = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, SPARE_FD);
+		fds[i] = fcntl(stored[i].fd, F_DUPFD_CLOEXEC, SPARE_FD);
 	for (unsigned i = 0; i < n; i++) {
 		size_t len = strlen(names);
 
 		(void)dup2(fds[i], FIRST_FD + (int)i);
 		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
-			i > 0 ? ":" : "", kept[i].name);
+			i > 0 ? ":" : "", stored[i].name);
 	}
 	if (n == 0)
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts refrain-hold, and finds it; see holder.h. */
+/* Starts and finds refrain-hold; see holder.h. */
 #include "holder.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ int helper_path(const char *name, char *path, size_t size)
 	char self[PATH_MAX];
 	int n;
 
-	/* In a build folder, refrain-hold is beside this program. */
+	/* In a build directory, refrain-hold is beside the program `refrain`.
+	 */
 	if (program_path(self, sizeof(self)) == 0) {
 		*strrchr(self, '/') = '\0';
 		n = snprintf(path, size, "%s/%s", self, name);
@@ -43,7 +44,7 @@ int helper_path(const char *name, char *path, size_t size)
 	return 0;
 }
 
-/* Runs in the child. */
+/* Execute refrain-hold. Runs in the child. */
 static void holder_exec(
 	const char *program, char **words, int n, unsigned recover_s, int fd)
 {
@@ -60,7 +61,7 @@ static void holder_exec(
 		_exit(127);
 	memcpy(argv, first, sizeof(first));
 	memcpy(argv + 7, words, (size_t)n * sizeof(*words));
-	(void)setsid(); /* a child is no group leader, so this works */
+	(void)setsid(); /* cannot fail: a child is no group leader */
 	(void)execv(program, argv);
 	(void)fprintf(stderr, "refrain: cannot run '%s': %s\n", program,
 		strerror(errno));

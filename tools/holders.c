@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the processes that keep a mount busy by reading /proc. Does not access
- * the mount. */
+/* Reads /proc to find the processes that keep a mount busy. Does not access the
+ * mount. */
 #include "holders.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@
 
 #define SHOWN_MAX 3u
 
-/* The next process in /proc; 0 at the end. */
+/* Returns the next process of the list of /proc; 0 at its end. */
 static pid_t next_process(DIR *proc)
 {
 	const struct dirent *e;
@@ -33,7 +33,7 @@ static pid_t next_process(DIR *proc)
 	return 0;
 }
 
-/* Does a link in /proc lead to the mount? */
+/* Does a symbolic link of /proc lead to a file of the mount? */
 static bool leads_to(const char *link, const char *path)
 {
 	size_t len = strlen(path);
@@ -62,8 +62,8 @@ static bool has_open_file(pid_t pid, const char *path)
 	return false;
 }
 
-/* Does the process have its working directory, its root, its program, an open
- * file or a mapped file on the mount at `path`? */
+/* Does the process use the mount at `path`: as working directory, as root, or
+ * by an open file, a mapped file or its program? */
 static bool uses(pid_t pid, const char *path)
 {
 	static const char *const links[] = {"cwd", "root", "exe"};
@@ -90,7 +90,7 @@ static void command_of(pid_t pid, char name[64])
 		return;
 	if (fgets(name, 64, f))
 		name[strcspn(name, "\n")] = '\0';
-	(void)fclose(f); /* it was only read */
+	(void)fclose(f); /* cannot lose data: the file was only read */
 }
 
 const char *holders_programs(const char *path, char *buf, size_t size)
@@ -143,8 +143,8 @@ struct holders_device holders_device_of(const char *path)
 	return d;
 }
 
-/* Find where the device is mounted in the mount namespace of process `pid` (0:
- * this one). Returns false if it is not mounted there. */
+/* Find where process `pid` has the device mounted in its mount namespace (pid
+ * 0: this process). Returns false if it is not mounted there. */
 static bool find_device(
 	pid_t pid, struct holders_device d, char *path, size_t size)
 {
@@ -177,7 +177,7 @@ static ino_t namespace_of(pid_t pid)
 
 /* -- The daemon ------------------------------------------------------------ */
 
-/* Does the process have a connection to the kernel for the device? */
+/* Has the process a descriptor of the kernel's connection for the device? */
 static bool has_connection(pid_t pid, unsigned minor)
 {
 	char name[64], link[PATH_MAX];
@@ -212,7 +212,9 @@ pid_t holders_daemon(struct holders_device device)
 			holder = pid;
 		} else if (strcmp(name, NOTIFIER_COMM) != 0 &&
 			strncmp(name, "refrain", strlen("refrain")) == 0 &&
-			born >= newest) { /* systemd keeps connections, too */
+			/* systemd stores descriptors of connections, too, but
+			 * it does not serve */
+			born >= newest) {
 			daemon = pid;
 			newest = born;
 		}
@@ -237,7 +239,9 @@ const char *holders_mounts(struct holders_device device, char *buf, size_t size)
 	while ((pid = next_process(proc)) > 0) {
 		ino_t space = namespace_of(pid);
 
-		/* Processes with adjacent numbers often share a namespace. */
+		/* Skip the namespaces of this process and of the process
+		 * before. Processes with adjacent numbers often have the same
+		 * namespace. */
 		if (space == own || space == last || space == 0)
 			continue;
 		last = space;

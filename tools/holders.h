@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds what keeps a mount busy: programs with open files on it, and other
- * places where it is mounted. Finds only what this user may read in /proc.
- */
+/* Finds what keeps a mount busy: programs with open files of the mount, and
+ * other paths or namespaces where it is mounted. Sees only what this user may
+ * read in /proc. */
 #ifndef TOOLS_HOLDERS_H
 #define TOOLS_HOLDERS_H
 
@@ -16,30 +15,31 @@
  */
 const char *holders_programs(const char *path, char *buf, size_t size);
 
-/* A file system, as the kernel's lists of mounts name it. After it has ended,
- * another file system may get its number, but rarely one with the same source.
- */
+/* A file system, as the kernel's list of mounts names it. The kernel may give
+ * the number of an ended file system to a new one, but a new one rarely has the
+ * same source. */
 struct holders_device {
 	unsigned major, minor;
-	uint64_t source; /* a hash */
+	uint64_t source; /* hash of the source's name */
 };
 
-/* The device of the mount at `path`; all 0 if there is none. */
+/* Returns the device of the mount at `path`; all members are 0 if nothing is
+ * mounted there. */
 struct holders_device holders_device_of(const char *path);
 
 /*
- * The process that serves the mount, found by its connection to the kernel; 0:
- * none is visible. It is refrain-hold only if no other process has the
- * connection. A daemon that takes long to end keeps the number of a connection
- * that the kernel has given to a later mount, so the newest process with that
- * number is returned. Kernels before Linux 6.16 do not show connections.
+ * Returns the process that serves the mount; 0 if none is visible. It is found
+ * by its connection to the kernel, which only kernels from Linux 6.16 on show.
+ * refrain-hold is returned only if no other process has the connection. If
+ * several daemons have a connection with that number, the newest is returned:
+ * an older one takes long to end, and the kernel has given its number to a
+ * later mount.
  */
 pid_t holders_daemon(struct holders_device device);
 
-/*
- * Describe where else the device is mounted: another path, or the mount
- * namespace of a process; "" if no place is visible. Returns buf.
- */
+/* Describe where else the device is mounted: at another path, or in the mount
+ * namespace of another process. Writes "" if no such mount is visible. Returns
+ * buf. */
 const char *holders_mounts(
 	struct holders_device device, char *buf, size_t size);
 

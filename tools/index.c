@@ -85,7 +85,8 @@ static int index_to_file(const struct stack_config *source, const char *output,
 	if (rc == 0 && rename(fresh, output) < 0)
 		rc = error_set(err, -errno, "cannot write '%s': %m", output);
 	if (rc < 0)
-		(void)unlink(fresh); /* the first error is reported */
+		/* the error of the write is reported, not of this call */
+		(void)unlink(fresh);
 	return rc;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain load: uses the loader as a trainer with a given step time would, and
- * reports the cost. One thread, besides the library's.
- */
+/* refrain load: reads batches from a loader as a trainer with a given step time
+ * would, and reports the cost. Has one thread besides those of the library. */
 #include "load.h"
 
 #include <errno.h>
@@ -24,8 +22,8 @@ static void on_signal(int number)
 	load_signal = number;
 }
 
-/* After a signal, the results so far are printed. Waiting calls are not
- * restarted. */
+/* Catch signals, so that the results so far are printed. A signal ends a wait,
+ * because waiting calls are not restarted. */
 static void catch_signals(void)
 {
 	struct sigaction act = {
@@ -85,11 +83,9 @@ static int load_open_log(struct load *ld, struct error *err)
 		&ld->echo, ld->o.echo_log, stats.echo_changes, err);
 }
 
-/*
- * Simulate the step of an accelerator. The step begins with the arrival of the
- * batch, and takes its time whatever this thread does meanwhile. If one sleep
- * takes too long, the next one is shorter.
- */
+/* Simulate the step of an accelerator. The step begins when the batch arrives,
+ * and ends after the step time, whatever this thread does during it. If one
+ * sleep takes too long, the next one is shorter. */
 static void load_step(struct load *ld, uint64_t waited_ns)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -147,7 +143,8 @@ static void load_count(struct load *ld, const struct refrain_batch *b)
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
 		hash_fields(ld, b);
 	}
-	/* The rest is computed each time, because --echo auto changes it. */
+	/* Compute the bytes of the remaining steps anew each time, because
+	 * --echo auto changes them. */
 	load_show(ld, r->bytes + left * b->data_bytes);
 }
 
@@ -175,8 +172,8 @@ static int open_steps(struct load *ld, struct error *err)
 	if (!ld->steps)
 		return error_set(
 			err, -errno, "cannot write '%s': %m", ld->o.step_log);
-	/* The log is buffered by lines, so it is complete up to the last step,
-	 * however this process ends. */
+	/* The log is buffered by lines: however this process ends, the log has
+	 * all complete steps. */
 	(void)setvbuf(ld->steps, NULL, _IOLBF, BUFSIZ);
 	return 0;
 }
@@ -192,7 +189,8 @@ static int close_steps(struct load *ld, struct error *err)
 	return 0;
 }
 
-/* Like refrain_next(), but returns 0 on a signal, as at the end of the run. */
+/* Like refrain_next(), but returns 0 after a signal, as at the end of the run.
+ */
 static int next_or_signal(struct load *ld, const struct refrain_batch **b)
 {
 	int left_ms = config_timeout_ms(ld->o.timeout_s), rc = -ETIMEDOUT;
@@ -206,7 +204,7 @@ static int next_or_signal(struct load *ld, const struct refrain_batch **b)
 	return rc == -ETIMEDOUT && load_signal ? 0 : rc;
 }
 
-/* Run one step. Returns 1, or 0 at the end. */
+/* Run one step. Returns 1; 0 at the end of the run; or -errno. */
 static int one_step(struct load *ld, struct error *err)
 {
 	const struct refrain_batch *b;
@@ -281,14 +279,16 @@ static int load_load(struct load *ld, const char *dataset, struct error *err)
 	return rc < 0 ? rc : close_steps(ld, err);
 }
 
-/* Report a failed open. An invalid configuration is a usage error. */
+/* Report that the loader could not be opened. Returns the exit status; an
+ * invalid configuration is a usage error. */
 static int load_failed(int rc, const struct error *err)
 {
 	(void)command_fail("load", err);
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* End with the same signal, so that a shell sees the cause. */
+/* End this process by the signal that it has caught, so that a shell sees that
+ * signal. */
 static void end_by_signal(void)
 {
 	(void)fflush(stdout);
@@ -313,7 +313,7 @@ int cmd_load(int argc, char **argv)
 		rc = load_print_json(&ld.o, &ld.r);
 	else if (rc >= 0 && !ld.o.list)
 		load_print(&ld.o, &ld.r);
-	/* reads that hang end with the process */
+	/* if reads hang, the end of the process ends them */
 	(void)refrain_close(ld.loader);
 	load_state_close(&ld.state);
 	load_echo_close(&ld.echo);

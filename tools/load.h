@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of `refrain load`: its options, its counts, the state it
- * saves and the trace it writes. One thread.
- */
+/* Shared by the files of `refrain load`: the command's options, results, logs
+ * and state. One thread. */
 #ifndef TOOLS_LOAD_H
 #define TOOLS_LOAD_H
 
@@ -17,36 +15,41 @@
 #include "refrain/loader.h"
 
 struct load_options {
-	struct refrain_config config; /* without dataset and state */
+	/* without the members dataset and state */
+	struct refrain_config config;
 	bool drop_last, no_hash, json, list;
 	unsigned step_ms, timeout_s;
-	uint64_t steps; /* 0: to the end of the run */
+	uint64_t steps; /* maximum number of steps; 0: until the run ends */
 	const char *state, *trace, *step_log;
 	const char *echo_log, *echo_replay;
 };
 
-/* The log of echo changes to replay, and the log to write. */
+/* The logs of echo changes: one that is replayed, and one that is written. */
 struct load_echo {
-	char *replayed; /* path, or NULL */
+	char *replayed; /* path of the replayed log, or NULL */
 	const char *path;
-	FILE *log; /* file, or NULL */
+	FILE *log; /* the written log, or NULL */
 	uint64_t before,
-		written; /* changes by earlier runs; changes in the file */
+		/* number of changes by earlier runs; number of changes in the
+		 * written log */
+		written;
 };
 
-/*
- * The data kept between runs, in two files: the loader's state after the last
- * consumed batch with the length of the trace at that time, and the trace with
- * one line per sample.
- */
+/* The two files by which a run resumes. The trace has one line per sample. The
+ * state has the loader's state after the last consumed batch, and the length of
+ * the trace after it. */
 struct load_state {
-	const char *path, *trace_path; /* or NULL */
-	char *fresh_path; /* temporary file, renamed when complete */
+	const char *path, *trace_path; /* path; NULL without the option */
+	/* path of a temporary file, which replaces the state when it is
+	 * complete */
+	char *fresh_path;
 	FILE *trace;
 	uint64_t trace_bytes;
 	struct load_echo *echo;
 	unsigned char loader[REFRAIN_STATE_MAX];
-	size_t loader_bytes; /* length of the state; 0: from the beginning */
+	/* length of the loader's state; 0: there is none, so the run begins
+	 * anew */
+	size_t loader_bytes;
 };
 
 /* Room for the loader's statistics as JSON. */
@@ -65,16 +68,17 @@ struct load_result {
 
 /* -- load_options.c -- */
 
-/* Set err to a message of the loader, with options in place of member names. */
+/* Write a message of the loader into err, and replace names of members in it by
+ * the names of options. Returns rc. */
 int load_options_say(const char *message, int rc, struct error *err);
 
-/* Check and apply rules that the tables cannot express. Returns 0 or -EINVAL.
- */
+/* Check the options by rules that the tables cannot express, and set values
+ * that depend on other options. Returns 0 or -EINVAL. */
 int load_options_finish(struct load_options *o, struct error *err);
 
 /* -- load_echo.c -- */
 
-/* Read a log for struct refrain_config. */
+/* Read the log that the loader replays. */
 int load_echo_replay(struct load_echo *e, const char *path, struct error *err);
 /* Open the log for writing. An earlier run has written `before` changes. */
 int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
@@ -86,16 +90,15 @@ void load_echo_close(struct load_echo *e);
 
 /* -- load_state.c -- */
 
-/*
- * Read the state of an earlier run, if there is one, and open the trace at its
- * position. Returns 0, -EBADMSG for a file in another format, or -errno.
- */
+/* Read the state of an earlier run if there is one, and open the trace at the
+ * position of the state. Returns 0, -EBADMSG for a file in another format, or
+ * -errno. */
 int load_state_open(struct load_state *s, const char *path,
 	const char *trace_path, struct error *err);
 void load_state_close(struct load_state *s);
 
-/* Append a consumed batch to the trace, then save the state after it. The echo
- * changes up to that state are written first. */
+/* Append a consumed batch to the trace, then save the loader's state after the
+ * batch. Echo changes before that state are logged first. */
 int load_state_used(struct load_state *s, struct refrain_loader *l,
 	const struct refrain_batch *b, struct error *err);
 
@@ -112,8 +115,8 @@ int load_list(const struct load_options *o, struct refrain_loader *l,
 /* -- load_report.c -- */
 
 void load_print(const struct load_options *o, const struct load_result *r);
-/* Print one line: the loader's statistics as refrain_stats_json() writes them,
- * and the figures of the command itself. Returns 0 or -ENOMEM. */
+/* Print one line of JSON: the loader's statistics as refrain_stats_json()
+ * writes them, and the results of the command. Returns 0 or -ENOMEM. */
 int load_print_json(const struct load_options *o, const struct load_result *r);
 
 #endif

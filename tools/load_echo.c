@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The logs of `refrain load --echo auto`: the log that is replayed and the log
- * that is written. A log has a line for each change of the echo factor, written
- * before any state that depends on the change. A run that resumes from a state
- * keeps the lines up to that state and appends to them. One thread.
+ * that is written. A log has a line for each change of the echo factor. The
+ * line is written before any state that depends on the change. A run that
+ * resumes from a state drops the lines after that state, and appends to the
+ * log. One thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,8 @@ int load_echo_replay(struct load_echo *e, const char *path, struct error *err)
 	return 0;
 }
 
-/* The offset after the first `lines` lines; -1 if there are fewer. */
+/* Returns the offset after the first `lines` lines; -1 if the text has fewer.
+ */
 static off_t lines_end(const char *text, uint64_t lines)
 {
 	const char *at = text;
@@ -93,7 +95,8 @@ static uint64_t changes(struct refrain_loader *l)
 {
 	struct refrain_stats stats = {.size = sizeof(stats)};
 
-	(void)refrain_stats_get(l, &stats); /* fails only after fork() */
+	/* fails only in a child after fork() */
+	(void)refrain_stats_get(l, &stats);
 	return stats.echo_changes;
 }
 
@@ -140,7 +143,8 @@ int load_echo_used(
 
 	if (!e->log || n == e->written)
 		return 0;
-	/* Leave room for another change that may come meanwhile. */
+	/* Allocate room for one more change, because the loader may log one
+	 * before the call below. */
 	room = (size_t)(n - e->before + 2) * LINE_MAX_BYTES;
 	text = malloc(room);
 	if (!text)
@@ -157,6 +161,7 @@ int load_echo_used(
 void load_echo_close(struct load_echo *e)
 {
 	if (e->log)
-		(void)fclose(e->log); /* it is flushed after each change */
+		/* cannot lose data: the log was flushed after each change */
+		(void)fclose(e->log);
 	free(e->replayed);
 }

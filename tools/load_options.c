@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of `refrain load`: the members of a loader's configuration, and
- * how the command runs the loader. */
+/* Defines the options of `refrain load`: members of a loader's configuration,
+ * and options about how the command runs the loader. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,8 @@ const struct option_usage load_usage = {
 	.max_operands = 1,
 };
 
-/* The option for a member, without dashes; NULL if there is none. */
+/* Returns the option for a member, without dashes; NULL if the member has none.
+ */
 static const char *option_of(const char *word, size_t n)
 {
 	static const char *const others[][2] = {{"last", "drop-last"},
@@ -113,8 +114,8 @@ static const char *option_of(const char *word, size_t n)
 	return config_options_name(&options, word, n);
 }
 
-/* Replace members by options. A word counts as a member's name only if it
- * contains '_' or begins the message. */
+/* Replaces members by options. A word counts as the name of a member only if it
+ * has a '_' or is the first word. */
 int load_options_say(const char *message, int rc, struct error *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The final report of `refrain load`: a table or a JSON object. */
+/* Prints the final report of `refrain load` as a table or as JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,8 +18,8 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
-#define R_ECHOES 1.04	/* for this R or less, --echo auto makes no echoes */
-#define ECHO_ADVISED 4. /* above this R, more echoes gain much less */
+#define R_ECHOES 1.04	/* --echo auto makes no echoes if R is at most this */
+#define ECHO_ADVISED 4. /* with R above this, more echoes have little use */
 
 static double load_report_ratio(double a, double b)
 {
@@ -61,7 +61,8 @@ static void print_stages(const struct refrain_stats *s)
 	}
 }
 
-/* Print the memory in the form that --memory accepts, rounded up. */
+/* Print the memory that would avoid rereads, rounded up, in the form that
+ * --memory accepts. */
 static void print_rereads(const struct refrain_stats *s)
 {
 	if (!s->rereads)
@@ -93,7 +94,7 @@ static void print_damage(const struct refrain_stats *s)
 			s->dropped_examples, s->dropped_echoes);
 }
 
-/* Print the files that are not used, which would otherwise go unnoticed. */
+/* Print which files the loader does not use. No other output tells. */
 static void print_skipped(
 	const struct load_result *r, const struct refrain_stats *s)
 {
@@ -136,7 +137,7 @@ static void print_echoes(
 		s->end_duplicates);
 }
 
-/* Print advice. Echoes save nothing if the trainer is the slower side. */
+/* Print advice. Echoes save no time if the trainer is slower than the reads. */
 static void print_advice(
 	const struct load_options *o, const struct refrain_stats *s)
 {
@@ -150,7 +151,7 @@ static void print_advice(
 		(void)printf("\nslowest is %s; echoes from --echo-point %s "
 			     "would help, --echo %.1f\n",
 			s->bottleneck, s->suggested_point, factor);
-	else if (s->r > 0) /* 0: not measured */
+	else if (s->r > 0) /* R is 0 if it was not measured */
 		(void)printf("\nslowest is %s; a batch is produced faster "
 			     "than it is consumed, so echoes would not help\n",
 			s->bottleneck);
@@ -244,7 +245,7 @@ static void set_real(json_t *o, const char *name, double value)
 	(void)json_object_set_new(o, name, json_real(value));
 }
 
-/* Add the figures that the loader does not count. */
+/* Add the results that the loader does not count. */
 static void add_run(json_t *o, const struct load_options *options,
 	const struct load_result *r)
 {
@@ -297,7 +298,8 @@ int load_print_json(
 		return -ENOMEM;
 	add_run(o, options, r);
 	add_shared_run(o, options, &r->stats);
-	/* If memory for a value was short, the object lacks it. */
+	/* If memory for a value was short, the value is missing in the object.
+	 */
 	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	json_decref(o);
 	if (!text)

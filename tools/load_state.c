@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The two files of `refrain load --state FILE --trace FILE`. A consumed batch
- * is first appended to the trace. Then a new state, which has the length of the
- * trace, replaces the previous state by a rename. So the state is complete at
- * any moment, and the trace has at least the batches before it. When a run
- * resumes, lines beyond that length are cut off, and their batches are served
- * again.
+ * is first appended to the trace. Then a rename replaces the previous state by
+ * the new one, which has the length of the trace. So the state is complete at
+ * any moment, and the trace has at least the batches before the state. A run
+ * that resumes cuts the trace to that length; the batches of the removed lines
+ * are served again.
  *
  * The state: "rfrload" and a NUL, then little endian: 8 bytes length of the
  * trace, 8 bytes length n of the loader's state, those n bytes, and XXH3-64 of
@@ -58,7 +58,8 @@ static int load_state_parse(struct load_state *s, const unsigned char *file,
 	return 0;
 }
 
-/* Read the state. A missing file is not a failure: no state was saved yet. */
+/* Read the state. Also succeeds if the file does not exist, because no state
+ * was saved yet. */
 static int load_state_read_state(struct load_state *s, struct error *err)
 {
 	unsigned char file[FILE_MAX + 1];
@@ -116,7 +117,8 @@ int load_state_open(struct load_state *s, const char *path,
 void load_state_close(struct load_state *s)
 {
 	if (s->trace)
-		(void)fclose(s->trace); /* it is flushed after each batch */
+		/* cannot lose data: the trace was flushed after each batch */
+		(void)fclose(s->trace);
 	free(s->fresh_path);
 }
 
@@ -149,8 +151,8 @@ static int load_state_write_file(
 	return close(steal_fd(&fd)) == 0 ? 0 : -errno;
 }
 
-/* Save the state. The file is not synced: a crash of the machine loses at most
- * the rename. */
+/* Save the state. The file is not synced: if the machine crashes, the previous
+ * state remains. */
 static int load_state_save(
 	struct load_state *s, struct refrain_loader *l, struct error *err)
 {

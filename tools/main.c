@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The `refrain` command: finds the subcommand and runs it. When called as
- * mount.refrain, it is the helper of mount(8).
- */
+/* The `refrain` command: finds the subcommand and runs it. If the program was
+ * called as mount.refrain, it is the helper of mount(8). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -103,7 +101,8 @@ static int cmd_help(int argc, char **argv)
 	return c->run(2, child);
 }
 
-/* Print words for shell completion: the commands, or the options of one. */
+/* Print words for the completion of a shell: the commands, or the options of
+ * one command. */
 static int print_words(int argc, char **argv)
 {
 	const struct command *c;
@@ -144,18 +143,17 @@ static int main_run(int argc, char **argv)
 	if (strcmp(name, "--fill-man") == 0)
 		return manual_fill();
 	c = main_find_command(name);
-	/* mount.fuse, which handles a remount, does not know mount.refrain. */
+	/* For a remount, mount(8) calls mount.fuse, which calls this program
+	 * without the name of a command: the first word is the source. */
 	if (!c && argc > 3 && strchr(name, '/'))
 		return mount_helper(argc, argv);
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);
 }
 
-/*
- * Open /dev/null for standard descriptors that the caller has closed, so that
- * no other file gets their numbers: a mount in the background replaces the
- * standard descriptors. It is opened read-only, so that output to a closed
- * descriptor fails as before.
- */
+/* Open /dev/null for standard descriptors that the caller has closed. Otherwise
+ * other files would get their numbers, and a mount in the background would
+ * close them: it replaces the standard descriptors. /dev/null is opened
+ * read-only, so a write to a closed descriptor fails as before. */
 static void fill_standard(void)
 {
 	int fd;

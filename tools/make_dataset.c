@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain make-dataset: generates JPEGs, one directory per class, that a
- * classifier can learn; or pictures of objects with boxes and masks. The same
- * seed gives the same images with any number of threads. tools/picture.c draws
- * them. Threads take the next picture from a counter, and the first failure
- * stops them all.
+ * refrain make-dataset: generates a directory of JPEGs. Either each class has a
+ * directory, and a classifier can learn the classes; or the pictures show
+ * objects, with boxes and masks. tools/picture.c draws the pictures. The same
+ * seed gives the same pictures with any number of threads. The threads draw
+ * pictures by a common counter, and stop at the first failure.
  */
 #include "make_dataset.h"
 
@@ -29,27 +29,31 @@
 #include "picture.h"
 
 #define CLASSES_MAX 100000
-#define IMAGES_MAX 99999999	  /* names have eight digits */
-#define OBJECT_IMAGES_MAX 1000000 /* their objects are in memory */
-#define SIDE_MAX 8192		  /* 200 MB of pixels for each thread */
+#define IMAGES_MAX 99999999 /* names of files have eight digits */
+/* limit for pictures of objects, whose objects are in memory */
+#define OBJECT_IMAGES_MAX 1000000
+#define SIDE_MAX 8192 /* a thread needs 200 MB for pixels of this side */
 #define THREADS_MAX 64
 #define NAME_MAX_BYTES 64 /* room for "class_00000/00000000.jpg" */
 
 struct made_dataset {
-	/* Set once, before the threads start. */
+	/* The options. Set before the threads start. */
 	const char *dir;
 	unsigned classes, images, threads, seed;
-	unsigned width, height;	 /* 0: sizes as photographs have */
-	bool boxes, masks, yolo; /* pictures of objects, and their truth */
-	struct objects *objects; /* NULL: of classes */
+	/* 0: each picture has its own size, as photographs have */
+	unsigned width, height;
+	/* draw objects, and write their boxes, masks or YOLO files */
+	bool boxes, masks, yolo;
+	struct objects *objects; /* NULL: the pictures have classes */
 	int dir_fd;
 	int class_digits;
 
-	_Atomic unsigned next;	/* next picture to draw; relaxed */
-	_Atomic uint64_t bytes; /* bytes written so far; relaxed */
-	_Atomic bool failed;	/* relaxed: joining the threads orders it */
-	pthread_mutex_t mutex;	/* protects the members below */
-	struct error first;	/* first failure */
+	_Atomic unsigned next;	/* number of the next picture; relaxed */
+	_Atomic uint64_t bytes; /* bytes of all written files; relaxed */
+	/* relaxed: it is read after the threads were joined */
+	_Atomic bool failed;
+	pthread_mutex_t mutex; /* protects the members below */
+	struct error first;    /* error of the first failure */
 };
 
 static int make_dataset_parse_size(
@@ -110,16 +114,16 @@ const struct option_usage make_dataset_usage = {
 	.max_operands = 1,
 };
 
-/* -- One thread's part -- */
+/* -- A thread -- */
 
 struct painter {
 	struct made_dataset *d;
 	tjhandle jpeg;
 	uint8_t *rgb;
-	uint8_t *ids; /* behind rgb */
+	uint8_t *ids; /* part of the memory of rgb, after the pixels */
 	unsigned char *file;
 	size_t rgb_bytes;
-	unsigned long file_bytes; /* room in `file` */
+	unsigned long file_bytes; /* size of the buffer `file` */
 };
 
 static void painter_release(struct painter *p)
@@ -130,7 +134,8 @@ static void painter_release(struct painter *p)
 	free(p->rgb);
 }
 
-/* Make room for one picture and for the largest JPEG it can become. */
+/* Allocate memory for the pixels of one picture and for the largest JPEG of it.
+ */
 static int painter_grow(struct painter *p, const struct picture_spec *spec)
 {
 	size_t need = (size_t)spec->width * spec->height * 4;
@@ -211,10 +216,10 @@ static void class_name(
 	const struct made_dataset *d, unsigned class, char name[NAME_MAX_BYTES])
 {
 	(void)snprintf(name, NAME_MAX_BYTES, "class_%0*u", d->class_digits,
-		class); /* fits: see CLASSES_MAX */
+		class); /* always fits: see CLASSES_MAX */
 }
 
-/* Write what is known of the objects of image i. */
+/* Write boxes, masks and YOLO lines of the objects of picture i. */
 static int write_truth(
 	struct painter *p, unsigned i, const struct picture_spec *spec)
 {
@@ -237,8 +242,8 @@ static int write_truth(
 		   : -ENOMEM;
 }
 
-/* Create image i. The classes get images in turn, so their counts differ by one
- * at most. */
+/* Draw picture i and write its file. Consecutive pictures have consecutive
+ * classes, so the counts of classes differ by at most one. */
 static int make_one(struct painter *p, unsigned i)
 {
 	struct made_dataset *d = p->d;
@@ -254,7 +259,7 @@ static int make_one(struct painter *p, unsigned i)
 	class_name(d, spec.class, class);
 	(void)snprintf(name, sizeof(name), "%s/%08u.jpg",
 		d->objects ? "images" : class,
-		/* fits: see IMAGES_MAX */
+		/* always fits: see IMAGES_MAX */
 		d->objects ? i + 1 : i / d->classes + 1);
 	rc = painter_paint(p, &spec, &bytes);
 	if (rc == 0)
@@ -291,7 +296,7 @@ static void *painter_run(void *arg)
 	return NULL;
 }
 
-/* -- The whole -- */
+/* -- All threads -- */
 
 static int start_and_join(struct made_dataset *d, struct error *err)
 {
@@ -302,7 +307,9 @@ static int start_and_join(struct made_dataset *d, struct error *err)
 	for (; n < d->threads && rc == 0; n++)
 		rc = -pthread_create(&threads[n], NULL, painter_run, d);
 	if (rc < 0)
-		n--; /* the threads that were started do the work */
+		/* the last thread could not be started; the others do its work
+		 */
+		n--;
 	for (unsigned i = 0; i < n; i++)
 		/* cannot fail: the thread is joinable */
 		(void)pthread_join(threads[i], NULL);
@@ -343,8 +350,8 @@ static int make_dataset_make_dirs(
 	return rc;
 }
 
-/* Open the directory, and create it if it is missing. It must be empty, because
- * no file may be overwritten. */
+/* Open the directory, which is created if it is missing. It must be empty, so
+ * that no file is overwritten. */
 static int open_empty_dir(struct made_dataset *d, struct error *err)
 {
 	CLEANUP_DIR DIR *dir = NULL;
@@ -446,7 +453,7 @@ int cmd_make_dataset(int argc, char **argv)
 	rc = make_dataset(&d, &err);
 	objects_free(d.objects);
 	if (d.dir_fd >= 0)
-		(void)close(d.dir_fd); /* no data is lost: it is a directory */
+		(void)close(d.dir_fd); /* loses no data: it is a directory */
 	if (rc < 0)
 		fprintf(stderr, "refrain: %s\n", err.msg);
 	return rc < 0 ? 1 : 0;

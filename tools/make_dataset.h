@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The subcommand make-dataset. */
+/* Runs the subcommand make-dataset. */
 #ifndef TOOLS_MAKE_DATASET_H
 #define TOOLS_MAKE_DATASET_H
 

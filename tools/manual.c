@@ -42,7 +42,7 @@ static void fill_gauges(const struct gauge *table)
 		print_entry(table->name, table->unit, table->help);
 }
 
-/* Print a message of the log with words for its placeholders. */
+/* Print a message of the log. Words such as PATH replace its placeholders. */
 static void print_message(const char *text)
 {
 	static const char letters[] = "pdens+";

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes PNGs without a library: rows are differences to the row above, so they
- * are mostly zeros, and the only matches of deflate are repetitions of the last
- * byte, in the fixed codes of RFC 1951.
- */
+/* Writes PNGs without a library. Each row is stored as the differences to the
+ * row above, so most bytes are 0. The only matches for deflate are repetitions
+ * of the last byte, in the fixed codes of RFC 1951. */
 #include "mask_png.h"
 
 #include <stdbool.h>
@@ -18,7 +16,8 @@
 
 struct bit_out {
 	struct array *to;
-	uint32_t bits; /* not yet written, the first is the lowest */
+	/* bits that were not written yet; the lowest is the first */
+	uint32_t bits;
 	unsigned count;
 	bool failed;
 };
@@ -32,7 +31,7 @@ static void put_bytes(struct bit_out *o, const void *data, size_t bytes)
 		memcpy(to, data, bytes);
 }
 
-/* Numbers go with their lowest bit first. */
+/* Append bits, from the lowest to the highest. Deflate stores numbers so. */
 static void put_bits(struct bit_out *o, uint32_t bits, unsigned count)
 {
 	o->bits |= bits << o->count;
@@ -44,14 +43,15 @@ static void put_bits(struct bit_out *o, uint32_t bits, unsigned count)
 	}
 }
 
-/* Codes go with their highest bit first. */
+/* Append bits, from the highest to the lowest. Deflate stores codes so. */
 static void put_code(struct bit_out *o, uint32_t code, unsigned count)
 {
 	for (unsigned i = count; i > 0; i--)
 		put_bits(o, code >> (i - 1) & 1, 1);
 }
 
-/* A byte, the end (256), or a length from 257 on. */
+/* Append a symbol: a byte, the end of the data (256), or the code of a length
+ * (257 or more). */
 static void put_symbol(struct bit_out *o, unsigned symbol)
 {
 	if (symbol < 144)
@@ -64,17 +64,18 @@ static void put_symbol(struct bit_out *o, unsigned symbol)
 		put_code(o, 0xc0 + symbol - 280, 8);
 }
 
-/* Repeat the last byte `length` times, 3 to 258. */
+/* Append a repetition of the last byte. `length` is 3 to 258. */
 static void put_match(struct bit_out *o, unsigned length)
 {
 	unsigned extra = 0, base = MATCH_LEAST, symbol = 257;
 
 	if (length == MATCH_MOST) {
 		put_symbol(o, 285);
-		put_code(o, 0, 5); /* distance 1 */
+		put_code(o, 0, 5); /* the code for distance 1 */
 		return;
 	}
-	/* Eight codes without extra bits, then four for each number of them. */
+	/* Lengths from 3 on have eight codes without extra bits, then four
+	 * codes for each number of extra bits. */
 	while (length >= base + (1U << extra)) {
 		base += 1U << extra;
 		symbol++;
@@ -107,8 +108,8 @@ static void store_be32(uint8_t *p, uint32_t v)
 		p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Each row is the number of its filter, 2, and the differences to the row
- * above. */
+/* Returns the rows to compress. Each row begins with the number of its filter,
+ * 2, which means differences to the row above. */
 static uint8_t *differences(
 	const uint8_t *ids, uint32_t width, uint32_t height, size_t *bytes)
 {
@@ -134,7 +135,8 @@ static void put_stream(struct bit_out *o, const uint8_t *data, size_t bytes)
 	uint8_t sum[4];
 
 	put_bytes(o, "\x78\x01", 2);
-	put_bits(o, 1 | 1 << 1, 3); /* the last block, fixed codes */
+	/* the header of the last block, with fixed codes */
+	put_bits(o, 1 | 1 << 1, 3);
 	for (size_t i = 0, n; i < bytes; i += n) {
 		for (n = 1; i + n < bytes && data[i + n] == data[i];)
 			n++;
@@ -194,7 +196,7 @@ uint8_t *mask_png(
 		put_stream(&z, rows, row_bytes);
 	store_be32(ihdr, width);
 	store_be32(ihdr + 4, height);
-	ihdr[8] = 8; /* bits, of grey */
+	ihdr[8] = 8; /* 8 bits per pixel; the colour type stays 0, grey */
 	put_bytes(&o, "\x89PNG\r\n\x1a\n", 8);
 	put_chunk(&o, "IHDR", ihdr, sizeof(ihdr));
 	put_chunk(&o, "IDAT", array_data(&stream), array_bytes(&stream));

@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The ids of all pixels, row by row, as a PNG in memory of malloc(), of *bytes
- * bytes. Runs of one id take hardly any room. NULL if memory is short. */
+/* Make a PNG whose pixels are the ids, row by row. Returns memory of malloc(),
+ * with the size in *bytes; NULL if memory is short. Long runs of equal ids need
+ * few bytes. */
 uint8_t *mask_png(
 	const uint8_t *ids, uint32_t width, uint32_t height, size_t *bytes);
 

@@ -20,8 +20,8 @@
 #include "holder.h"
 #include "peer_options.h"
 
-/* Values of options that were not given, because 0 has a meaning on the command
- * line. The daemon represents these values as 0. */
+/* Values for options that were not given. They differ from 0, because 0 is a
+ * valid value on the command line. The daemon represents them as 0. */
 #define REVALIDATE_NEVER UINT_MAX
 #define STAGING_BY_MEMORY UINT64_MAX
 
@@ -35,7 +35,7 @@ struct mount_args {
 	unsigned recover_s;
 };
 
-/* Parse DIR:SIZE, split at the last colon as DIR may contain colons. */
+/* Parse DIR:SIZE. DIR may have colons, so the last colon splits the text. */
 static int mount_add_cache(void *out, const char *value, struct error *err)
 {
 	struct mount_args *args = out;
@@ -49,7 +49,8 @@ static int mount_add_cache(void *out, const char *value, struct error *err)
 		return error_set(err, -EINVAL,
 			"'%s' is not DIR:SIZE, as in /dev/shm/cache:64G",
 			value);
-	/* Percentages are computed by the daemon when it opens the tier. */
+	/* This only checks the size: the daemon computes a percentage when it
+	 * opens the tier. */
 	rc = size_parse(colon + 1, UINT64_MAX, &bytes, err);
 	if (rc < 0)
 		return rc;
@@ -356,8 +357,8 @@ static int refuse(const char *why)
 	return EXIT_USAGE;
 }
 
-/* Take the options about peers, which need each other. Returns false, with a
- * message printed, if one is missing. */
+/* Check the options about peers. Returns false after printing a message if an
+ * option is missing that another one needs. */
 static bool mount_take_peers(struct mount_args *args)
 {
 	struct peers_config *p = &args->options.peers;
@@ -388,8 +389,8 @@ static int mount_run(
 
 	o->source.name = argv[1];
 	o->mountpoint = argv[2];
-	/* The program that passed a connection waits for this process to
-	 * end. */
+	/* A program has passed this process a connection, and waits for the end
+	 * of this process: so it stays in the foreground. */
 	if (fs_given_connection(o->mountpoint) >= 0)
 		o->foreground = true;
 	if (!mount_take_peers(args))
@@ -403,7 +404,8 @@ static int mount_run(
 			      "changes only on 'refrain refresh'");
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
-	/* Without --chunk the source chooses a chunk size that fits. */
+	/* Without --chunk the source chooses a chunk size that fits the limit.
+	 */
 	if (cache_check_sizes(o->limit_bytes,
 		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
 		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
@@ -415,7 +417,8 @@ static int mount_run(
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
 	o->nwords = words->n;
-	/* A daemon that is started again has it already. */
+	/* Start no exporter if refrain-hold has started this daemon again: the
+	 * exporter of the first daemon still runs. */
 	if (args->metrics && !o->held && !o->check &&
 		exporter_start(args->metrics, o->mountpoint, &err) < 0)
 		return command_fail("mount", &err);
@@ -434,14 +437,14 @@ static int mount_run(
 		(void)command_fail("mount", &err);
 	if (rc == 0 && o->check)
 		return MOUNT_CAN_TAKE_OVER;
-	if (rc == -EFBIG) /* the tier is larger than its file system */
+	if (rc == -EFBIG) /* -EFBIG: the tier is larger than its file system */
 		return EXIT_USAGE;
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 static int mount_parse(const struct command_words *words)
 {
-	/* option_parse() changes the order of the words. */
+	/* option_parse() changes the order of the words, so it gets a copy. */
 	CLEANUP_FREE char **argv = calloc(words->n + 1, sizeof(*argv));
 	struct mount_args args = {
 		.options =

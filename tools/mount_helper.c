@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * mount.refrain: run by mount(8) for the file system type `refrain`, also for
- * fstab lines. Translates -o lists into the command line of `refrain mount`.
- */
+/* mount.refrain: the helper of mount(8) for the file system type `refrain`,
+ * which lines of fstab use, too. It translates the options of -o to the command
+ * line of `refrain mount`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "command.h"
 #include "upgrade.h"
 
-/* Options that mount(8) and systemd add. */
+/* Options that mount(8) and systemd add by themselves. */
 static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
 	"user", "nouser", "users", "owner", "group", "_netdev", "nofail",
 	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime",
@@ -24,11 +23,12 @@ static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
 	"mand", "nomand", "iversion", "noiversion", NULL};
 
 struct helper_args {
-	bool sloppy; /* unknown options are not errors */
-	bool fake;   /* do everything except the mount */
+	bool sloppy; /* -s: ignore unknown options */
+	bool fake;   /* -f: do everything except the mount */
 	bool ignored;
 	const char *ignored_text;
-	char *list; /* all -o lists, joined by commas; allocated */
+	/* the texts of all -o options, joined by commas; allocated */
+	char *list;
 };
 
 static int add_list(void *out, const char *value, struct error *err)
@@ -82,12 +82,14 @@ static bool is_generic(const char *word)
 	return false;
 }
 
-/* The command line under construction; its words are allocated. */
+/* The command line of `refrain mount`, word by word. The words are allocated.
+ */
 struct words {
 	char **v;
 	int n;
 	size_t room;
-	bool remount; /* change the options of an existing mount */
+	/* "-o remount": change the options of an existing mount */
+	bool remount;
 };
 
 static int add_word(struct words *w, const char *dashes, const char *text)
@@ -120,8 +122,7 @@ static int unknown_word(const char *word, struct error *err)
 		near_text(&near, "", text));
 }
 
-/* Handle one element of the list: an option of refrain, one of mount(8), or an
- * unknown one. */
+/* Handle one option of -o: of refrain, of mount(8), or unknown. */
 static int add_option(
 	struct words *w, const char *word, bool sloppy, struct error *err)
 {
@@ -162,8 +163,8 @@ static int make_words(struct words *w, const struct helper_args *args,
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
-/* Send the options of the command line to the daemon that serves the mount. The
- * daemon reports which of them cannot be changed. */
+/* Send the options to the daemon that serves the mount. The daemon reports the
+ * options that cannot be changed. */
 static int change_options(const struct words *w, const char *mountpoint)
 {
 	json_t *options = json_array();
@@ -207,7 +208,7 @@ int mount_helper(int argc, char **argv)
 	struct helper_args args = {.list = NULL};
 	int status;
 
-	/* ps and top show this name instead of that of the link. */
+	/* ps and top show this name instead of "mount.refrain". */
 	(void)prctl(PR_SET_NAME, "refrain"); /* cannot fail */
 	if (command_parse(&helper_usage, argc, argv, &args, &status) >= 0)
 		status = mount_helper_run(&args, argv);

@@ -8,11 +8,9 @@
 
 #include "common/base/err.h"
 
-/*
- * Get the path of the mount at `path` according to the kernel; the caller frees
- * *canonical. Returns 0, -EINVAL if nothing or another file system is mounted
- * there, or another -errno.
- */
+/* Find the mount at `path`, and get its path as the kernel has it; the caller
+ * frees *canonical. Returns 0; -EINVAL if nothing is mounted at `path`, or
+ * another file system; or another -errno. */
 int mounts_find(const char *path, char **canonical, struct error *err);
 
 #endif

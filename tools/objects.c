@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes the objects of pictures, and writes them; see objects.h. */
+/* Collects the objects of generated pictures and writes them; see objects.h. */
 #include "objects.h"
 
 #include <errno.h>
@@ -57,7 +57,8 @@ size_t objects_yolo(
 	for (unsigned k = 0; k < p->count; k++) {
 		const struct picture_object *b = &p->object[k];
 
-		/* Fits: eight lines of less than 60 bytes. */
+		/* Always fits: a picture has at most eight objects, with less
+		 * than 60 bytes each. */
 		n += (size_t)snprintf(text + n, OBJECTS_YOLO_MAX - n,
 			"%u %.9f %.9f %.9f %.9f\n", b->kind,
 			(b->x + b->width / 2.0) / p->width,
@@ -108,7 +109,8 @@ int objects_write(const struct objects *o, int dir_fd, unsigned kinds)
 	if (!f) {
 		rc = -errno;
 		if (fd >= 0)
-			(void)close(fd); /* nothing was written */
+			/* cannot lose data: nothing was written */
+			(void)close(fd);
 		return rc;
 	}
 	fputs("{\"images\": [", f);

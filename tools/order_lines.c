@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the lines of an order, which can be read again. One thread. */
+/* Reads the lines of an order; see order_lines.h. One thread. */
 #include "order_lines.h"
 
 void order_lines_begin(struct order_lines *o, bool null)
@@ -15,7 +15,7 @@ void order_lines_begin(struct order_lines *o, bool null)
 static void order_lines_drop(struct order_lines *o)
 {
 	if (o->copy)
-		/* the file has no name: its data is not needed */
+		/* loses nothing that is needed: the file has no name */
 		(void)fclose(o->copy);
 	o->copy = NULL;
 }
@@ -27,7 +27,7 @@ static ssize_t order_lines_copied(
 
 	if (len < 0) {
 		o->copied = false;
-		/* the position is at the end already */
+		/* cannot fail: the position is at the end already */
 		(void)fseek(o->copy, 0, SEEK_END);
 	}
 	return len;
@@ -39,8 +39,8 @@ ssize_t order_lines_next(struct order_lines *o, char **line, size_t *room)
 
 	if (len < 0) {
 		len = getdelim(line, room, o->end, stdin);
-		/* If a line cannot be copied, the order cannot be read again.
-		 */
+		/* If the copy of a line cannot be written, order_lines_rewind()
+		 * will fail. */
 		if (len > 0 && o->copy &&
 			fwrite(*line, 1, (size_t)len, o->copy) != (size_t)len)
 			order_lines_drop(o);

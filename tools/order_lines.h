@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads the lines of an order from standard input. It can be read again from
- * the first line: lines from a pipe are copied to a file without a name. One
- * thread.
- */
+/* Reads the lines of an order from standard input. The caller can return to the
+ * first line: if standard input is a pipe, each line is copied to a file
+ * without a name. One thread. */
 #ifndef ORDER_LINES_H
 #define ORDER_LINES_H
 
@@ -12,16 +10,18 @@
 #include <sys/types.h>
 
 struct order_lines {
-	int end;     /* character that ends a line */
-	off_t start; /* offset in standard input; -1: it is a pipe */
-	FILE *copy;  /* copy of the lines from a pipe, or NULL */
-	bool copied; /* read lines of the copy first */
+	int end; /* character that ends a line */
+	/* offset of the first line in standard input; -1: it is a pipe */
+	off_t start;
+	FILE *copy; /* file with copies of the lines, or NULL */
+	/* after a rewind: read the lines of the copy before the pipe */
+	bool copied;
 };
 
-/* Begin. `null`: lines end with NUL. */
+/* Start to read. `null`: a NUL ends each line. */
 void order_lines_begin(struct order_lines *o, bool null);
 
-/* Like getline(), without the end of the line. */
+/* Like getline(), but without the character that ends the line. */
 ssize_t order_lines_next(struct order_lines *o, char **line, size_t *room);
 
 /* Return to the first line. Returns false if the lines cannot be read again. */

@@ -19,7 +19,7 @@
 #include "common/base/cleanup.h"
 #include "origin/peer/peer.h"
 
-/* Room for a list of PEERS_MAX long lines with as many comments. */
+/* Limit for a file of hosts: PEERS_MAX long lines, and as many comments. */
 #define PEER_FILE_MAX_BYTES ((size_t)1 << 20)
 #define PEER_SECRET_MIN_BYTES 16u
 #define PEER_SECRET_MAX_BYTES 4096u
@@ -176,7 +176,7 @@ int peer_list_read_secret(
 
 /* -- Which of them is this machine ----------------------------------------- */
 
-/* Copy HOST of "HOST", "HOST:PORT" or "[IPV6]:PORT". */
+/* Copy HOST from "HOST", "HOST:PORT" or "[IPV6]:PORT". */
 static void peer_bare_host(const char *host, char *bare, size_t size)
 {
 	const char *colon = strchr(host, ':');
@@ -235,7 +235,8 @@ const char *peer_list_self(const struct peer_list *list)
 	unsigned n = 0;
 
 	if (getifaddrs(&all) < 0)
-		all = NULL; /* the list may have the machine's name */
+		/* without addresses, only names are compared */
+		all = NULL;
 	for (size_t i = 0; i < list->n; i++) {
 		peer_bare_host(list->host[i], bare, sizeof(bare));
 		if (!peer_is_name(bare) && !peer_is_address(bare, all))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The hosts of a partitioned cache as they are typed: a list, or a file with
- * one host a line; and the secret of their checksums.
- */
+/* Parses the options about the hosts of a partitioned cache: a list of hosts,
+ * or a file with one host per line; and the file with the secret of the
+ * checksums. */
 #ifndef TOOLS_PEER_OPTIONS_H
 #define TOOLS_PEER_OPTIONS_H
 
@@ -13,31 +12,28 @@
 
 #define PEER_LIST_HELP "HOST[:PORT],...|@FILE"
 
-/* Zero it to begin, which is a list without hosts. */
+/* A list of hosts. A zeroed list has none. */
 struct peer_list {
-	char **host; /* allocated, as are the strings */
+	char **host; /* allocated array of allocated strings */
 	size_t n, room;
 	char *secret; /* allocated */
 	size_t secret_bytes;
 };
 
-/*
- * Add the hosts of "HOST[:PORT],..." or "@FILE". A file has one host a line;
- * empty lines, and the rest of a line after '#', are skipped. Returns 0, or
- * -EINVAL or the -errno of the file, with a message.
- */
+/* Add the hosts of "HOST[:PORT],..." or of "@FILE". In a file, each line has
+ * one host; empty lines and text after '#' are ignored. Returns 0; -EINVAL if
+ * the text is invalid, or -errno if the file cannot be read, with err set. */
 int peer_list_add(struct peer_list *list, const char *value, struct error *err);
 
-/* Read the secret: all bytes of the file but a newline at its end. */
+/* Read the secret from a file: all bytes except a newline at the end. */
 int peer_list_read_secret(
 	struct peer_list *list, const char *path, struct error *err);
 
 bool peer_list_has(const struct peer_list *list, const char *host);
 
-/*
- * The element of the list whose host is this machine's name, the first label of
- * that name, or one of its addresses; NULL if there is none, or more than one.
- */
+/* Returns the host of the list that is this machine: its name, the first label
+ * of its name, or one of its addresses. Returns NULL if no host or several
+ * hosts match. */
 const char *peer_list_self(const struct peer_list *list);
 
 void peer_list_release(struct peer_list *list);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain peers: asks the servers of a partitioned cache for their settings and
- * their use, and prints them. One thread, and the thread of the client.
- */
+/* refrain peers: asks the servers of a partitioned cache for their settings and
+ * their use, and prints the answers. The client has a second thread. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -21,8 +19,8 @@
 
 /* Time limit for the answers of the servers. */
 #define PEERS_ANSWER_NS (3 * NS_PER_S)
-/* The share of a server's memory that is content, if the server is set up as
- * `refrain peers --unit` says; the rest is keys and headers. */
+/* Percentage of a server's memory that content fills, if the server runs as
+ * `refrain peers --unit` prints it. Keys and headers need the rest. */
 #define PEERS_CONTENT_PCT 94
 
 struct peers_options {
@@ -150,7 +148,7 @@ static int peers_print_json(const struct peer_status *all, size_t n)
 
 /* -- Both ------------------------------------------------------------------ */
 
-/* Print the servers. Returns 1 if one is not in use, else 0. */
+/* Print the servers. Returns 1 if a server is not in use, else 0. */
 static int peers_show(
 	const struct peer_list *list, bool json, struct error *err)
 {
@@ -167,7 +165,7 @@ static int peers_show(
 	rc = peers_start(&peers, &config, err);
 	if (rc < 0)
 		return rc;
-	/* on a time-out, the other servers are shown as not up */
+	/* after a time-out, servers without an answer are printed as not up */
 	(void)peers_settle(peers, PEERS_ANSWER_NS);
 	for (size_t i = 0; i < list->n; i++) {
 		peers_status(peers, i, &all[i]);

@@ -8,12 +8,10 @@
 #include "common/base/escape.h"
 #include "origin/peer/peer.h"
 
-/*
- * The value of memcached's slab_chunk_max that makes chunks of 16 KiB, for a
- * version such as "1.6.18"; NULL if the format for this version is unknown. Its
- * unit changed from bytes to kilobytes in 1.6.24, and older versions crash with
- * a small value.
- */
+/* Returns the value of memcached's slab_chunk_max that makes chunks of 16 KiB.
+ * `version` is for example "1.6.18". The value is in bytes before 1.6.24 and in
+ * kilobytes from then on; older versions crash with the small value. Returns
+ * NULL if the version cannot be parsed. */
 static const char *peers_unit_chunk(const char *version)
 {
 	unsigned major, minor, patch;
@@ -24,7 +22,7 @@ static const char *peers_unit_chunk(const char *version)
 	return minor > 6 || patch >= 24 ? "16" : "16384";
 }
 
-/* Get the version of the installed memcached, or "". */
+/* Get the version of the installed memcached; "" if there is none. */
 static void peers_unit_version(char *version, size_t size)
 {
 	FILE *f = popen("memcached -V 2>/dev/null", "re");
@@ -38,10 +36,12 @@ static void peers_unit_version(char *version, size_t size)
 		line[strcspn(line, "\n")] = '\0';
 		(void)snprintf(version, size, "%.*s", (int)size - 1, line + 10);
 	}
-	(void)pclose(f); /* without memcached there is no version */
+	/* the status does not matter: `version` is "" without memcached
+	 */
+	(void)pclose(f);
 }
 
-/* Print address and port of "HOST[:PORT]". */
+/* Print the address and the port of "HOST[:PORT]" as options of memcached. */
 static void peers_unit_listen(const char *host)
 {
 	const char *colon = host ? strrchr(host, ':') : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints a systemd unit for a memcached that never drops items of refrain. */
+/* Prints a systemd unit for a memcached that never evicts chunks of refrain. */
 #ifndef TOOLS_PEERS_UNIT_H
 #define TOOLS_PEERS_UNIT_H
 

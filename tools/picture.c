@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Draws synthetic photographs: a smooth field, a grating, some shapes, noise.
- * Pure functions without shared state; any thread.
- */
+/* Draws synthetic photographs: a smooth field of colour, a grating, some shapes
+ * and noise. Pure functions without shared state; any thread. */
 #include "picture.h"
 
 #include <errno.h>
@@ -12,10 +10,11 @@
 
 #include "common/base/hash.h"
 
-#define GRID 6 /* nodes along each side of the smooth field */
+#define GRID 6 /* number of nodes of the smooth field along each side */
 #define CHANNELS 3
 
-/* -- Random numbers: a counter, well mixed (an LCG would show stripes) -- */
+/* -- Random numbers: a mixed counter. The stripes of an LCG would be seen. --
+ */
 
 struct rng {
 	uint64_t state;
@@ -27,7 +26,7 @@ static uint64_t rng_next(struct rng *r)
 	return hash64(&r->state, sizeof(r->state), 0);
 }
 
-/* A separate random stream for each (seed, what, number). */
+/* Returns a random stream of its own for each (seed, what, number). */
 static struct rng rng_of(uint64_t seed, uint64_t what, uint64_t number)
 {
 	uint64_t text[2] = {what, number};
@@ -35,7 +34,7 @@ static struct rng rng_of(uint64_t seed, uint64_t what, uint64_t number)
 	return (struct rng){hash64(text, sizeof(text), seed)};
 }
 
-/* Uniform over lo..hi, both included. */
+/* Returns a uniform random number of lo..hi, both included. */
 static int rng_range(struct rng *r, int lo, int hi)
 {
 	return lo + (int)(rng_next(r) % (uint64_t)(hi - lo + 1));
@@ -48,7 +47,7 @@ enum stream {
 	OF_SIZE,
 };
 
-/* -- What a class looks like, and how one picture of it differs -- */
+/* -- The properties of a class, and of one picture of it -- */
 
 enum shape_kind {
 	SHAPE_DISC,
@@ -63,8 +62,9 @@ enum shape_kind {
 struct picture_look {
 	/* values of the nodes; the mean of each channel is 0 */
 	int field[CHANNELS][GRID][GRID];
-	int waves_x, waves_y; /* waves of the grating across the frame */
-	int tint[CHANNELS];   /* colour of the grating, in percent */
+	/* number of waves of the grating across the frame */
+	int waves_x, waves_y;
+	int tint[CHANNELS]; /* colour of the grating, in percent */
 	enum shape_kind shape;
 	int nshapes;
 };
@@ -76,7 +76,8 @@ static void look_field(struct rng *r, int field[GRID][GRID])
 	for (int y = 0; y < GRID; y++)
 		for (int x = 0; x < GRID; x++)
 			sum += field[y][x] = rng_range(r, -44, 44);
-	/* Subtract the mean, as the mean colour must not reveal the class. */
+	/* Subtract the mean, because the mean colour must not depend on the
+	 * class. */
 	for (int y = 0; y < GRID; y++)
 		for (int x = 0; x < GRID; x++)
 			field[y][x] -= sum / (GRID * GRID);
@@ -107,7 +108,7 @@ static uint8_t clamp(int v)
 	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* -- Field, grating, noise: one pass over the frame -- */
+/* -- Field, grating, noise: drawn in one pass over the frame -- */
 
 /* The position of a pixel between two nodes of the field. */
 struct between {
@@ -115,7 +116,8 @@ struct between {
 	int weight; /* weight of the next node, out of 256 */
 };
 
-/* Ease the weight, so that no creases show at the nodes. */
+/* Smooth the weight between nodes; with linear weights, edges would show at the
+ * nodes. */
 static struct between between(int at, int length, int shift)
 {
 	int64_t span = (int64_t)(GRID - 1) << 16;
@@ -135,8 +137,8 @@ static int picture_mix(int a, int b, int weight)
 	return a + (b - a) * weight / 256;
 }
 
-/* A wave of amplitude 128 and period 2^32: a parabola, which is close to a
- * sine. */
+/* Returns a wave with amplitude 128 and period 2^32. It consists of parabolas,
+ * which are close to a sine. */
 static int wave(uint32_t phase)
 {
 	int p = (int16_t)(phase >> 16);
@@ -150,7 +152,8 @@ struct ground {
 	int strength;	    /* strength of the field, in percent */
 	int shift_y;	    /* shift of the field, in 1/65536 of a node */
 	struct between *columns;
-	/* of the grating; 2^32 is a full turn */
+	/* phase of the grating, and its growth per pixel; 2^32 is a full turn
+	 */
 	uint32_t phase, step_x, step_y;
 	int noise;	/* amplitude, 0..255 */
 	struct rng rng; /* random numbers for the noise */
@@ -158,7 +161,7 @@ struct ground {
 
 static uint32_t turns(struct rng *r, int waves, int length)
 {
-	/* The pitch varies by up to a tenth around that of the class. */
+	/* The pitch is that of the class, up to a tenth more or less. */
 	int64_t percent = rng_range(r, 90, 110);
 
 	return (uint32_t)(waves * percent * (INT64_C(1) << 32) /
@@ -188,7 +191,7 @@ static int ground_init(struct ground *g, const struct picture_spec *spec,
 	return 0;
 }
 
-/* Interpolate the field's nodes at the height of one row. */
+/* Interpolate the nodes of the field at the height of one row. */
 static void ground_row_nodes(
 	const struct ground *g, struct between row, int nodes[CHANNELS][GRID])
 {
@@ -254,12 +257,12 @@ static bool picture_inside(enum shape_kind kind, int dx, int dy, int r)
 
 struct shape {
 	enum shape_kind kind;
-	int r, x, y; /* half of its side, and its centre */
+	int r, x, y; /* half of the side; position of the centre */
 	int colour[CHANNELS];
 };
 
-/* Half of the side is `least` to `most` thousandths of the frame's shorter
- * side. */
+/* Choose a shape at random. Half of its side is `least` to `most` thousandths
+ * of the frame's shorter side. */
 static struct shape shape_make(const struct canvas *cv, enum shape_kind kind,
 	int least, int most, struct rng *rng)
 {
@@ -274,7 +277,7 @@ static struct shape shape_make(const struct canvas *cv, enum shape_kind kind,
 	return s;
 }
 
-/* Paint a shape, and put `id` where it is, unless ids is NULL. */
+/* Paint a shape. If ids is not NULL, also set the ids of its pixels to `id`. */
 static void shape_paint(
 	struct canvas *cv, const struct shape *s, uint8_t *ids, uint8_t id)
 {
@@ -288,7 +291,8 @@ static void shape_paint(
 
 			if (!picture_inside(s->kind, x - s->x, y - s->y, s->r))
 				continue;
-			/* Let some of the ground and its noise show through. */
+			/* Mix the shape's colour with the ground, so that some
+			 * of the ground and its noise shows. */
 			for (int c = 0; c < CHANNELS; c++)
 				px[c] = (uint8_t)picture_mix(
 					px[c], s->colour[c], 190);
@@ -336,8 +340,9 @@ const char *picture_kind(unsigned kind)
 	return names[kind];
 }
 
-/* Find the boxes of the ids, which are numbers of shapes from 1 on, and replace
- * these by 1 + kind. Shapes of which nothing is seen are left out. */
+/* Find the boxes of the visible shapes. The ids are numbers of shapes, from 1
+ * on; each is replaced by 1 + kind. Shapes without a visible pixel are left
+ * out. Returns the number of boxes. */
 static unsigned find_objects(const struct canvas *cv, uint8_t *ids,
 	const struct shape *shapes, unsigned count,
 	struct picture_object *objects)
@@ -406,8 +411,8 @@ struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class)
 	} aspects[] = {{4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {3, 4},
 		{3, 4}, {3, 2}, {1, 1}};
 	struct rng r = rng_of(seed, OF_SIZE, index);
-	/* Products of uniform numbers are mostly small, as are sizes of
-	 * objects. */
+	/* Choose a size. Products of uniform numbers are mostly small, like the
+	 * sizes of objects in photographs. */
 	int side = 468 * rng_range(&r, 62, 140) / 100 * rng_range(&r, 62, 140) /
 		100;
 	size_t a = (size_t)rng_range(&r, 0, 9);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain plan: sends a mount the order in which files will be read, and waits
- * until they have been read. If the mount is held and its daemon dies, the next
- * daemon gets the order again, from the position of the readers. One thread.
- */
+/* refrain plan: sends a mount the order in which files will be read, and waits
+ * until they have been read. If the daemon dies and refrain-hold starts a new
+ * one, the new daemon gets the order from the position that the readers have
+ * reached. One thread. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -25,17 +24,19 @@
 #include "progress.h"
 #include "common/schedule/schedule.h"
 
-/* Limit for the names in one request; a request may have 1 MiB. */
+/* Limit for the length of the names in one request. The daemon accepts 1 MiB.
+ */
 #define REQUEST_BYTES ((size_t)768 << 10)
 #define NAME_BYTES_MAX 8192
 
 #define NOT_GIVEN UINT_MAX
 
-/* The pause between two attempts to reach the next daemon. */
+/* Pause between two attempts to connect to the next daemon, and their number.
+ */
 #define AGAIN_US 50000
 #define AGAIN_MAX 200
-/* The interval between two looks at the plan. The plan counts as ended if this
- * many looks in a row see no read: 10 s. */
+/* Interval between two requests for the state of the plan. The plan counts as
+ * ended if so many states in a row show no new read: 10 s. */
 #define LOOK_US 100000
 #define STILL_MAX 100u
 
@@ -128,22 +129,25 @@ struct plan_run {
 	struct progress progress;
 	const char *mountpoint;
 	struct order_lines order;
-	bool read;	  /* the whole order was read once */
-	uint64_t skip;	  /* names at its beginning that are done */
-	uint64_t skipped; /* number of these that were passed over */
-	json_t *told;	  /* last status of this daemon, or NULL */
-	unsigned still;	  /* number of looks since the last read */
-	json_t *before;	  /* sums of the earlier daemons, or NULL */
-	json_t *names;	  /* names of the next request */
-	uint64_t epoch;	  /* epoch of these names */
+	bool read; /* the whole order was read from standard input once */
+	/* number of names at the beginning of the order that were read or
+	 * passed over */
+	uint64_t skip;
+	uint64_t skipped; /* number of names that were passed over */
+	json_t *told;	  /* last status that this daemon has sent, or NULL */
+	unsigned still;	  /* number of states in a row without a new read */
+	json_t *before; /* sums of the counts of the earlier daemons, or NULL */
+	json_t *names;	/* names of the next request */
+	uint64_t epoch; /* epoch of these names */
 	size_t bytes;
 	/* Counts of lines that were left out. */
 	uint64_t unknown, not_file, empty, duplicate, too_long;
 	uint64_t added;
-	json_t *examples; /* examples of such lines; NULL: none yet */
+	/* examples of lines that were left out; NULL: none yet */
+	json_t *examples;
 };
 
-/* Add a number of the command line to the request. */
+/* Add a numeric option of the command line to the request. */
 static int set_number(
 	json_t *request, const char *name, const char *text, struct error *err)
 {
@@ -236,7 +240,7 @@ static int send_names(struct plan_run *p, struct error *err)
 static int add_line(
 	struct plan_run *p, char *line, size_t len, struct error *err)
 {
-	/* An upper bound of the name's escaped length. */
+	/* An upper bound for the length of the name after escaping. */
 	size_t bytes = 6 * len + 16;
 	int rc = 0;
 
@@ -252,7 +256,7 @@ static int add_line(
 		rc = send_names(p, err);
 	if (rc == 0 && json_array_append_new(p->names, ctl_path_new(line)) < 0)
 		rc = error_set(err, -ENOMEM, "%m");
-	/* Most bytes need no escape, so the bound is corrected. */
+	/* Reduce the bound: most bytes need no escape. */
 	for (size_t i = 0; i < len; i++)
 		if (line[i] >= ' ' && line[i] < 127 && line[i] != '"' &&
 			line[i] != '\\')
@@ -261,7 +265,7 @@ static int add_line(
 	return rc;
 }
 
-/* End an epoch; an empty line does so. */
+/* End an epoch, because the line was empty. */
 static int end_epoch(struct plan_run *p, struct error *err)
 {
 	int rc = send_names(p, err);
@@ -357,8 +361,8 @@ static void plan_report(const struct plan_run *p, json_t *reply)
 		ask_number(reply, "wasted_items"));
 }
 
-/* Report files that could not be fetched. Files that had changed at the source
- * count, too; the next plan has their new version. */
+/* Report files that the daemon could not fetch. Files that have changed at the
+ * source count, too: only the next plan has their new version. */
 static int check_failed(const json_t *reply, struct error *err)
 {
 	uint64_t n = ask_number(reply, "failed_items");
@@ -380,9 +384,10 @@ static int check_failed(const json_t *reply, struct error *err)
 		ask_plural(changed, "file has", "files have"));
 }
 
-/* Is the plan done? Files that were read just before a daemon ended are not
- * read again, and the next daemon never counts them. So the plan also ends when
- * its last position was reached and no more reads come. */
+/* Is the plan done? The daemon counts the files that were read. The next daemon
+ * never counts files that were read just before the last daemon ended. So the
+ * plan also ends when a read has reached its last position and no more reads
+ * come. */
 static bool plan_is_done(struct plan_run *p, const json_t *status)
 {
 	uint64_t end = ask_number(status, "positions");
@@ -418,8 +423,8 @@ static int wait_until_done(struct plan_run *p, struct error *err)
 	return 0;
 }
 
-/* Send the order, and wait until it is done. Returns -EPIPE if the daemon has
- * ended. */
+/* Send the order, and wait until the plan is done. Returns -EPIPE if the daemon
+ * has ended. */
 static int plan_send(struct plan_run *p, json_t *request, struct error *err)
 {
 	bool first = !p->read;
@@ -439,7 +444,8 @@ static int plan_send(struct plan_run *p, json_t *request, struct error *err)
 				    : "standard input has no lines");
 	if (rc < 0)
 		return rc;
-	/* Print this at once, because the end may be hours away. */
+	/* Print the lines that were left out before the wait, which may last
+	 * hours. */
 	if (first && !p->args->json)
 		print_left_out(p);
 	return wait_until_done(p, err);
@@ -459,7 +465,7 @@ static void add_sums(json_t *to, const json_t *from)
 				ask_number(from, sums[i]))));
 }
 
-/* Skip the positions that the trainer has passed. */
+/* Remove the names that the readers have passed from the request. */
 static void pass_done(struct plan_run *p, json_t *request)
 {
 	uint64_t done = ask_number(p->told, "done");
@@ -479,7 +485,8 @@ static void pass_done(struct plan_run *p, json_t *request)
 	p->told = NULL;
 }
 
-/* Read the order from its beginning again. */
+/* Go back to the first line of the order. Returns false if that is impossible.
+ */
 static bool turn_back(struct plan_run *p)
 {
 	if (!order_lines_rewind(&p->order))
@@ -493,7 +500,7 @@ static bool turn_back(struct plan_run *p)
 	return true;
 }
 
-/* Wait for the next daemon, if the kernel still has the mount. */
+/* Connect to the next daemon, as long as the kernel still has the mount. */
 static int plan_reconnect(struct plan_run *p)
 {
 	int rc = -EAGAIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The progress bar. The caller owns the state. */
+/* Draws the progress bar; see progress.h. */
 #include "progress.h"
 
 #include <stdio.h>

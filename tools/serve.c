@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain serve: hosts a share in place of its jobs, until they have left. One
- * thread, besides the library's.
- */
+/* refrain serve: hosts a share until its jobs have left, so that no job has to.
+ * One thread besides those of the library. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -72,7 +70,8 @@ const struct option_usage serve_usage = {
 	.max_operands = 1,
 };
 
-/* A descriptor that becomes readable when the command is to end. */
+/* Returns a descriptor that becomes readable when a signal asks this command to
+ * end. */
 static int serve_signals(void)
 {
 	sigset_t set;

@@ -48,8 +48,9 @@ const struct option_usage share_usage = {
 
 struct share_query {
 	const char *name; /* name of one share, or NULL: all */
-	bool watched;	  /* if NAME ends, that is no failure */
-	json_t *all;	  /* the answers, with --json */
+	/* with --watch: the end of the share NAME is no failure */
+	bool watched;
+	json_t *all; /* all answers, for --json */
 	unsigned found, failed;
 };
 
@@ -78,9 +79,10 @@ static void share_print(const struct share_view *v)
 	}
 }
 
-/* -- Both -- */
+/* -- For both -- */
 
-/* A share that does not answer does not hide the others. */
+/* Print one share. If its host does not answer, print why, and continue with
+ * the other shares. */
 static void share_show_one(struct share_query *q, const struct share_seen *seen)
 {
 	if (seen->rc < 0) {
@@ -140,7 +142,7 @@ void shares_print(void)
 {
 	struct share_query q = {.name = NULL};
 
-	(void)share_show(&q); /* on failure it has printed why */
+	(void)share_show(&q); /* share_show() prints its errors itself */
 }
 
 static int share_watch(struct share_query *q)
@@ -151,7 +153,7 @@ static int share_watch(struct share_query *q)
 	q->watched = true;
 	while (status == EXIT_OK && !(q->name && !q->found) &&
 		fflush(stdout) == 0) {
-		/* an early return is harmless */
+		/* it does no harm if the call returns early */
 		(void)nanosleep(&second, NULL);
 		if (isatty(STDOUT_FILENO) == 1)
 			(void)fputs("\033[H\033[2J", stdout);

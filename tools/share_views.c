@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Asks the hosts of shares. All are asked before the first answer is waited
- * for, and the question to one that hangs stays open until its host answers or
- * is gone: hosts that hang cost the time limit once. One thread.
- */
+/* Asks the hosts of shares. All hosts are asked before the first answer is
+ * waited for. If a host hangs, its question stays open until it answers or
+ * ends; so a host that hangs costs the time limit only once. One thread. */
 #include "share_views.h"
 
 #include <errno.h>
@@ -18,22 +16,23 @@
 #include "common/base/escape.h"
 #include "common/base/proc.h"
 
-/* JSON is UTF-8, and names are not always: every byte may become \xHH. */
+/* The length of an escaped name. JSON needs UTF-8, which names may not be: each
+ * byte may become \xHH. */
 #define ESCAPED(room) (4 * (room))
 
-/* A share that is being asked. */
+/* The question to the host of one share. */
 struct share_question {
 	char name[SHARE_FULL_NAME_MAX];
 	struct share_place *place;
 	struct share_link link;
-	int rc;	      /* -EPIPE: nobody hosts it */
-	bool overdue; /* it was waited for once */
-	bool listed;  /* its place is there */
+	int rc;	      /* -EPIPE: no process hosts the share */
+	bool overdue; /* its answer was waited for once */
+	bool listed;  /* the share's socket exists */
 	struct error err;
 };
 
 struct share_questions {
-	const char *name; /* or NULL: all */
+	const char *name; /* name of the only share; NULL: all shares */
 	struct share_question *question;
 	size_t n, room;
 };
@@ -65,7 +64,8 @@ static void question_close(struct share_question *q)
 	q->place = NULL;
 }
 
-/* Is its host still silent? An answer that comes late is out of date. */
+/* Has the host not yet answered an earlier question? A late answer is received
+ * and dropped, because it is out of date. */
 static bool question_is_silent(struct share_question *q)
 {
 	struct share_msg msg;
@@ -88,7 +88,7 @@ static struct share_question *question_find(
 	return NULL;
 }
 
-/* For share_place_list(). */
+/* Add a question to the host of a share. A callback of share_place_list(). */
 static int question_add(void *arg, const char *name)
 {
 	struct share_questions *all = arg;
@@ -113,7 +113,7 @@ static int question_add(void *arg, const char *name)
 	return 0;
 }
 
-/* Keep the questions whose places are listed. */
+/* Remove the questions to shares whose socket is gone. */
 static void questions_sweep(struct share_questions *all)
 {
 	size_t n = 0;
@@ -127,7 +127,8 @@ static void questions_sweep(struct share_questions *all)
 	all->n = n;
 }
 
-/* 1, or -errno; -EPIPE: nobody hosts it. */
+/* Receive the answer. Returns 1, or -errno with err set; -EPIPE: no process
+ * hosts the share. */
 static int question_answer(
 	struct share_question *q, int timeout_ms, struct share_view *view)
 {
@@ -144,7 +145,7 @@ static int question_answer(
 				q->name, pid);
 	}
 	if (fd >= 0)
-		(void)close(fd); /* nobody asked for it */
+		(void)close(fd); /* no answer may have a descriptor */
 	if (rc == 1 && msg.type == SHARE_REFUSE)
 		return error_set(
 			&q->err, msg.refuse.error, "%s", msg.refuse.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks the hosts of this user's shares for their views, all at once. */
+/* Asks the hosts of all shares of this user for their views at once. */
 #ifndef TOOLS_SHARE_VIEWS_H
 #define TOOLS_SHARE_VIEWS_H
 
@@ -9,41 +9,39 @@
 #include "common/base/err.h"
 #include "loader/share/share.h"
 
-/* A share that was asked. */
+/* The answer of a share's host. */
 struct share_seen {
 	char name[SHARE_FULL_NAME_MAX];
-	int rc; /* 1: `view` is set. -errno: `err` says why it is not */
+	int rc; /* 1: `view` is set; -errno: `err` has the reason */
 	struct share_view view;
 	struct error err;
 };
 
 struct share_questions;
 
-/*
- * Ask the hosts of all shares, or with a name only of the share NAME and those
- * of its ranks, NAME.RANK-WORLD. *questions is NULL at first, and those of the
- * time before later. -errno.
- */
+/* Ask the hosts of all shares. With a name, ask only those of the share NAME
+ * and of its ranks, NAME.RANK-WORLD. *questions is NULL in the first call; a
+ * later call gets the questions of the one before. Returns 0 or -errno. */
 int share_views_begin(struct share_questions **questions, const char *name,
 	struct error *err);
 
-/*
- * Wait for the answers until a time of the clock, but not for hosts that were
- * silent the time before. *seen has *n shares, without those that nobody hosts;
- * the caller frees it.
- */
+/* Wait for the answers until a time of the clock, but not for hosts that were
+ * silent in the call before. *seen gets *n shares, without those that no
+ * process hosts; the caller frees it. */
 int share_views_end(struct share_questions *questions, uint64_t until_ns,
 	struct share_seen **seen, size_t *n, struct error *err);
 
-void share_views_free(struct share_questions *questions); /* or NULL */
+/* Free the questions; NULL is allowed. */
+void share_views_free(struct share_questions *questions);
 
-/* What a job does: "works". */
+/* Returns a word for what a job does, such as "works". */
 const char *share_job_state(
 	const struct share_view *view, const struct share_job *job);
 
-/* The object of a share for --json; NULL for want of memory. */
+/* Returns the JSON object of a share for --json; NULL if memory is short. */
 json_t *share_view_json(const struct share_view *view);
-/* The same, or only its name and why it cannot be shown. */
+/* Returns the same object; or if the share has no view, one with its name and
+ * the reason. */
 json_t *share_seen_json(const struct share_seen *seen);
 
 #endif

@@ -131,10 +131,12 @@ static int watch(struct ctl_client *client, struct error *err)
 		before = now;
 		before_ns = now_ns;
 		(void)nanosleep(
-			&second, NULL); /* an early return is harmless */
+			/* it does no harm if the call returns early */
+			&second, NULL);
 	}
 	json_decref(before);
-	return rc == -EPIPE ? 0 : rc; /* -EPIPE: the mount was unmounted */
+	/* -EPIPE: the daemon ended, because the mount was unmounted */
+	return rc == -EPIPE ? 0 : rc;
 }
 
 static int status_show(const struct status_args *args, const char *mountpoint,
@@ -160,7 +162,7 @@ static int status_show(const struct status_args *args, const char *mountpoint,
 	return rc;
 }
 
-/* All mounts. Returns an exit status. */
+/* Print all mounts and shares. Returns the exit status. */
 static int status_show_all(const struct status_args *args, struct error *err)
 {
 	struct fleet_view *view;
@@ -181,7 +183,7 @@ static int status_show_all(const struct status_args *args, struct error *err)
 	return status;
 }
 
-/* -EINVAL for options that exclude each other. */
+/* Check the options. Returns -EINVAL for options that exclude each other. */
 static int status_check(
 	const struct status_args *args, int operands, struct error *err)
 {

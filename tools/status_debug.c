@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the present work of a mount, for `refrain status --debug`. No state.
+/* Prints what a daemon does just now, for `refrain status --debug`. No state.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -123,6 +123,7 @@ void status_print_debug(const json_t *o)
 	(void)printf("plans: %zu\n", json_array_size(plans));
 	print_list(plans, 0, print_plan);
 	(void)puts("shares of this user:");
-	(void)fflush(stdout); /* print it before messages about a share */
+	/* flush before a message about a share goes to standard error */
+	(void)fflush(stdout);
 	shares_print();
 }

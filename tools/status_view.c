@@ -13,10 +13,10 @@
 #include "common/base/size.h"
 #include "progress.h"
 
-/* The start of the second column. */
+/* Format of the first column, which has the labels. */
 #define LABEL "  %-10s"
 
-/* A status and the previous one. */
+/* The status to print, and the one before it. */
 struct view {
 	const json_t *now, *before;
 	double elapsed_s;
@@ -32,7 +32,7 @@ static bool has(const struct view *v, const char *key)
 	return json_object_get(v->now, key) != NULL;
 }
 
-/* Growth of a counter per second; 0 without a previous status. */
+/* Returns the growth of a counter per second; 0 without an earlier status. */
 static double rate(const struct view *v, const char *key)
 {
 	uint64_t now = ask_number(v->now, key);
@@ -74,7 +74,7 @@ static void print_ms(uint64_t ms)
 		print_time(ms / 1000);
 }
 
-/* Print a line with a text of the daemon. */
+/* Print a line with a text that the daemon has sent. */
 static void print_line(const char *label, const char *text)
 {
 	(void)printf(LABEL, label);
@@ -138,7 +138,8 @@ static void print_cache(const struct view *v)
 	}
 }
 
-/* Print a share that is not 0, without rounding it to 0 or 100 %. */
+/* Print a part of a whole in percent. A small part is not rounded to 0 %, nor a
+ * large one to 100 %. */
 static void print_part(uint64_t part, uint64_t whole)
 {
 	double pct = 100.0 * (double)part / (double)whole;
@@ -153,9 +154,9 @@ static void print_part(uint64_t part, uint64_t whole)
 		(void)printf("%.2f times ", pct / 100);
 }
 
-/* Print the share of the dataset that the source had to deliver. Other shares
- * would mislead, because reads that the kernel answers do not reach the mount.
- */
+/* Print which part of the dataset the source had to deliver. The part of all
+ * reads would mislead, because reads that the kernel answers do not reach the
+ * mount. */
 static void print_delivered(const struct view *v)
 {
 	bool epoch = has(v, "epoch_origin_bytes");
@@ -164,7 +165,8 @@ static void print_delivered(const struct view *v)
 	uint64_t known = ask_number(v->now, "bytes_known");
 	const char *scan = ask_text(v->now, "scan");
 	const char *so_far = epoch ? " so far" : "";
-	/* A daemon that continues a mount after a crash counts from 0. */
+	/* If the first daemon of a mount has crashed, the next daemon counts
+	 * from 0. */
 	const char *since = ask_number(v->now, "recoveries") > 0
 		? "since the daemon's start"
 		: "since the mount";
@@ -187,9 +189,9 @@ static void print_delivered(const struct view *v)
 	}
 }
 
-/* Print the reads that reached the mount since it began, without a share of
- * hits: the kernel may answer all hits from its page cache, so that the mount
- * sees only misses. */
+/* Print the reads that have reached the mount. No percentage of hits is
+ * printed: the kernel may answer all hits from its page cache, so that the
+ * mount sees only misses. */
 static void print_reads(const struct view *v)
 {
 	uint64_t hits = ask_number(v->now, "hits");
@@ -218,8 +220,8 @@ static void print_reads(const struct view *v)
 			"", all_rate, rate(v, "hits"));
 }
 
-/* Print the hits that loaders opened without the mount; no other figure
- * includes them. */
+/* Print the hits of loaders that opened files of a tier without the mount. The
+ * other lines do not count these hits. */
 static void print_direct(const struct view *v)
 {
 	uint64_t items = ask_number(v->now, "direct_hits");
@@ -251,7 +253,7 @@ static void print_peer(const char *label, const json_t *peer)
 	(void)putchar('\n');
 }
 
-/* The maximum number of lines, as the list can be long. */
+/* The maximum number of servers that are printed. */
 #define PEER_LINES 16
 
 static void print_peers(const struct view *v)
@@ -287,7 +289,7 @@ static void print_gain(const struct view *v, const char *bytes_key,
 	(void)fputs(" an epoch\n", stdout);
 }
 
-/* Print what is known of the epoch, which may be nothing. */
+/* Print the figures of the epoch that are known; there may be none. */
 static void print_epoch(const struct view *v)
 {
 	if (!has(v, "epoch_waited_pct"))
@@ -301,8 +303,8 @@ static void print_epoch(const struct view *v)
 	(void)printf("readers waited for the source %" PRIu64
 		     " %% of the time\n",
 		ask_number(v->now, "epoch_waited_pct"));
-	/* 0 is not printed: no hits were expected, or the kernel answered them.
-	 */
+	/* Print no 0: either no hits were expected, or the kernel has answered
+	 * them. */
 	if (ask_number(v->now, "epoch_hits_pct") > 0 &&
 		ask_number(v->now, "epoch_expected_hits_pct") > 0)
 		(void)printf(LABEL "%" PRIu64 " %% of its bytes hit, %" PRIu64
@@ -341,7 +343,7 @@ static void print_origin(const struct view *v)
 
 /* -- Latency --------------------------------------------------------------- */
 
-/* Returns the label of the next line. */
+/* Print the quantiles of a duration. Returns the label for the next line. */
 static const char *print_quantiles(const struct view *v, const char *label,
 	const char *name, const char *what)
 {
@@ -357,7 +359,8 @@ static const char *print_quantiles(const struct view *v, const char *label,
 	return "";
 }
 
-/* Durations since the last screen, or since the mount. */
+/* Print durations since the last screen; in the first screen, since the mount.
+ */
 static void print_latency(const struct view *v)
 {
 	const char *label = "times";
@@ -371,8 +374,7 @@ static void print_latency(const struct view *v)
 		v, label, "origin_read", "requests to the source");
 }
 
-/* After this time without an answer, status reports that the source is silent.
- */
+/* status reports the source as silent if it has not answered for this time. */
 #define SILENT_MS 1000
 #define ERROR_LINES 6
 
@@ -397,7 +399,8 @@ static void print_error(const char *label, const json_t *error)
 	(void)printf(" (%s)\n", ago(error, when, sizeof(when)));
 }
 
-/* Print the silence of the source. Returns the label of the next line. */
+/* Print for how long the source has been silent. Returns the label for the next
+ * line. */
 static const char *print_silence(const struct view *v)
 {
 	uint64_t ms = ask_number(v->now, "origin_silent_ms");
@@ -414,7 +417,8 @@ static const char *print_silence(const struct view *v)
 	return "";
 }
 
-/* Print the errors that have not ended, or otherwise the last one. */
+/* Print the errors that still happen. If there are none, print the last error.
+ */
 static void print_errors(const struct view *v)
 {
 	const json_t *errors = json_object_get(v->now, "errors");
@@ -437,7 +441,7 @@ static void print_errors(const struct view *v)
 		print_error("earlier", json_array_get(errors, 0));
 }
 
-/* Counters that stay 0 while there is no trouble. */
+/* Counters that are 0 if no trouble has happened. */
 static const char *const trouble[] = {"origin_errors", "origin_timeouts",
 	"origin_failures", "reader_errors", "stale_reads", "checksum_errors",
 	"entries_lost", "tier_errors", "staging_dropped", "evictions",

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * refrain top: all mounts and shares of the host, one line each, again and
- * again. One thread.
- */
+/* refrain top: prints all mounts and shares of the host, one line each, again
+ * and again. One thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -58,7 +56,8 @@ static void pause_until(uint64_t due_ns)
 		.tv_nsec = (long)(left % NS_PER_S),
 	};
 
-	(void)nanosleep(&t, NULL); /* an early return is harmless */
+	/* it does no harm if the call returns early */
+	(void)nanosleep(&t, NULL);
 }
 
 int top_run(unsigned count, unsigned delay_s, struct error *err)

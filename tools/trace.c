@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain trace: shows the READs of a mount, or where their time went. */
+/* refrain trace: prints the READs of a mount, or a summary of where their time
+ * went. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -76,7 +77,7 @@ const struct option_usage trace_usage = {
 
 struct tracer {
 	const struct trace_args *args;
-	struct read_groups *groups; /* NULL: no summary */
+	struct read_groups *groups; /* NULL: no summary was asked for */
 	uint64_t until_ns, lost;
 };
 

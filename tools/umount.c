@@ -20,18 +20,17 @@
 #include "holders.h"
 #include "mounts.h"
 
-/* The time limit for the daemon, which ends its own work within seconds. */
+/* Time limit for the end of the daemon, which needs some seconds. It is checked
+ * every LOOK_MS, and the reason of the delay is printed after SAY_MS. */
 #define GONE_TIMEOUT_MS 30000
 #define LOOK_MS 1000
 #define SAY_MS 2000
-/* The time limit for other processes that hold the daemon's descriptors, which
- * may be about to end, too. */
+/* Time limit for other processes that have descriptors of the daemon; they may
+ * be about to end. */
 #define HELD_TIMEOUT_MS 3000
 
-/*
- * The time for which a busy mount is retried: a daemon that bounds the kernel's
- * pages opens files of its own mount, and programs take time to end.
- */
+/* Time for which a busy mount is retried. Programs need time to end, and a
+ * daemon that limits the kernel's pages opens files of its own mount. */
 #define BUSY_MS 500
 #define BUSY_LOOK_MS 20
 
@@ -83,19 +82,20 @@ static int detach_when_free(const char *path, bool lazy, struct error *err)
 	int rc = unmount(path, lazy, err);
 
 	for (int ms = 0; rc == -EBUSY && ms < BUSY_MS; ms += BUSY_LOOK_MS) {
-		(void)nanosleep(&pause, NULL); /* a shorter pause is harmless */
+		/* it does no harm if the pause is shorter */
+		(void)nanosleep(&pause, NULL);
 		rc = unmount(path, lazy, err);
 	}
 	return rc == -EBUSY ? busy(path, err) : rc;
 }
 
-/* A daemon that is to end. */
+/* The daemon of the mount that is unmounted. */
 struct leaving {
 	const char *path;
 	struct holders_device device;
-	struct ctl_client *client; /* NULL: its socket is unreachable */
-	pid_t pid;		   /* 0: not visible */
-	int pidfd;		   /* without a client; -1: there is none */
+	struct ctl_client *client; /* NULL: its socket cannot be reached */
+	pid_t pid;		   /* 0: the process is not visible */
+	int pidfd;		   /* used without a client; -1: none */
 };
 
 static int wait_gone(const struct leaving *l, int timeout_ms)
@@ -107,7 +107,7 @@ static int wait_gone(const struct leaving *l, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1 ? 0 : -ETIMEDOUT;
 }
 
-/* Print the reason why it takes so long, if the daemon reports one. */
+/* Print why the end takes so long, if the daemon reports it. */
 static void say_what_it_does(const struct leaving *l)
 {
 	uint64_t parked = 0, inflight = 0;
@@ -133,8 +133,8 @@ static void say_what_it_does(const struct leaving *l)
 		l->path, (int)l->pid, why);
 }
 
-/* Wait for the daemon after the mount was detached. If it does not end, find
- * what keeps it. */
+/* Wait until the daemon ends; the mount is detached already. If the daemon does
+ * not end, report what keeps it busy. */
 static int umount_wait_for_end(const struct leaving *l, struct error *err)
 {
 	int pid = (int)l->pid, ms = 0;
@@ -166,8 +166,8 @@ static int umount_wait_for_end(const struct leaving *l, struct error *err)
 	return 0;
 }
 
-/* Find the daemon of a mount. `found` is what ctl_connect() returned. Without a
- * connection, the kernel may show which process is the daemon. */
+/* Find the daemon of a mount. `found` is what ctl_connect() returned. If that
+ * failed, the kernel may show which process is the daemon. */
 static void find_daemon(struct leaving *l, int found)
 {
 	if (l->client) {
@@ -179,7 +179,8 @@ static void find_daemon(struct leaving *l, int found)
 	}
 }
 
-/* The holder of a daemon, so that its end can be waited for; -1: none. */
+/* Open a pidfd of the daemon's holder, to wait for its end; -1: there is none.
+ */
 static int holder_open(pid_t daemon)
 {
 	pid_t holder = holder_of(daemon);
@@ -197,7 +198,7 @@ static int wait_for_holder(int held, const char *path, struct error *err)
 		"'%s' is unmounted, but its refrain-hold has not ended", path);
 }
 
-/* `found` and `why` are of ctl_connect(). */
+/* Wait for the end of the daemon. ctl_connect() has set `found` and `why`. */
 static int wait_for_daemon(const struct leaving *l, int found,
 	const struct error *why, struct error *err)
 {
@@ -206,7 +207,8 @@ static int wait_for_daemon(const struct leaving *l, int found,
 			l->path, why->msg);
 	if (l->client || l->pidfd >= 0)
 		return umount_wait_for_end(l, err);
-	/* The kernel has no daemon for it, and none is seen. */
+	/* The kernel has no daemon for the mount, and no process of one is
+	 * visible. */
 	if (found == 0 || found == -ENOTCONN)
 		return 0;
 	return error_set(err, found,
@@ -227,7 +229,7 @@ static int umount_and_wait(const char *mountpoint, bool lazy, struct error *err)
 		return rc;
 	l.path = path;
 	l.device = holders_device_of(path);
-	/* A lazy unmount must not wait for a daemon that may be stuck. */
+	/* A lazy unmount does not wait for the daemon, which may be stuck. */
 	if (!lazy) {
 		found = ctl_connect(&l.client, path, &why);
 		find_daemon(&l, found);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain upgrade: replaces the program or options of a daemon that serves. */
+/* refrain upgrade: replaces the program of a daemon, or its options, while it
+ * serves. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -90,7 +91,8 @@ static int upgrade_program(const char *typed, char *path, struct error *err)
 		typed ? typed : "this program");
 }
 
-/* Ask until the next program answers; the kernel makes us wait for it. */
+/* Ask until the new program answers. Until then, a request waits in the queue
+ * of the socket. */
 static int upgrade_wait(
 	const char *mountpoint, uint64_t before, struct error *err)
 {

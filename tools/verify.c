@@ -30,7 +30,8 @@ const struct option_usage verify_usage = {
 struct verify {
 	struct progress progress;
 	uint64_t bytes,
-		before_bytes; /* in this directory; in the earlier ones */
+		/* counts in this directory, and in the directories before it */
+		before_bytes;
 	uint64_t checked, before;
 	uint64_t bad;
 };
@@ -68,7 +69,7 @@ static int verify_dir(struct verify *v, const char *dir, struct error *err)
 	return 0;
 }
 
-/* Verify one tier of a status. Its path may not be UTF-8. */
+/* Verify one tier of a status. A path that is not UTF-8 is in dir_bytes. */
 static int verify_tier(struct verify *v, const json_t *tier, struct error *err)
 {
 	const json_t *bytes = json_object_get(tier, "dir_bytes");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain warm: makes the daemon fill its cache and shows the progress. */
+/* refrain warm: asks the daemon to fill its cache, and shows the progress. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
