@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields of loader-bare; see bare_fields.h. One thread. */
+/* Reads the fields for loader-bare; see bare_fields.h. One thread. */
 #include "bare_fields.h"
 
 #include <fcntl.h>
@@ -20,10 +20,12 @@ struct bare_fields {
 	const struct settings *s;
 	const struct dataset *dataset;
 	struct decoder *decoder;
-	struct mask_file *masks; /* NULL: there is no field of masks */
+	/* files of the masks; NULL: no field is a mask */
+	struct mask_file *masks;
 	uint64_t n;
-	unsigned mask, boxes;	/* FIELDS_MAX: none */
-	struct image_info info; /* of the mask that was laid out last */
+	/* number of the field with the mask, or the boxes; FIELDS_MAX: none */
+	unsigned mask, boxes;
+	struct image_info info; /* header of the mask that was laid out last */
 };
 
 _Noreturn static void fail_field(const char *what)
@@ -57,7 +59,7 @@ static void read_mask(const struct bare_fields *f, uint64_t index)
 	m->data = malloc(m->bytes);
 	if (!m->data || read(fd, m->data, m->bytes) != st.st_size)
 		fail_field(ex.file);
-	(void)close(fd); /* it was only read */
+	(void)close(fd); /* cannot lose data: the file was only read */
 }
 
 struct bare_fields *bare_fields_new(

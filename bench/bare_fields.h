@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The fields of loader-bare: masks from files in memory, and boxes from
- * annotations, by the same functions as in the loader. Errors end the program.
- */
+/* Reads the fields for loader-bare: masks from files in memory, and boxes from
+ * annotations. Calls the same functions as the loader. An error ends the
+ * program. */
 #ifndef BENCH_BARE_FIELDS_H
 #define BENCH_BARE_FIELDS_H
 
@@ -13,12 +12,13 @@
 
 struct bare_fields;
 
-/* Read all masks. Returns NULL if there are no fields. */
+/* Read all masks into memory. Returns NULL if the settings have no fields. */
 struct bare_fields *bare_fields_new(
 	const struct settings *s, const struct dataset *ds);
 void bare_fields_free(struct bare_fields *f); /* NULL is allowed */
 
-/* Check the header of an example's mask. Returns the bytes of its region. */
+/* Read the header of an example's mask. Returns the size of the mask's region
+ * in bytes. */
 size_t bare_fields_lay_out(struct bare_fields *f, uint64_t index,
 	const struct rect *region, struct image *ids);
 void bare_fields_decode(

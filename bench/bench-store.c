@@ -58,7 +58,7 @@ static void put(struct store *s, uint64_t i, const void *data, size_t bytes)
 		die("cannot publish");
 }
 
-/* Reads a second of all items from the store. */
+/* Returns the rate at which items are read from the store, per second. */
 static double read_store(const char *dir, bool verify)
 {
 	struct store_scratch *scratch = store_scratch_new();
@@ -83,7 +83,8 @@ static double read_store(const char *dir, bool verify)
 	return PASSES * ITEMS * 1e9 / (double)begin;
 }
 
-/* Reads a second of plain files, by name in an open directory. */
+/* Returns the rate at which plain files are read by name in an open directory,
+ * per second. */
 static double read_bare(int dir_fd, void *buf)
 {
 	uint64_t begin = clock_now_ns();
@@ -141,7 +142,7 @@ static void remove_bare(const char *dir, int dir_fd)
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "%u", i);
-		/* rmdir() would report a failure */
+		/* rmdir() reports a failure */
 		(void)unlinkat(dir_fd, name, 0);
 	}
 	(void)close(dir_fd);
@@ -179,7 +180,7 @@ static void bench_reads(const char *dir)
 	free(data);
 }
 
-/* Read the last entry while the directories are still being read. */
+/* Read the last entry while the tier still reads its directories. */
 static void first_hit(struct store *s, uint64_t entries)
 {
 	struct store_scratch *scratch = store_scratch_new();
@@ -193,8 +194,8 @@ static void first_hit(struct store *s, uint64_t entries)
 	store_scratch_free(scratch);
 }
 
-/* Processor time of all threads, which does not depend much on other programs.
- */
+/* Returns the processor time of all threads, which depends little on other
+ * programs. */
 static double cpu_ms(void)
 {
 	struct timespec t;
@@ -203,7 +204,8 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / NS_PER_MS;
 }
 
-/* Measure how soon a tier that was closed hits and admits. */
+/* Measure how soon a closed tier finds an entry and admits one after it was
+ * opened. */
 static void reopen(const char *dir, uint64_t entries, const char *how)
 {
 	uint64_t begin = clock_now_ns(), hit, ready;
@@ -229,7 +231,7 @@ static bool drop_caches(void)
 	sync();
 	done = fd >= 0 && write(fd, "3", 1) == 1;
 	if (fd >= 0)
-		(void)close(fd); /* its data is not needed */
+		(void)close(fd); /* loses nothing that is needed */
 	return done;
 }
 

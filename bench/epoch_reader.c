@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * epoch-reader: reads every file below a directory, whole and in a new order
+/* epoch-reader: reads every file below a directory as a whole, in a new order
  * each epoch, as the loader of a training does, and prints how fast that was.
- * An ordinary program: it does not know refrain, and reads a mount and a plain
- * directory alike. The threads of an epoch share a counter into its order.
- */
+ * It is an ordinary program without knowledge of refrain: it reads a mount or a
+ * plain directory. The threads of an epoch draw files from a common counter. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +21,8 @@
 #include "read_file.h"
 
 #define THREADS_MAX 512
-#define COMPLAINTS_MAX 5 /* files that an epoch names on stderr */
+/* maximum number of failed files that an epoch prints on stderr */
+#define COMPLAINTS_MAX 5
 
 struct settings {
 	unsigned threads, epochs, first_epoch, seed;
@@ -94,18 +93,23 @@ static const struct option_usage usage = {
 };
 
 struct epoch {
-	/* Set once, before the threads start. */
+	/* The settings and the list. Set before the threads start. */
 	const struct settings *settings;
 	struct file_list *list;
 	int dir_fd;
 	unsigned number;
 	size_t *order;
-	uint64_t *ns; /* time of each file; set by the thread that reads it */
+	/* reading time of each file; the thread that reads a file sets its
+	 * element */
+	uint64_t *ns;
 
-	_Atomic size_t next;	 /* place in `order`; relaxed */
-	_Atomic unsigned errors; /* relaxed, read after the join */
-	_Atomic uint64_t bytes;	 /* relaxed, read after the join */
-	/* relaxed, read after the join: threads that had memory */
+	_Atomic size_t next; /* next index into `order`; relaxed */
+	/* relaxed; read after the threads were joined */
+	_Atomic unsigned errors;
+	/* relaxed; read after the threads were joined */
+	_Atomic uint64_t bytes;
+	/* number of threads that had memory; relaxed, read after they were
+	 * joined */
 	_Atomic unsigned readers;
 };
 
@@ -131,7 +135,8 @@ static void read_one(struct epoch *e, struct reader *r, size_t place)
 		return;
 	}
 	if (e->settings->make_sums)
-		item->sum = sum; /* each item has one reader an epoch */
+		/* no other thread has this item in this epoch */
+		item->sum = sum;
 	(void)atomic_fetch_add_explicit(
 		&e->bytes, item->size_bytes, memory_order_relaxed);
 }
@@ -212,7 +217,7 @@ static void report(struct epoch *e, double seconds)
 			e->number, files_s, mb_s, quantile_ms(e, 50),
 			quantile_ms(e, 99), quantile_ms(e, 100),
 			errors ? "   ERRORS" : "");
-	/* a program that waits for the epoch sees the line */
+	/* flush, because a program may wait for this line */
 	(void)fflush(stdout);
 }
 
@@ -239,7 +244,7 @@ static int drop_caches(struct error *err)
 	static const char path[] = "/proc/sys/vm/drop_caches";
 	CLEANUP_FD int fd = -1;
 
-	sync(); /* dirty pages cannot be dropped */
+	sync(); /* the kernel cannot drop dirty pages */
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "3", 1) != 1)
 		return error_set(err, -errno,

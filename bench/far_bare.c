@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bare reader of a store or web server: DEPTH GETs at a time, by libcurl's
- * multi interface, into memory that is thrown away. It measures how fast a
- * client can be. epoll reports which transfers have bytes, because
- * curl_multi_perform() would ask the kernel for each of them, each time.
- *
- *   far-bare URL DEPTH [CA-FILE] <names
- *
- * Prints one JSON object: files, bytes, seconds, processor seconds. One thread.
+ * |far-bare: reads from a store or a web server as fast as a client can. It
+ * sends |DEPTH GETs at a time by libcurl's multi interface, and drops what it
+ * receives. |epoll reports which transfers have bytes: curl_multi_perform()
+ * would ask the |kernel about every transfer in each call. | |  far-bare URL
+ * DEPTH [CA-FILE] <names | |Prints one JSON object: files, bytes, seconds,
+ * processor seconds. One thread.
  */
 #include <malloc.h>
 #include <stdbool.h>
@@ -28,7 +26,7 @@
 static unsigned long long files, bytes, failed;
 static unsigned active;
 static int epoll_fd;
-static long due_ms = -1; /* when to call libcurl; -1: not */
+static long due_ms = -1; /* time of the next call of libcurl; -1: none is due */
 static char *url_base;
 static char url[2 * NAME_BYTES];
 
@@ -57,7 +55,7 @@ static double cpu_s(void)
 		(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* Read the next name. Returns false at the end. */
+/* Read the next name from standard input. Returns false at its end. */
 static bool next_name(void)
 {
 	char name[NAME_BYTES];
@@ -171,7 +169,8 @@ static void work(CURLM *multi, const struct epoll_event *event)
 	curl_multi_socket_action(multi, event->data.fd, mask, &running);
 }
 
-/* Wait for events, at most a second: libcurl's timers need no more. */
+/* Wait for events and handle them. Waits a second at most, which is enough for
+ * libcurl's timers. */
 static void turn(CURLM *multi)
 {
 	struct epoll_event event[EVENTS_MOST];
@@ -200,8 +199,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	url_base = argv[1];
-	/* Otherwise glibc returns memory to the kernel and maps it again for
-	 * each file. The mount makes the same setting. */
+	/* Let malloc() keep the memory of a file. By default it returns the
+	 * memory to the kernel after each file. The daemon makes the same
+	 * setting. */
 	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	curl_global_init(CURL_GLOBAL_DEFAULT);

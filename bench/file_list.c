@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of files that a reader reads. No threads, no globals. */
+/* Reads, sorts and shuffles a list of files; see file_list.h. No threads, no
+ * globals. */
 #include "file_list.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static int walk_entry(struct file_list *l, int dir_fd, const char *path,
 	int rc;
 
 	if (asprintf(&child, "%s%s%s", path, *path ? "/" : "", name) < 0) {
-		child = NULL; /* undefined after a failure */
+		child = NULL; /* its value is undefined after a failure */
 		return error_set(err, -ENOMEM, "%m");
 	}
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -65,7 +66,7 @@ static int walk(struct file_list *l, int parent, const char *path,
 	if (!dir)
 		return error_set(err, -errno, "cannot list '%s': %m",
 			*path ? path : ".");
-	(void)steal_fd(&fd); /* the stream's now */
+	(void)steal_fd(&fd); /* fdopendir() has taken the descriptor */
 	while (rc == 0) {
 		errno = 0;
 		e = readdir(dir);
@@ -90,7 +91,7 @@ int file_list_walk(struct file_list *l, int dir_fd, struct error *err)
 {
 	int rc = walk(l, dir_fd, "", ".", err);
 
-	/* Sort, because the order of a directory's entries is not defined. */
+	/* Sort, because a directory's entries have no defined order. */
 	if (l->n)
 		qsort(l->items, l->n, sizeof(*l->items), by_path);
 	return rc;
@@ -120,7 +121,7 @@ int file_list_load(
 		else if (list_add(l, line, (uint64_t)st.st_size) < 0)
 			rc = error_set(err, -ENOMEM, "%m");
 	}
-	(void)fclose(in); /* it was only read */
+	(void)fclose(in); /* cannot lose data: the file was only read */
 	return rc;
 }
 
@@ -179,7 +180,7 @@ int file_list_load_sums(
 		chomp(line);
 		rc = take_sum(l, i++, line);
 	}
-	(void)fclose(in); /* it was only read */
+	(void)fclose(in); /* cannot lose data: the file was only read */
 	if (rc < 0)
 		return error_set(err, rc,
 			"'%s', line %zu: does not match the "

@@ -12,42 +12,41 @@
 #include "common/base/err.h"
 
 struct file_item {
-	char *path; /* relative to the directory */
+	char *path; /* path relative to the directory */
 	uint64_t size_bytes;
-	uint64_t sum; /* sum by read_file(); set by file_list_load_sums() */
+	/* sum that read_file() computes; file_list_load_sums() sets it */
+	uint64_t sum;
 };
 
 struct file_list {
-	struct file_item *items; /* sorted by path, bytewise, after a walk */
+	struct file_item *items; /* after a walk: sorted bytewise by path */
 	size_t n, room;
 	uint64_t bytes;
 };
 
-/*
- * Walk the tree at dir_fd; links and special files are not followed. Returns 0,
- * or -errno, and then the list has the files found so far.
- */
+/* Add all files below dir_fd. Skips links and special files. Returns 0 or
+ * -errno; after an error the list has the files found before it. */
 int file_list_walk(struct file_list *l, int dir_fd, struct error *err);
 
-/* Read a list of files, one relative path a line, and keep its order. */
+/* Read a list of files, one relative path per line, in the order of the lines.
+ */
 int file_list_load(
 	struct file_list *l, int dir_fd, const char *names, struct error *err);
 
 void file_list_release(struct file_list *l);
 
-/* Write "sum size path" lines. */
+/* Write one line "sum size path" for each file. */
 int file_list_save_sums(
 	const struct file_list *l, const char *to, struct error *err);
 
-/*
- * Set the sums from a file of file_list_save_sums(). It must name exactly the
- * files of the list (which comes from a walk), with their sizes; otherwise
- * returns -EBADMSG.
- */
+/* Set the sums from a file that file_list_save_sums() wrote. The list must come
+ * from a walk, and the file must name the same files with the same sizes;
+ * otherwise returns -EBADMSG. */
 int file_list_load_sums(
 	struct file_list *l, const char *from, struct error *err);
 
-/* Write a permutation to order[n], which depends only on (seed, epoch, n). */
+/* Write a permutation of 0 to n - 1 to `order`. It depends only on (seed,
+ * epoch, n). */
 void file_list_shuffle(size_t *order, size_t n, uint64_t seed, unsigned epoch);
 
 #endif

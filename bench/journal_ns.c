@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * journal-ns: measures the cost of the record of requests for a READ. Messages
- * as long as a READ are received through a socket, with the record and without
- * it, in turns. The result is the difference of the fastest turns, because
- * other programs make a turn longer and never shorter. The kernel's device
- * takes longer to copy to two buffers than a socket does; the figure does not
- * include that.
+ * journal-ns: measures how long the daemon's record of requests takes for one
+ * READ. In turns, messages as long as a READ are received through a socket with
+ * the record and without it. The result is the difference of the fastest turns,
+ * because other programs can only make a turn longer. It lacks one cost: the
+ * kernel's FUSE device needs more time than a socket to copy a message into two
+ * buffers.
  */
 #include <err.h>
 #include <linux/fuse.h>
@@ -29,8 +29,8 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Receive messages, without the record if `j` is NULL. Returns the CPU time of
- * a READ. */
+/* Receive messages; without the record if `j` is NULL. Returns the processor
+ * time per message. */
 static double turn(int fd[2], struct journal *j, void *buffer)
 {
 	static uint64_t unique;

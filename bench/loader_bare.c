@@ -32,25 +32,27 @@
 #include "loader_options.h"
 #include "common/schedule/schedule.h"
 
-#define BATCHES 4		      /* written in turn */
-#define SPARE_BYTES ((size_t)1 << 20) /* room so that most images fit any */
-#define SETTLE_STEPS 8 /* until caches and memory are in a steady state */
+#define BATCHES 4 /* number of batches that are written in turn */
+/* spare memory that is large enough for most images */
+#define SPARE_BYTES ((size_t)1 << 20)
+/* steps after which caches and memory are in a steady state */
+#define SETTLE_STEPS 8
 
 struct file {
 	uint8_t *data;
 	size_t bytes;
 };
 
-/* The decoded part of an example, until its last serving. */
+/* The decoded pixels of an example, which are kept until its last serving. */
 struct held {
 	struct image_info info;
 	struct image image;
-	struct image ids; /* of the mask, behind the image */
-	size_t bytes;	  /* size of image.data; 0: none */
+	struct image ids; /* ids of the mask, in the memory after the image */
+	size_t bytes;	  /* length of image.data; 0: nothing is decoded */
 };
 
-/* Memory of images that are no longer needed. The latest is still in the cache.
- */
+/* Memory of images that are no longer needed. The newest is reused first,
+ * because it is still in the processor's cache. */
 struct spare {
 	uint8_t *data;
 	size_t bytes;
@@ -67,12 +69,12 @@ struct bare {
 	struct schedule schedule;
 	struct file *files;
 	uint64_t files_n;
-	struct held *ring; /* indexed by fresh number */
+	struct held *ring; /* examples, indexed by their fresh number */
 	uint64_t ring_n;
-	struct spare *spares; /* at most ring_n */
+	struct spare *spares; /* array of at most ring_n elements */
 	uint64_t spares_n;
 	uint8_t *batches[BATCHES];
-	uint8_t *areas[BATCHES]; /* of the columns of fields */
+	uint8_t *areas[BATCHES]; /* memory for the columns of fields */
 	struct bare_fields *fields;
 	struct decoder *decoder;
 	struct augmenter *augmenter;
@@ -95,7 +97,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* -- Before anything is timed ---------------------------------------------- */
+/* -- Before the measurement ------------------------------------------------ */
 
 static struct spare spare_new(size_t bytes)
 {
@@ -104,7 +106,8 @@ static struct spare spare_new(size_t bytes)
 	spare.data = aligned_alloc(64, spare.bytes);
 	if (!spare.data)
 		die("out of memory");
-	memset(spare.data, 1, spare.bytes); /* touch the pages */
+	/* let the kernel map the pages now */
+	memset(spare.data, 1, spare.bytes);
 	return spare;
 }
 
@@ -119,7 +122,7 @@ static void load(int dir_fd, const char *path, struct file *f)
 	f->data = malloc(f->bytes);
 	if (!f->data || read(fd, f->data, f->bytes) != st.st_size)
 		die(path);
-	(void)close(fd); /* it was only read */
+	(void)close(fd); /* cannot lose data: the file was only read */
 }
 
 static void load_files(struct bare *b)
@@ -175,9 +178,10 @@ static void make_tools(struct bare *b)
 		.max_scans = 500};
 	size_t bytes = b->s.sample_bytes * b->s.c.batch;
 
-	/* Keep touched pages, because the kernel's work shall not be measured.
-	 */
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 25); /* the maximum */
+	/* Let malloc() keep its memory, so that the kernel's work for it is not
+	 * measured. */
+	/* the maximum of this threshold */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 25);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	if (decoder_new(&b->decoder, &limits) < 0 ||
 		augmenter_new(&b->augmenter, &b->s.augment) < 0)
@@ -186,7 +190,8 @@ static void make_tools(struct bare *b)
 		b->batches[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
 		if (!b->batches[i])
 			die("out of memory");
-		memset(b->batches[i], 1, bytes); /* touch the pages */
+		/* let the kernel map the pages now */
+		memset(b->batches[i], 1, bytes);
 		if (!b->s.columns.bytes)
 			continue;
 		b->areas[i] = aligned_alloc(64, b->s.columns.bytes);
@@ -198,7 +203,8 @@ static void make_tools(struct bare *b)
 
 /* -- The work -------------------------------------------------------------- */
 
-/* Find the part that the crops of all servings need, and its scale. */
+/* Find the region of the image that the crops of all servings need, and the
+ * scale for decoding it. */
 static unsigned find_region(const struct bare *b, const struct held *h,
 	const struct schedule_slot *slot, struct rect *region)
 {
@@ -351,7 +357,7 @@ static void run(struct bare *b)
 	free(slots);
 }
 
-/* Measure decoding whole images. */
+/* Measure how long it takes to decode whole images. */
 static void run_full(struct bare *b)
 {
 	for (uint64_t i = 0; i < b->files_n; i++) {
@@ -376,7 +382,7 @@ static void run_full(struct bare *b)
 	}
 }
 
-/* -- The result ----------------------------------------------------------- */
+/* -- The result ------------------------------------------------------------ */
 
 static double ms(const struct part *p)
 {

@@ -27,7 +27,8 @@ static struct watched watch(const char *name, const pthread_mutex_t *lock)
 	return (struct watched){name, lock_meter_watch(lock)};
 }
 
-/* Take batches. Returns the number of images, or -errno. */
+/* Take batches until the run ends or `steps` are taken. Returns the number of
+ * images, or -errno. */
 static int64_t take_all(struct batch_source *source, unsigned steps)
 {
 	struct lent_batch *b;
@@ -44,7 +45,8 @@ static int64_t take_all(struct batch_source *source, unsigned steps)
 	return rc < 0 ? rc : images;
 }
 
-/* Measure. Returns 0, 1 if a lock misses the bar, or -errno. */
+/* Measure the locks. Returns 0, 1 if the limit of a lock is too low, or -errno.
+ */
 static int measure(struct batch_source *source, unsigned steps)
 {
 	const struct engine *engine = engine_of(source);

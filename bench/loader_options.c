@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options and resource usage of the programs that measure the loader. */
+/* Parses the options of the programs that measure the loader, and measures
+ * processor time and memory. */
 #include "loader_options.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static const struct option_def own[] = {
 	{.name = NULL},
 };
 
-/* The members that the bare loop implements as well. */
+/* The members of the configuration that loader-bare supports, too. */
 static const struct config_choice choices[] = {
 	{"batch", NULL, 'b', false, false},
 	{"echo", NULL, 'e', false, false},

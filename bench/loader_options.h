@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the programs that measure the loader: options that select the
- * batches, so that all programs make the same ones, and the processor time and
- * memory of the process. No state, one thread.
- */
+/* Shared by the programs that measure the loader. They have the same options to
+ * select batches, so they make the same batches. Also measures the processor
+ * time and memory of the process. No state, one thread. */
 #ifndef BENCH_LOADER_OPTIONS_H
 #define BENCH_LOADER_OPTIONS_H
 
@@ -15,27 +13,28 @@
 
 struct loader_options {
 	struct refrain_config config;
-	unsigned skip;	/* steps before anything is measured */
-	unsigned steps; /* steps in all; 0: the whole run */
-	bool hash;	/* hash the content of all batches */
-	bool full;	/* bare: time decoding whole images, too */
-	bool steady;	/* bare: take skip and steps from the schedule */
+	unsigned skip; /* number of steps before the measurement */
+	/* number of steps with the skipped ones; 0: the whole run */
+	unsigned steps;
+	bool hash; /* hash the content of all batches */
+	bool full; /* loader-bare: also measure decoding whole images */
+	/* loader-bare: compute `skip` and `steps` from the schedule */
+	bool steady;
 };
 
-/* Parse the options. Returns 0, or the exit status after printing what is
- * wrong. */
+/* Parse the options. Returns 0; or after printing an error, the exit status. */
 int loader_options_parse(struct loader_options *o, const char *name,
 	const char *summary, int argc, char **argv, bool *done);
 
-/* The start of a measurement, or its duration. */
+/* Usage since the start of the process, or between two calls. */
 struct loader_usage {
-	/* cpu_ns: of all threads, with the kernel's part */
+	/* cpu_ns: time of all threads, in the program and in the kernel */
 	uint64_t wall_ns, cpu_ns;
 	uint64_t faults; /* number of page faults */
 };
 
 void loader_usage_now(struct loader_usage *u);
-/* Compute the usage from `*begin` until now, into *begin. */
+/* Replace the usage at the begin in *begin by the usage from then until now. */
 void loader_usage_since(struct loader_usage *begin);
 uint64_t loader_peak_bytes(void);
 

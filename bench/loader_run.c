@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * loader-run: takes batches of refrain's loader by its public interface, as
- * fast as they come, as a trainer that does nothing. One line of JSON has the
- * processor time of an image, summed over all threads of the process and the
- * kernel's work for it.
- */
+/* loader-run: takes batches from refrain's loader by its public interface, as
+ * fast as they come, like a trainer without work. Prints one line of JSON with
+ * the processor time per image, summed over all threads of the process, in the
+ * program and in the kernel. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +22,8 @@ struct run {
 static void stats_of(struct run *r, struct refrain_stats *out)
 {
 	*out = (struct refrain_stats){.size = sizeof(*out)};
-	(void)refrain_stats_get(r->l, out); /* fails only after fork() */
+	/* fails only in a child after fork() */
+	(void)refrain_stats_get(r->l, out);
 }
 
 static void take(struct run *r, const struct refrain_batch *b)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The meter of locks: defines functions of the C library that call the
- * library's own, and measure the time for which a lock is held. Only the thread
- * that holds a lock writes its sums, so they need no lock of their own.
- */
+/* Measures locks: defines the C library's functions for mutexes, which call the
+ * original ones and measure how long a lock is held. Only the thread that holds
+ * a lock writes its sums, so the sums need no lock. */
 #include "lock_meter.h"
 
 #include <dlfcn.h>
@@ -23,7 +21,7 @@ struct meter {
 
 static struct meter meters[LOCK_METERS];
 static unsigned nmeters;
-static uint64_t probe_ns; /* time that one look at the clock takes */
+static uint64_t probe_ns; /* time that one call of the clock takes */
 
 static struct {
 	int (*lock)(pthread_mutex_t *);
@@ -34,7 +32,8 @@ static struct {
 		pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 } next;
 
-/* ISO C has no cast from an object pointer to one of a function. */
+/* dlsym() returns an object pointer, which ISO C cannot cast to a function
+ * pointer; so the pointer's memory is written. */
 #define FIND(member, name) (*(void **)&next.member = dlsym(RTLD_NEXT, name))
 
 __attribute__((constructor)) static void find_next(void)
@@ -67,7 +66,8 @@ static void meter_dropped(const pthread_mutex_t *mutex)
 	struct meter *m = meter_of(mutex);
 	uint64_t held_ns;
 
-	if (!m || !m->since_ns) /* the lock was taken before it was watched */
+	/* the thread took the lock before the lock was watched */
+	if (!m || !m->since_ns)
 		return;
 	held_ns = clock_now_ns() - m->since_ns;
 	if (held_ns > LOCK_TORN_NS) {
@@ -82,13 +82,15 @@ static void meter_dropped(const pthread_mutex_t *mutex)
 		m->use.longest_ns = held_ns;
 }
 
-/* -- In place of the C library's ------------------------------------------- */
+/* -- Functions that replace those of the C library ------------------------- */
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	int rc;
 
-	if (!next.lock) /* a constructor that runs before this file's */
+	/* another library's constructor calls this before the own one has run
+	 */
+	if (!next.lock)
 		find_next();
 	rc = next.lock(mutex);
 	meter_taken(mutex);
@@ -143,7 +145,8 @@ static void measure_probe(void)
 	uint64_t begin_ns = clock_now_ns();
 
 	for (int i = 0; i < PROBE_ROUNDS; i++)
-		(void)clock_now_ns(); /* only to measure how long it takes */
+		/* this call only measures how long the clock takes */
+		(void)clock_now_ns();
 	probe_ns = (clock_now_ns() - begin_ns) / PROBE_ROUNDS;
 }
 
@@ -167,7 +170,8 @@ struct lock_use lock_meter_use(int number)
 	return meters[number].use;
 }
 
-/* The rate. A lock that was held for less than 1 ns counts as held for 1 ns. */
+/* Returns the rate. A lock that was held for less than 1 ns counts as held for
+ * 1 ns. */
 static double units_a_second(double units, uint64_t held_ns)
 {
 	return units * 1e9 / (double)(held_ns ? held_ns : 1);

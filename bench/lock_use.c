@@ -43,7 +43,7 @@ struct bench {
 	struct timers *timers;
 	struct cache *cache;
 	struct plans *plans;
-	_Atomic uint64_t next; /* next file to read; relaxed */
+	_Atomic uint64_t next; /* number of the next file; relaxed */
 };
 
 static void die(const char *what)
@@ -84,7 +84,7 @@ static bool describe_file(void *arg, uint64_t cookie, struct cache_item *item)
 
 struct waited_read {
 	struct cache_read r;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	bool done;
 	int status;
@@ -220,7 +220,8 @@ static void close_parts(struct bench *b)
 	store_close(b->store);
 	if (store_clear_dir(b->dir, &removed, &err))
 		die(err.msg);
-	(void)rmdir(b->dir); /* a directory that stays shows a failure */
+	/* if the directory cannot be removed, it stays and shows the failure */
+	(void)rmdir(b->dir);
 }
 
 static struct plan *open_plan(struct bench *b)
@@ -237,7 +238,8 @@ static struct plan *open_plan(struct bench *b)
 	return plan;
 }
 
-/* Returns true if no lock misses the bar. */
+/* Measure one case and print the locks. Returns true if the limit of each lock
+ * is high enough. */
 static bool run(struct bench *b, const char *name, const char *tier, bool ahead)
 {
 	struct plan *plan = NULL;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `peer-gets HOST:PORT [ITEMS] [SECONDS]`: measures how many items of 110 KB a
- * second the client of the peers reads from one memcached, and how many a bare
- * pipelined client reads, which only takes the bytes off the socket: in turns,
- * several times. Prints the rates of each turn, and the median of their ratios.
- * The main thread is the bare client; the peers have a thread of their own.
+ * `peer-gets HOST:PORT [ITEMS] [SECONDS]`: measures two clients that read items
+ * of 110 KB from one memcached: the client of the peers, and a bare client that
+ * sends requests without waiting and drops the bytes it receives. The clients
+ * run in turns, several times. Prints the rates of each turn, and the median of
+ * their ratios. The main thread is the bare client; the client of the peers has
+ * its own thread.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -40,12 +41,12 @@ static void die(const char *what)
 struct reading {
 	struct provider *provider;
 	unsigned nitems;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	bool going;
-	unsigned out;	/* requests in flight */
-	unsigned next;	/* the next item */
-	unsigned waits; /* slots without a request */
+	unsigned out;	/* number of requests in flight */
+	unsigned next;	/* number of the next item */
+	unsigned waits; /* number of slots without a request */
 	struct slot *free[DEPTH];
 	uint64_t done, failed;
 };
@@ -135,7 +136,7 @@ static void fill(struct reading *a, const void *data)
 	}
 }
 
-/* Items a second, by the client of the peers. */
+/* Returns how many items per second the client of the peers reads. */
 static double read_peers(struct reading *a, double seconds)
 {
 	static struct slot slots[DEPTH];
@@ -177,10 +178,10 @@ static double read_peers(struct reading *a, double seconds)
 struct bare {
 	int fd[BARE_WIRES];
 	unsigned out[BARE_WIRES];
-	/* bytes of answers that are still to come */
+	/* bytes of the answers that have not yet arrived */
 	uint64_t bytes[BARE_WIRES];
 	uint64_t answer_bytes;
-	unsigned next; /* the next value */
+	unsigned next; /* number of the next value */
 	char *buf;
 };
 
@@ -230,7 +231,8 @@ static void bare_get(int fd, unsigned number)
 	bare_send(fd, line, (size_t)n);
 }
 
-/* Store as many values as the peers have, so that both read as much memory. */
+/* Store as many values as the client of the peers has stored, so that both
+ * clients read the same amount of the server's memory. */
 static void bare_store(struct bare *b, const void *data, unsigned nitems)
 {
 	char line[64];
@@ -246,8 +248,8 @@ static void bare_store(struct bare *b, const void *data, unsigned nitems)
 		if (n < 2 || memcmp(line, "HD", 2) != 0)
 			die("the server does not accept an item");
 	}
-	/* The answer is "VA 110000 \r
-	 * " or has no space: find out its length. */
+	/* Find out the length of an answer's header: some servers send a space
+	 * after the size, others do not. */
 	bare_get(b->fd[0], 0);
 	n = recv(b->fd[0], line, sizeof(line), MSG_PEEK);
 	b->answer_bytes = 0;
@@ -261,7 +263,7 @@ static void bare_store(struct bare *b, const void *data, unsigned nitems)
 	}
 }
 
-/* Items a second, by a client that does not look at the bytes. */
+/* Returns how many items per second the bare client reads. */
 static double read_bare(struct bare *b, unsigned nitems, double seconds)
 {
 	uint64_t begin = clock_now_ns(), done = 0;
@@ -305,7 +307,7 @@ static double read_bare(struct bare *b, unsigned nitems, double seconds)
 	return (double)done * 1e9 / (double)(clock_now_ns() - begin);
 }
 
-/* -- Both ------------------------------------------------------------------ */
+/* -- Both clients ---------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -314,8 +316,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Confirm a unit. The server may have values of an earlier run, which are the
- * same. */
+/* Confirm that the content of a unit is right. Values of an earlier run have
+ * the same content. */
 static void confirm(void *arg, struct peers_check *c)
 {
 	(void)arg;

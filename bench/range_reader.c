@@ -25,7 +25,8 @@
 struct ranges {
 	int fd;
 	uint64_t count, bytes, align, seed;
-	/* length of the part of the file that contains one range */
+	/* the file is divided into parts of this length; each range is in a
+	 * part of its own */
 	uint64_t stride;
 	unsigned char *buf;
 };

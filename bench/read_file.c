@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a whole file in one of several ways. Each thread has its own reader. */
+/* Reads a whole file; see read_file.h. Each thread has its own reader. */
 #include "read_file.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ void reader_release(struct reader *r)
 	r->buf = r->part = NULL;
 }
 
-/* -- Sums: of blocks of fixed size, however the bytes come in -- */
+/* -- Sums: of blocks of fixed size, which do not depend on the reads -- */
 
 static void sum_flush(struct reader *r)
 {
@@ -73,10 +73,10 @@ static void sum_add(struct reader *r, const unsigned char *data, size_t bytes)
 	}
 }
 
-/* -- The ways -- */
+/* -- Ways to read -- */
 
-/* Read with read(). The size is known, so a file of one buffer takes one read.
- */
+/* Read with read(). The size is known, so a file that fits the buffer takes one
+ * call. */
 static int by_read(struct reader *r, int fd, uint64_t size_bytes)
 {
 	uint64_t got = 0;
@@ -129,7 +129,8 @@ static int by_mmap(struct reader *r, int fd, uint64_t size_bytes)
 		touched ^= map[at];
 	r->buf[0] = touched; /* keeps the compiler from removing the loop */
 	sum_add(r, map, size_bytes);
-	(void)munmap(map, size_bytes); /* our own mapping: cannot fail */
+	/* cannot fail: this function has made the mapping */
+	(void)munmap(map, size_bytes);
 	return 0;
 }
 
@@ -159,7 +160,7 @@ int read_file(struct reader *r, int dir_fd, const char *path,
 	}
 	if (r->sum && r->part_bytes)
 		sum_flush(r);
-	if (r->forget) /* a hint: the kernel may keep some */
+	if (r->forget) /* only a hint: the kernel may keep some pages */
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	*sum = r->so_far;
 	return rc;

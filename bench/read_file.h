@@ -17,30 +17,30 @@ enum read_way {
 	READ_PREAD4K, /* open, pread 4 KiB at a time, close */
 };
 
-/* Parse the name of a way to read: read, mmap, direct, pread4k; -EINVAL. */
+/* Parse the name of a way to read: read, mmap, direct or pread4k. Returns 0 or
+ * -EINVAL. */
 int read_way_parse(const char *name, enum read_way *way);
 
 struct reader {
 	enum read_way way;
-	bool sum;	     /* hash the bytes read */
-	bool forget;	     /* drop the pages of the file after reading */
+	bool sum; /* compute a hash of the file */
+	/* drop the file's pages from the page cache after reading */
+	bool forget;
 	unsigned char *buf;  /* READ_BUF_BYTES, aligned for O_DIRECT */
-	unsigned char *part; /* for the block that is being summed */
+	unsigned char *part; /* memory for the block whose hash is computed */
 	size_t part_bytes;
 	uint64_t so_far;
 };
 
 #define READ_BUF_BYTES ((size_t)1 << 20)
 
-/* Returns 0 or -ENOMEM. */
+/* Initialise a reader. Returns 0 or -ENOMEM. */
 int reader_init(struct reader *r, enum read_way way, bool sum);
 void reader_release(struct reader *r);
 
-/*
- * Read a file of known size: exactly size_bytes, or -EBADMSG if it ends early.
- * *sum gets the XXH3 of its blocks, chained, which does not depend on the way
- * of reading; 0 if sums are off. Returns 0 or -errno.
- */
+/* Read a file of known size. Returns 0 or -errno; -EBADMSG if the file ends
+ * earlier. If sums are on, *sum gets the chained XXH3 of the file's blocks,
+ * which is the same for each way to read; otherwise 0. */
 int read_file(struct reader *r, int dir_fd, const char *path,
 	uint64_t size_bytes, uint64_t *sum);
 

@@ -25,7 +25,7 @@
 #define SIDE 224u
 #define SAMPLE_BYTES (3 * SIDE * SIDE)
 #define REQUESTS 24u
-#define SLABS 26u /* samples that are written in turn */
+#define SLABS 26u /* number of samples that are written in turn */
 #define VALUES 200u
 #define TURNS 5u
 #define VALUE_MAX_BYTES (256u << 10)
@@ -39,14 +39,14 @@ struct pulls {
 	struct loop loop;
 	struct wire *wire;
 	enum what what;
-	unsigned next;	 /* the next value, and slab */
-	unsigned flying; /* requests in flight */
+	unsigned next;	 /* number of the next value, and of its slab */
+	unsigned flying; /* number of requests in flight */
 	bool going;
 	uint64_t done, bad;
 	struct augmenter *u8, *f32;
 	struct crop crop;
 	uint8_t *slabs;
-	/* bytes beyond the pixels may be read */
+	/* vector code may read bytes after the pixels */
 	uint8_t pixels[SAMPLE_BYTES + AUGMENT_SLACK_BYTES];
 };
 
@@ -158,7 +158,7 @@ static double used_s(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the processor time a sample, in milliseconds. */
+/* Returns the processor time per sample, in milliseconds. */
 static double measure(struct pulls *p, enum what what, double seconds)
 {
 	static struct pull all[REQUESTS];

@@ -38,7 +38,7 @@
 /* Maximum number of requests that sleep; also the kernel's limit. */
 #define THREADS 256
 
-/* The kinds of requests whose answers are counted. */
+/* The kinds of requests that are counted. */
 enum kind { NAME, LIST, OPEN, READ, RELEASE, KINDS };
 
 static const char *const kind_names[KINDS] = {
@@ -48,13 +48,17 @@ static const char *const kind_names[KINDS] = {
 #define COUNTS_BYTES 512
 
 struct slow_fs {
-	int top_fd;			    /* set once: the directory shown */
-	long delay_ns;			    /* set once */
-	bool all;			    /* set once: names take time, too */
-	unsigned slots;			    /* set once; 0: any number */
-	sem_t free;			    /* counts free slots */
-	_Atomic unsigned long count[KINDS]; /* relaxed, as the next two */
-	/* in progress now, and the most at a time */
+	/* the directory that is shown; set before the threads start */
+	int top_fd;
+	long delay_ns; /* set once */
+	bool all;      /* names are slow, too; set before the threads start */
+	/* maximum number of requests that are served at a time; 0: no maximum;
+	 * set before the threads start */
+	unsigned slots;
+	sem_t free; /* its value is the number of free slots */
+	/* number of requests; relaxed, like the next two members */
+	_Atomic unsigned long count[KINDS];
+	/* number of requests in progress, and the highest such number */
 	_Atomic unsigned long now[KINDS], most[KINDS];
 };
 
@@ -91,7 +95,7 @@ static void sleep_a_while(struct slow_fs *fs)
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
 	if (fs->slots)
-		/* cannot overflow: there are `slots` of them */
+		/* cannot overflow: there are only `slots` slots */
 		(void)sem_post(&fs->free);
 }
 
@@ -109,8 +113,8 @@ static void *slow_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	conn->max_background = THREADS;
 	conn->congestion_threshold = THREADS;
-	/* Names and attributes are requested once, as they are not to be slow.
-	 */
+	/* Without -a, names need not be slow, so the kernel requests them only
+	 * once. */
 	if (!the_fs()->all)
 		config->entry_timeout = config->attr_timeout = 3600;
 	return the_fs();
@@ -244,7 +248,7 @@ static int serve(struct slow_fs *fs, const char *mountpoint)
 	fuse = fuse_new(&args, &operations, sizeof(operations), fs);
 	fuse_opt_free_args(&args);
 	if (!fuse || fuse_mount(fuse, mountpoint) != 0)
-		return EXIT_FAILURE; /* libfuse has printed why */
+		return EXIT_FAILURE; /* libfuse has printed the error */
 	rc = fuse_loop_mt(fuse, loop);
 	fuse_loop_cfg_destroy(loop);
 	fuse_unmount(fuse);
@@ -252,7 +256,8 @@ static int serve(struct slow_fs *fs, const char *mountpoint)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Parse the options before the operands; returns their number, or -EINVAL. */
+/* Parse the options, which precede the operands. Returns the index of the first
+ * operand, or -EINVAL. */
 static int parse(struct slow_fs *fs, int argc, char **argv)
 {
 	int c;

@@ -15,7 +15,7 @@
 
 #include <refrain/loader.h>
 
-/* A stand-in for a training step: adds up the pixels. */
+/* Takes the place of a training step: adds up the pixels. */
 static unsigned long train(
 	const unsigned char *pixels, const int64_t *labels, size_t bytes)
 {

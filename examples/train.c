@@ -69,7 +69,8 @@ static size_t forward(const float *x)
 	return best;
 }
 
-/* One step of gradient descent on the cross entropy of one image. */
+/* Change the weights by one step of gradient descent on the cross entropy of
+ * one image. */
 static void learn(const float *x, size_t label)
 {
 	float top = net.score[forward(x)], sum = 0, back[HIDDEN] = {0};
@@ -111,13 +112,15 @@ static struct refrain_loader *open_folder(const char *top, const char *folder,
 	c.echo = echo;
 	c.epochs = epochs;
 	c.augment = augment;
-	c.area_min = 0.6F; /* a smaller crop of these shows little */
+	/* a smaller crop of such small images shows too little */
+	c.area_min = 0.6F;
 	if (refrain_open(&l, &c) < 0)
 		return (void)fail(path, refrain_message(NULL)), NULL;
 	return l;
 }
 
-/* Returns the share of test images that are classified correctly, or -1. */
+/* Returns the fraction of test images that are classified correctly; -1 on an
+ * error. */
 static double test(const char *top)
 {
 	struct refrain_loader *l =
@@ -178,7 +181,8 @@ int main(int argc, char **argv)
 				learn(x + i * INPUTS, (size_t)b->labels[i]);
 		fresh += b->fresh;
 		served += b->count;
-		/* Echoes of the last epoch's images are still to come. */
+		/* The run ends with echoes of images of the last epoch: report
+		 * that epoch after them. */
 		if (b->ended_epoch < epochs - 1)
 			report(b->ended_epoch + 1, argv[1], fresh, served);
 		refrain_release(b);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The trainer of the experiments with data echoing. It trains a small model on
- * the batches of refrain's loader, and prints a line of JSON at the beginning,
- * at each report and at the end. The numbers of examples that were fresh,
- * served, read and decoded are counted by the loader, not by the trainer.
+ * batches of refrain's loader. It prints a line of JSON at the beginning, at
+ * each report and at the end. The numbers of fresh, served, read and decoded
+ * examples in these lines come from the loader.
  *
- * A single score during training is half noise, so the target counts as reached
- * when the mean of the last scores is as good. One thread, in addition to the
- * loader's.
+ * Scores during training vary much. So the target counts as reached only when
+ * the mean of the last scores reaches it. One thread in addition to those of
+ * the loader.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,12 +25,14 @@ struct run {
 	struct model *model;
 	struct refrain_loader *loader;
 	struct held_out held_out;
-	uint64_t steps, done;	  /* of the whole run */
-	uint64_t reported, every; /* steps */
-	double loss;		  /* sum since the last report */
-	double evaluating;	  /* seconds */
+	/* number of steps of the whole run, and of those done */
+	uint64_t steps, done;
+	/* step of the last report; number of steps between reports */
+	uint64_t reported, every;
+	double loss;	   /* sum of the losses since the last report */
+	double evaluating; /* seconds spent on scoring */
 	struct timespec begun;
-	double scores[SMOOTH_MAX]; /* the last ones, a ring */
+	double scores[SMOOTH_MAX]; /* ring of the last scores */
 	uint64_t reports;
 	bool reached, diverged;
 };
@@ -54,11 +56,12 @@ static struct refrain_stats stats_of(struct run *r)
 {
 	struct refrain_stats s = {.size = sizeof(s)};
 
-	(void)refrain_stats_get(r->loader, &s); /* fails without a loader */
+	/* fails only without a loader; then the sums are 0 */
+	(void)refrain_stats_get(r->loader, &s);
 	return s;
 }
 
-/* The mean of the last scores, or 0 if there are too few yet. */
+/* Returns the mean of the last scores; 0 if there are too few scores yet. */
 static double mean_score(const struct run *r)
 {
 	double sum = 0;
@@ -72,7 +75,7 @@ static double mean_score(const struct run *r)
 
 /* -- Lines of JSON -- */
 
-/* JSON has no infinity and no NaN. */
+/* Print a number. JSON has neither infinity nor NaN; null stands for them. */
 static void print_real(const char *name, double v)
 {
 	if (isfinite(v))
@@ -176,7 +179,7 @@ static double rate_at(const struct run *r)
 						 : r->o->rate;
 }
 
-/* Score the model and print a report. Is the score good enough? */
+/* Score the model and print a report. */
 static void report(struct run *r)
 {
 	struct refrain_stats s = stats_of(r);
@@ -249,7 +252,7 @@ static int prepare(struct run *r)
 	if (refrain_open(&r->loader, &c) < 0)
 		return fail(o->config.dataset, refrain_message(NULL));
 	r->every = o->report_every / o->config.batch;
-	/* With a measured factor the number of steps is unknown. */
+	/* With --echo auto the number of steps is not known in advance. */
 	r->steps = o->config.echo == REFRAIN_ECHO_AUTO
 		? UINT64_MAX
 		: refrain_steps_left(r->loader);

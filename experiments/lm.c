@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text model; see lm.h. Rows of the matrices are predicted bytes. */
+/* The text model; see lm.h. A row of a matrix belongs to one predicted byte. */
 #include "lm.h"
 
 #include <cblas.h>
@@ -13,7 +13,7 @@
 #define GEMM cblas_sgemm
 #endif
 
-#define VECTOR 16 /* numbers for a byte of the context */
+#define VECTOR 16 /* length of the vector for a byte of the context */
 #define INPUT (LM_CONTEXT * VECTOR)
 
 struct lm {
@@ -21,19 +21,19 @@ struct lm {
 	size_t weights;
 	nn_real *weight, *gradient, *velocity;
 
-	/* Offsets into `weight` and `gradient`. */
-	size_t table;	 /* LM_SYMBOLS rows of VECTOR */
-	size_t first;	 /* INPUT rows of hidden */
-	size_t bias;	 /* hidden */
-	size_t second;	 /* hidden rows of LM_SYMBOLS */
-	size_t constant; /* LM_SYMBOLS */
+	/* Where each matrix begins in `weight` and in `gradient`. */
+	size_t table;	 /* LM_SYMBOLS rows with VECTOR columns */
+	size_t first;	 /* INPUT rows with `hidden` columns */
+	size_t bias;	 /* `hidden` numbers */
+	size_t second;	 /* `hidden` rows with LM_SYMBOLS columns */
+	size_t constant; /* LM_SYMBOLS numbers */
 
 	/* Values of a batch, with a row for each predicted byte. */
 	nn_real *input, *active, *scores;
 	nn_real *slope_input, *slope_active;
 };
 
-/* A number from -1 to 1, by SplitMix64 (Steele et al., 2014). */
+/* Returns a random number from -1 to 1, by SplitMix64 (Steele et al., 2014). */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -44,7 +44,8 @@ static double uniform(uint64_t *state)
 	return ((double)(z >> 11) + 0.5) * 0x1p-52 - 1;
 }
 
-/* Uniformly distributed weights with a deviation of 1 / sqrt(fan). */
+/* Set weights to uniformly distributed numbers with a deviation of 1 /
+ * sqrt(fan). */
 static void fill(nn_real *w, size_t n, double fan, uint64_t *state)
 {
 	for (size_t i = 0; i < n; i++)
@@ -129,7 +130,7 @@ static void look_up(struct lm *m, const uint8_t *examples, uint32_t count)
 			}
 }
 
-/* y = x w + b for `rows` rows. */
+/* Compute y = x w + b for `rows` rows. */
 static void affine(const nn_real *x, const nn_real *w, const nn_real *b,
 	nn_real *y, size_t rows, uint32_t in, uint32_t out)
 {
@@ -139,8 +140,8 @@ static void affine(const nn_real *x, const nn_real *w, const nn_real *b,
 		(int)in, 1, x, (int)in, w, (int)out, 1, y, (int)out);
 }
 
-/* Turn the scores of a row into probabilities; returns -log of the right one.
- */
+/* Turn the scores of a row into probabilities. Returns -log of the probability
+ * of the byte `right`. */
 static double count_row(nn_real *scores, size_t right)
 {
 	double most = (double)scores[0], sum = 0, loss;

@@ -21,22 +21,21 @@
 
 struct lm;
 
-/* Returns NULL without memory. `hidden` is the width of the hidden layer. */
+/* Allocate a model. Returns NULL if memory is short. `hidden` is the width of
+ * the hidden layer. */
 struct lm *lm_new(uint32_t hidden, uint32_t batch_max, uint64_t seed);
 void lm_free(struct lm *m);
 
-/*
- * The mean of -log(probability) over all predicted bytes of `count` examples,
- * in nats. lm_gradient() also computes the gradients that lm_gradients()
- * returns.
- */
+/* Returns the mean of -log(probability) over all predicted bytes of `count`
+ * examples, in nats. lm_gradient() also computes the gradients, which
+ * lm_gradients() returns. */
 double lm_loss(struct lm *m, const uint8_t *examples, uint32_t count);
 double lm_gradient(struct lm *m, const uint8_t *examples, uint32_t count);
 
-/* Change the weights by the gradients of the last lm_gradient(). */
+/* Change the weights by the gradients that lm_gradient() has computed. */
 void lm_update(struct lm *m, double rate, double momentum, double decay);
 
-/* All weights, one after the other, and their gradients. */
+/* Access to all weights, one after the other, and to their gradients. */
 size_t lm_weight_count(const struct lm *m);
 nn_real *lm_weights(struct lm *m);
 const nn_real *lm_gradients(const struct lm *m);

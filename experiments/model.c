@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One interface for images and text, and the held-out examples; see model.h. */
+/* Trains and scores a model of images or of text by the same functions; see
+ * model.h. */
 #include "model.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@
 
 struct model {
 	const struct train_options *o;
-	struct nn *nn; /* images */
-	struct lm *lm; /* or text */
+	struct nn *nn; /* the model of images, or NULL */
+	struct lm *lm; /* the model of text, or NULL */
 };
 
 static int new_nn(struct model *m, uint64_t classes)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The model that the experiments train: the network of the examples on images,
- * or a text model on records. Also the held-out examples, which are kept in
- * memory and on which the model is scored. One thread.
- */
+/* The model that the experiments train: for images the network of the examples,
+ * for records of text a text model. Also reads the held-out examples, on which
+ * the model is scored, into memory. One thread. */
 #ifndef EXPERIMENTS_MODEL_H
 #define EXPERIMENTS_MODEL_H
 
@@ -18,10 +16,10 @@ int model_new(
 	struct model **out, const struct train_options *o, uint64_t classes);
 void model_free(struct model *m);
 
-/* One step of gradient descent. Returns the mean loss before the step. */
+/* Train one step of gradient descent. Returns the mean loss before the step. */
 double model_step(struct model *m, const struct refrain_batch *b, double rate);
 
-/* All examples of a dataset. */
+/* All examples of a dataset that is not trained on. */
 struct held_out {
 	char *data;
 	int64_t *labels;
@@ -29,15 +27,17 @@ struct held_out {
 	uint64_t count;
 };
 
-/* Read all of `path`. Returns 0 or -errno, with a message on stderr. */
+/* Read all examples of the dataset `path`. Returns 0, or -errno after printing
+ * an error. */
 int held_out_read(
 	struct held_out *h, const struct train_options *o, const char *path);
 void held_out_release(struct held_out *h);
 
-/* Images: the share that is classified correctly. Text: nats a byte. */
+/* Returns for images the fraction that is classified correctly, for text nats
+ * per byte. */
 double model_score(struct model *m, const struct held_out *h,
 	const struct train_options *o);
-/* Is there a score (not 0) that is at least as good as the target? */
+/* Does the score reach the target? A score of 0 does not count. */
 bool model_reaches(const struct train_options *o, double score);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The calls of the network: for each layer, a loop over slices of the batch.
- * Work that needs the whole batch (the statistics of a normalisation) is done
- * by the caller's thread between two loops.
- */
+/* Runs each layer of the network as a loop over slices of the batch. Between
+ * two loops, the caller's thread does the work that needs the whole batch, such
+ * as the statistics of a normalisation. */
 #include "nn_impl.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define EPSILON 1e-5 /* added to variances */
-#define MEMORY 0.9   /* decay of the moving averages over batches */
+#define EPSILON 1e-5 /* added to variances, so that none is 0 */
+/* weight of the old value in the moving averages over batches */
+#define MEMORY 0.9
 
 uint32_t slice_pictures(const struct nn *nn, unsigned i, uint32_t *first)
 {
@@ -51,7 +50,7 @@ static void sum_slices(struct nn *nn, uint32_t channels)
 			sums[c] += nn->slice[i].sums[c];
 }
 
-/* The mean and deviation of a batch, and their moving averages. */
+/* Compute the mean and deviation of a batch, and update the moving averages. */
 static void take_statistics(struct nn *nn, struct layer *l)
 {
 	const double *sums = nn->slice[0].sums;
@@ -79,7 +78,8 @@ static void recall_statistics(struct layer *l)
 	}
 }
 
-/* The mean over the last layer's image, and the scores of the classes. */
+/* Compute the mean over the last layer's image, and the scores of the classes.
+ */
 static void score_picture(const struct nn *nn, struct slice *s, uint32_t p)
 {
 	const struct layer *l = &nn->layer[NN_LAYERS - 1];
@@ -98,7 +98,7 @@ static void score_picture(const struct nn *nn, struct slice *s, uint32_t p)
 				s->mean[f] * nn->linear[f * classes + c];
 }
 
-/* Turn scores into probabilities; the loss is that of the label. */
+/* Turn scores into probabilities, and add the loss of the label. */
 static void count_picture(const struct nn *nn, struct slice *s, int64_t label)
 {
 	uint32_t best = 0;
@@ -186,7 +186,7 @@ static void score_and_slope_slice(void *arg, unsigned i)
 	layer_slope_sums(&nn->layer[NN_LAYERS - 1], &nn->slice[i], first, n);
 }
 
-/* The gradients of scale and shift, from the sums of d and d * x. */
+/* Compute the gradients of scale and shift from the sums of d and d * x. */
 static void take_slopes(struct nn *nn, struct layer *l)
 {
 	const double *sums = nn->slice[0].sums;
@@ -214,7 +214,7 @@ static void slope_slice(void *arg, unsigned i)
 		layer_slope_sums(l - 1, s, first, n);
 }
 
-/* Slice i adds up its part of the weights' gradients over all slices. */
+/* Add up the gradients of all slices for part i of the weights. */
 static void gather_slice(void *arg, unsigned i)
 {
 	struct nn *nn = arg;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One layer for the images of one slice, forward and backward. A 3 x 3
+ * Computes one layer for the images of one slice, forward and backward. A 3 x 3
  * convolution is a product of matrices: the neighbourhood of each pixel becomes
- * a row of 9 * channels numbers. Three pixels of it at a time are adjacent in
- * the image, too. The functions only use the memory that they are given.
+ * a row of 9 * channels numbers. Three pixels at a time of such a row are
+ * adjacent in the image, too, so they are copied at once. The functions use
+ * only the memory that the caller passes.
  */
 #include "nn_impl.h"
 
@@ -27,14 +28,15 @@ static size_t input_numbers(const struct layer *l)
 	return (size_t)l->side * l->side * l->in;
 }
 
-/*
- * Copies between an image and the rows of its neighbourhoods; pixels outside
- * the image are 0. Row y of the image is above, at or below each pixel of row
- * at: three adjacent pixels, or two at a border.
- */
+/* Where to copy between an image and the rows of its neighbourhoods. Pixels
+ * outside the image are 0. A strip is three adjacent pixels of one row of the
+ * image, or two at a border; the row is above, at or below the row of the pixel
+ * whose neighbourhood it is. */
 struct strip {
-	size_t picture, columns, numbers; /* offsets; how many numbers */
-	size_t before, after;		  /* numbers outside the image */
+	/* offsets in the image and in the rows; count of numbers */
+	size_t picture, columns, numbers;
+	/* numbers outside the image, before and after the strip */
+	size_t before, after;
 };
 
 static struct strip strip_of(
@@ -80,7 +82,8 @@ static void to_columns(
 			}
 }
 
-/* The reverse: add up what was copied to several places. */
+/* The reverse of to_columns(): add up the numbers that were copied to several
+ * places. */
 static void from_columns(
 	const struct layer *l, const nn_real *columns, nn_real *picture)
 {
@@ -99,7 +102,7 @@ static void from_columns(
 			}
 }
 
-/* The first of the four pixels whose maximum becomes pixel (y, x). */
+/* Returns the first of the four pixels whose maximum becomes pixel (y, x). */
 static const size_t *corners(
 	const struct layer *l, uint32_t y, uint32_t x, size_t at[4])
 {
@@ -154,7 +157,7 @@ static void unpool_picture(const struct layer *l, const nn_real *slope,
 		}
 }
 
-/* For each channel, the sum of the numbers and of their products. */
+/* For each channel, add the sum of the numbers and the sum of the products. */
 static void add_sums(const nn_real *a, const nn_real *b, size_t pixels,
 	uint32_t channels, nn_real *part, double *sums)
 {
@@ -231,8 +234,8 @@ void layer_slope_sums(
 	add_sums(d, x, n * layer_pixels(l), l->out, s->columns, s->sums);
 }
 
-/* The gradient through the normalisation, whose mean and deviation are those of
- * the batch of `count` images. */
+/* Take the gradient back through the normalisation, which used the mean and the
+ * deviation of the `count` images of the batch. */
 static void slope_pooled(
 	const struct layer *l, uint32_t first, uint32_t n, uint32_t count)
 {

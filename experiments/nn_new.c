@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Creating and freeing a network: its shape, memory and initial weights. */
+/* Creates and frees a network: its shape, its memory and the initial weights.
+ */
 #include "nn_impl.h"
 
 #include <errno.h>
@@ -7,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_PIXELS 256 /* rows of a product; more are not faster */
+/* number of rows of a product; more rows are not faster */
+#define GROUP_PIXELS 256
 #define WIDTH_MAX 512
 #define SIDE_MAX 512
 
-/* Stops OpenBLAS from using its own threads; other libraries lack this. */
+/* Limits the threads of OpenBLAS. NULL if another BLAS library is linked. */
 void openblas_set_num_threads(int n) __attribute__((weak));
 
-/* -- Memory: always zeroed; a failure is stored in *rc -- */
+/* -- Memory: zeroed by the allocation; a failure is stored in *rc -- */
 
 static void *take(size_t n, size_t size, int *rc)
 {
@@ -114,7 +116,8 @@ static void shape(struct nn *nn)
 	nn->features = in;
 }
 
-/* Weights that decay come first; then scales, shifts and the bias. */
+/* Count the weights. Those that decay come first, then scales, shifts and the
+ * bias. */
 static void count_weights(struct nn *nn)
 {
 	for (unsigned i = 0; i < NN_LAYERS; i++)
@@ -146,7 +149,8 @@ static void place_weights(struct nn *nn)
 
 /* -- Initial weights -- */
 
-/* The finaliser of SplitMix64 (Steele et al., 2014), applied to a counter. */
+/* Returns a uniform random number: the last step of SplitMix64 (Steele et al.,
+ * 2014), applied to a counter. */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -157,7 +161,8 @@ static double uniform(uint64_t *state)
 	return ((double)(z >> 11) + 0.5) * 0x1p-53;
 }
 
-/* Normally distributed weights (Box and Muller) for `fan` inputs. */
+/* Set weights to normally distributed numbers (Box and Muller), for `fan`
+ * inputs. */
 static void fill_normal(nn_real *w, size_t n, uint32_t fan, uint64_t *state)
 {
 	double deviation = sqrt(2.0 / fan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trainer's options; see options.h. */
+/* Parses the trainer's options; see options.h. */
 #include "options.h"
 
 #include <errno.h>
@@ -14,11 +14,12 @@
 #include "common/base/option.h"
 #include "lm.h"
 
-/* Smallest crop, as a share of the area; smaller crops of such small images
- * show too little. */
+/* Area of the smallest crop, relative to the image. Smaller crops of such small
+ * images show too little. */
 #define AREA_MIN 0.6F
 
-static const char *const points[] = {"before", "after", "batch"}; /* to print */
+/* names of the values, for printing */
+static const char *const points[] = {"before", "after", "batch"};
 static const char *const schedules[] = {"constant", "linear"};
 
 static int parse_word(const char *const *words, int n, const char *value,

@@ -13,10 +13,11 @@ struct team {
 	pthread_mutex_t mutex;
 	pthread_cond_t more, done;
 	pthread_t thread[TEAM_MAX];
-	unsigned threads; /* not counting the caller's */
+	unsigned threads; /* number of threads without the caller's */
 	bool ending;
 
-	/* The loop: iterations [next, n) are not begun, `busy` are running. */
+	/* The loop: iterations [next, n) have not begun, and `busy` are
+	 * running. */
 	void (*work)(void *arg, unsigned i);
 	void *arg;
 	unsigned next, n, busy;

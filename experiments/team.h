@@ -8,12 +8,13 @@
 
 struct team;
 
-/* `threads` includes the caller's. Returns 0, -ENOMEM, or the error of
- * pthread_create(). */
+/* Start the threads. `threads` includes the caller's. Returns 0, -ENOMEM, or
+ * the error of pthread_create(). */
 int team_new(struct team **out, unsigned threads);
 void team_free(struct team *t);
 
-/* Call work(arg, i) once for each 0 <= i < n; return when all are done. */
+/* Call work(arg, i) once for each i from 0 to n - 1. Returns when all calls are
+ * done. */
 void team_run(struct team *t, void (*work)(void *arg, unsigned i), void *arg,
 	unsigned n);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The experiments' model of text, in double: its gradients are those of its
- * loss, it foretells from the bytes before and no others, and it learns.
- */
+/* Tests the text model of the experiments with numbers of type double: its
+ * gradients are those of its loss, it predicts a byte only from the bytes
+ * before it, and it learns. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +10,7 @@
 
 #define HIDDEN 3
 #define COUNT 2
-#define VECTOR 16 /* weights of a symbol, which come first */
+#define VECTOR 16 /* weights per symbol; these are the first weights */
 
 static uint8_t examples[COUNT * LM_BYTES];
 
@@ -21,7 +20,7 @@ static void make_examples(void)
 
 	for (size_t i = 0; i < sizeof(examples); i++)
 		examples[i] = (uint8_t)text[(i * 3) % (sizeof(text) - 1)];
-	examples[5] = 200; /* counts as the last symbol */
+	examples[5] = 200; /* a byte this high counts as the last symbol */
 }
 
 static struct lm *make(uint32_t hidden)
@@ -64,17 +63,17 @@ START_TEST(test_each_gradient_is_the_slope_of_the_loss)
 }
 END_TEST
 
-/* Only what comes after it is foretold from a byte. */
+/* A byte has an effect only on the prediction of later bytes. */
 START_TEST(test_the_last_byte_is_foretold_and_foretells_nothing)
 {
 	struct lm *m = make(HIDDEN);
 
-	/* A symbol that is nowhere else has no slope in the table. */
+	/* A symbol that is only predicted has no gradient in the table. */
 	examples[LM_BYTES - 1] = 1;
 	(void)lm_gradient(m, examples, 1);
 	for (size_t v = 0; v < VECTOR; v++)
 		ck_assert_double_eq(lm_gradients(m)[VECTOR + v], 0);
-	/* As context it has one. */
+	/* A symbol of the context has a gradient. */
 	examples[LM_BYTES - 2] = 1;
 	(void)lm_gradient(m, examples, 1);
 	ck_assert_double_ne(lm_gradients(m)[VECTOR], 0);

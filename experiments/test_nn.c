@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The network of the experiments, in double: its gradients are those of its
- * loss, its results do not depend on threads, and it learns.
- */
+/* Tests the network of the experiments with numbers of type double: its
+ * gradients are those of its loss, its results do not depend on the number of
+ * threads, and it learns. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #define SIDE 16
 #define CHANNELS 3
 #define CLASSES 5
-#define BATCH 11 /* no multiple of the slices */
+#define BATCH 11 /* not a multiple of the number of slices */
 #define NUMBERS ((size_t)BATCH * SIDE * SIDE * CHANNELS)
 
 static nn_real pictures[NUMBERS];
@@ -49,7 +48,8 @@ static void make_pictures(void)
 		labels[i] = i * 3 % CLASSES;
 }
 
-/* The slope of the loss along one weight, by central differences. */
+/* Returns the derivative of the loss by one weight, from central differences.
+ */
 static double difference(struct nn *nn, size_t weight, double by)
 {
 	nn_real *w = &nn_weights(nn)[weight], kept = *w;
@@ -65,8 +65,9 @@ static double difference(struct nn *nn, size_t weight, double by)
 
 #define ERROR_MAX 1e-4
 
-/* A step over a kink of the rectifier or the maximum spoils a difference; a
- * smaller step does not reach it. One that is right is enough. */
+/* Returns the error of a gradient against differences. A difference is wrong if
+ * its step crosses a kink of the ReLU or of the maximum; a smaller step does
+ * not cross it. So it is enough if one of the steps agrees. */
 static double error_of(struct nn *nn, size_t weight, double gradient)
 {
 	double least = INFINITY;
@@ -89,7 +90,7 @@ START_TEST(test_each_gradient_is_the_slope_of_the_loss)
 	double loss;
 
 	ck_assert_ptr_nonnull(g);
-	/* Not all scales 1 and shifts 0. */
+	/* Change scales and shifts, so that they are not all 1 and 0. */
 	for (size_t i = n - 60; i < n; i++)
 		nn_weights(nn)[i] += 0.01 * (double)(i % 7);
 	loss = nn_gradient(nn, pictures, labels, BATCH);
