@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: answers of servers far away. Headers, pages of a listing,
- * indexes in three forms. The first byte of an answer picks
- * its kind. No name that comes out may leave its directory.
- */
+/* Fuzz targets: answers of remote servers, which are headers, pages of a
+ * listing, and indexes in three formats. The first byte of the input selects
+ * the kind of answer. No name in a result may lead out of its directory. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: what a peer sends to the control socket. Every line of it gets
- * one answer, which is JSON with "ok".
- */
+/* Fuzz target: input of the control socket. Each line must get one answer,
+ * which is JSON with "ok". */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -58,7 +56,7 @@ static void check_answer(const char *line, size_t len)
 	json_decref(answer);
 }
 
-/* Check that there are so many lines, each of them an answer. */
+/* Check that there are `want` lines, and that each line is an answer. */
 static void check_answers(int fd, unsigned want)
 {
 	struct lines lines = {.max_bytes = (size_t)1 << 20};
@@ -81,7 +79,8 @@ void fuzz_peer(
 	struct ctl_conn *conn;
 	int fds[2], room = 4 << 20;
 
-	/* All answers fit the socket: nobody reads while they are made. */
+	/* Limit the lines, because all answers must fit into the socket: no
+	 * thread reads them until all are made. */
 	if (lines > LINES_MAX)
 		return;
 	FUZZ_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzz targets: what the loader finds datasets in. Tars and lists as files that
- * are looked at, the index as one that is mapped. Checksums are set right
- * unless the first byte says otherwise, so that mutations get past them; what
- * opens must answer every question from within its tables.
+ * Fuzz targets: the sources of datasets. Tars and lists are files that the
+ * loader reads; the index is a file that it maps. The targets correct the
+ * checksums unless the first byte says otherwise, so that mutated input is not
+ * rejected for its checksum. A dataset that opens must answer each question
+ * from its own tables.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #define BLOCK 512
 #define INDEX_NAME "index"
 #define MEMBERS "seg.jpg,json;d/"
-#define HEADER_WORDS ((size_t)104) /* before the sizes of a header */
+#define HEADER_WORDS ((size_t)104) /* length of a header before its sizes */
 
 static const struct hash128 key = {1, 2};
 static char path[80];
@@ -29,7 +30,7 @@ static void open_dir(void)
 	if (dir >= 0)
 		return;
 	dir = fuzz_dir(path);
-	/* No look is to find what another has kept. */
+	/* No run may find an index that an earlier run has stored. */
 	FUZZ_MUST(setenv("XDG_CACHE_HOME", "/dev/null", 1) == 0);
 }
 
@@ -39,7 +40,7 @@ static size_t text_bytes(const char *text)
 	return strlen(text);
 }
 
-/* The members of example number i. */
+/* Ask for the members of example number i. */
 static void ask_parts(
 	const struct dataset *ds, uint64_t i, uint64_t shard_bytes)
 {
@@ -55,7 +56,8 @@ static void ask_parts(
 	}
 }
 
-/* All questions; the size of what shards are of, or UINT64_MAX. */
+/* Ask all questions. `shard_bytes` is the size of the file that has the shards,
+ * or UINT64_MAX. */
 static void ask(const struct dataset *ds, uint64_t shard_bytes)
 {
 	uint64_t classes = dataset_classes(ds);
@@ -99,7 +101,7 @@ static void look(
 		FUZZ_MUST(!ds->map);
 		ask(ds, bytes);
 	}
-	/* -EINVAL: a list that begins like an image is refused as one */
+	/* -EINVAL: a list that begins like an image is treated as an image */
 	FUZZ_MUST(rc == 0 || rc == -EBADMSG || rc == -ENODATA ||
 		(rc == -EINVAL && source == REFRAIN_SOURCE_LIST));
 	dataset_close(ds);
@@ -132,8 +134,8 @@ static void set_checksum(uint8_t *block)
 	block[155] = ' ';
 }
 
-/* Set the checksums of the blocks that are headers, as far as the sizes in them
- * are right. */
+/* Correct the checksums of the tar's headers, as far as the sizes in the
+ * headers lead from one to the next. */
 static void set_checksums(uint8_t *tar, size_t size)
 {
 	for (size_t at = 0; at + BLOCK <= size;) {
@@ -243,7 +245,8 @@ static size_t seed_list(unsigned i, uint8_t *buf)
 
 /* -- Indexes --------------------------------------------------------------- */
 
-/* The sections of a version; 0: there is no such version. */
+/* Returns the number of sections of a version; 0 if there is no such version.
+ */
 static size_t sections_of(uint32_t version)
 {
 	return version == 5 ? SECTIONS : (version == 4 ? SECTIONS - 2 : 0);
@@ -284,7 +287,8 @@ static int map_index(struct dataset *ds, const uint8_t *file, size_t size)
 	if (size >= 12)
 		memcpy(&version, file + 8, sizeof(version));
 	*ds = (struct dataset){.dir = -1, .members = version == 5 ? 2 : 0};
-	/* Another file: this one's pages may still be mapped. */
+	/* Make a new file, because the pages of the old one may still be
+	 * mapped. */
 	(void)unlinkat(dir, INDEX_NAME, 0);
 	fuzz_file(dir, INDEX_NAME, file, size);
 	return ds_catalogue_map(ds, dir, INDEX_NAME, key);
@@ -311,8 +315,9 @@ static void one_index(const uint8_t *data, size_t size)
 	}
 }
 
-/* The index of a dataset of the other targets' seeds, without members and with.
- * A wrong hash must be set right, or no mutation is ever read. */
+/* Make an index of a dataset from the seeds of the other targets, with or
+ * without members. Its hash must be right, because otherwise no mutation gets
+ * past the check of the hash. */
 static size_t seed_index(unsigned i, uint8_t *buf)
 {
 	char full[128];

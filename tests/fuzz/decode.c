@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: JPEGs, and PNGs whose checksums are made right, as nothing else
- * would be read of most of them. Whatever the bytes are, the header is refused
- * with a message or some of the pixels are decoded; the same bytes give the
- * same answer and the same pixels by a decoder that has seen other files.
- */
+/* Fuzz targets: JPEGs and PNGs. The checksums of PNGs are corrected, because
+ * the decoder rejects most mutations without that. Either the decoder refuses a
+ * header with a message, or it decodes some of the pixels. A decoder that has
+ * decoded other files must give the same result for the same bytes. */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +33,7 @@ static int check(int rc, const struct error *err)
 	return rc;
 }
 
-/* The bytes choose the region, too. */
+/* Choose a region by bytes of the input. */
 static struct rect region_of(
 	const struct image_info *info, const uint8_t *data, size_t size)
 {
@@ -49,7 +47,7 @@ static struct rect region_of(
 	return r;
 }
 
-/* The same region as ids. */
+/* Decode the region as a mask of ids. */
 static void decode_mask(struct decoder *d, const uint8_t *data, size_t size,
 	const struct image_info *info, const struct rect *r)
 {

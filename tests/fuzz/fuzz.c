@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of fuzz targets, and what they share. One thread. */
+/* The list of fuzz targets and their common functions. One thread. */
 #include "fuzz.h"
 
 #include <fcntl.h>

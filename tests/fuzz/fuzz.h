@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: one for every format that is read back or typed in. The same
- * targets run under libFuzzer (`make fuzz`) and, for some thousand mutations
- * that are always the same, in `make check`. One thread.
- */
+/* Fuzz targets: one for each format that the programs read from files, from the
+ * network or from the command line. The same targets run under libFuzzer (`make
+ * fuzz`), and in `make check` on some thousand mutations that are the same in
+ * each run. One thread. */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 
@@ -16,9 +15,10 @@
 
 struct fuzz_target {
 	const char *name;
-	/* Any bytes at all; whatever must not be ends the process. */
+	/* Run the target on any bytes. A wrong result ends the process. */
 	void (*one)(const uint8_t *data, size_t size);
-	/* Example number i into buf (FUZZ_MAX_BYTES); 0: there is none. */
+	/* Write example number i into buf, of FUZZ_MAX_BYTES. Returns its
+	 * length; 0: there is no such example. */
 	size_t (*seed)(unsigned i, uint8_t *buf);
 };
 
@@ -32,22 +32,25 @@ extern const struct fuzz_target fuzz_manifest, fuzz_identity, fuzz_entry,
 extern const struct fuzz_target fuzz_answer;
 #endif
 
-/* All of them; ends with NULL. */
+/* All fuzz targets; ends with NULL. */
 extern const struct fuzz_target *const fuzz_targets[];
 
-/* A directory for the process, removed at its end; its descriptor. */
+/* Make a directory that is removed when the process ends. Returns its
+ * descriptor. */
 int fuzz_dir(char path[64]);
 
-/* The bytes as a file of that name in it. */
+/* Write the bytes to the file `name` in that directory. */
 void fuzz_file(int dir_fd, const char *name, const void *data, size_t size);
 
-/* The bytes as a string of malloc(), cut at the first NUL. */
+/* Returns the bytes as an allocated string, which ends at the first NUL. */
 char *fuzz_text(const uint8_t *data, size_t size);
 
-/* An example from a list of texts that ends with NULL. */
+/* Take example number i from a list of texts that ends with NULL. Returns its
+ * length. */
 size_t fuzz_seed_text(const char *const *texts, unsigned i, uint8_t *buf);
 
-/* Not assert(), which can be off. */
+/* End the process unless `what` is true. assert() is not used, because a build
+ * may disable it. */
 #define FUZZ_MUST(what)                                                        \
 	do {                                                                   \
 		if (!(what)) {                                                 \

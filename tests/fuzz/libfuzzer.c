@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fuzz target that REFRAIN_FUZZ names, for libFuzzer. One thread. */
+/* Runs the fuzz target named by REFRAIN_FUZZ under libFuzzer. One thread. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: the manifest file. Its checksums and lengths are set right
- * unless the first byte says otherwise, so that mutations get past them. What
- * loads is walked as a mount would, and must be the same when it is saved and
- * loaded again.
- */
+/* Fuzz target: the manifest file. Its checksums and lengths are corrected
+ * unless the first byte says otherwise, so that mutated input is not rejected
+ * for them. A manifest that loads is walked as a mount walks it, and must stay
+ * the same when it is saved and loaded again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +29,7 @@ static void open_dir(void)
 static void set_right(uint8_t *file, size_t size)
 {
 	uint64_t head, body, hash;
-	uint32_t seed; /* the version */
+	uint32_t seed; /* the format version of the manifest */
 
 	memcpy(&seed, file + 8, sizeof(seed));
 	head = seed == 3 ? HEADER_BYTES : OLD_HEADER_BYTES;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: answers of memcached, on a connection that waits for one of
- * every kind. Every request is answered, no value is longer than it can be, and
- * no text reaches outside what came.
- */
+/* Fuzz target: answers of memcached on a connection that waits for one answer
+ * of each kind. Each request must be answered, no value may exceed its maximum,
+ * and no text may reach outside the received bytes. */
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -60,7 +58,7 @@ static void fuzz_ask(struct wire *w, struct asked *x, struct server *server,
 	wire_queue(w, &x->q, 1);
 }
 
-/* A socket that takes connections, the same in all runs; its address. */
+/* Open a listening socket, once for all runs. Stores its address in *a. */
 static int fuzz_listener(struct sockaddr_un *a, socklen_t *len)
 {
 	static int fd = -1;
@@ -105,7 +103,8 @@ static void memcached_one(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
 		fuzz_ask(w, &x[i], &server, lines[i]);
 	FUZZ_MUST(wire_event(w, EPOLLOUT, 1) == 0);
-	for (size_t i = 0; i < 2 && rc == 0; i++) { /* cut in the middle */
+	/* send the answers in two pieces */
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
 		size_t from = i * (size / 2), to = i ? size : size / 2;
 
 		FUZZ_MUST(send(fd, data + from, to - from, 0) ==

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the fuzz targets without libFuzzer: examples, and mutations of them
- * that are the same in every run. With a directory, it writes the examples
- * of one target there instead: the first corpus of libFuzzer. One thread.
- *
- *   mutate [ROUNDS]          all targets; a round mutates each example once
- *   mutate TARGET DIR        write its examples
+ * |Runs the fuzz targets without libFuzzer, on examples and on mutations of
+ * them |that are the same in each run. With a directory, it writes the examples
+ * of one |target there instead; they are the first corpus of libFuzzer. One
+ * thread. | |  mutate [ROUNDS]          all targets; a round mutates each
+ * example once |  mutate TARGET DIR        write its examples
  */
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +23,7 @@ static size_t draw(size_t below)
 	return (size_t)(state >> 33) % below;
 }
 
-/* Some bytes twice, or not at all. */
+/* Repeat some bytes, or remove them. */
 static size_t cut_or_grow(uint8_t *buf, size_t size)
 {
 	size_t at = draw(size), n = 1 + draw(16);
@@ -39,7 +38,7 @@ static size_t cut_or_grow(uint8_t *buf, size_t size)
 	return size - n;
 }
 
-/* Large and small numbers where there may be a field. */
+/* Write a large or small number at a place where a field may be. */
 static void put_number(uint8_t *buf, size_t size)
 {
 	static const uint64_t numbers[] = {0, 1, 0x7fffffff, 0xffffffff,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The input of a control socket from a peer, for the targets that use it. */
+/* Sends fuzzed input to a control socket, for the targets that test commands.
+ */
 #ifndef TESTS_FUZZ_PEER_H
 #define TESTS_FUZZ_PEER_H
 
@@ -7,7 +8,8 @@
 #include "mount/daemon/json_text.h"
 #include "fuzz.h"
 
-/* Every line gets one answer, which is JSON with "ok". */
+/* Send the input to a server of these commands. Each line must get one answer,
+ * which is JSON with "ok". */
 void fuzz_peer(
 	const struct ctl_command *commands, const uint8_t *data, size_t size);
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: what a peer sends about plans and keys, to the daemon's own
- * commands over a small dataset. Whatever it was, nothing is left of its
- * plan when the connection has ended. The plans' thread, the cache's and the
- * origin's run beside it.
- */
+/* Fuzz target: commands about plans and keys, which the daemon's own functions
+ * run over a small dataset. After the connection has ended, nothing of its plan
+ * may remain. The threads of plans, cache and origin run at the same time. */
 #include <sched.h>
 #include <string.h>
 
@@ -46,7 +43,8 @@ static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
 	return true;
 }
 
-/* a to h: a directory, an empty file, one of several items, small ones. */
+/* Add files a to h: a directory, an empty file, a file of several items, and
+ * small files. The source has none of them, so each fetch fails. */
 static void fill_manifest(void)
 {
 	char name[2] = "a";
@@ -67,7 +65,6 @@ static void fill_manifest(void)
 	}
 }
 
-/* The source has none of these: each fetch fails, sooner or later. */
 static void close_all(void)
 {
 	cache_stop(of.cache);
@@ -106,10 +103,11 @@ static void open_all(void)
 	plans.cache = of.cache;
 	plans.counters = &counters;
 	FUZZ_MUST(plans_new(&of.plans, &plans) == 0);
-	(void)atexit(close_all); /* before the directory is removed */
+	/* run it before fuzz_dir() removes the directory */
+	(void)atexit(close_all);
 }
 
-/* Not plan-follow, which waits for readers. */
+/* All commands except plan-follow, which waits for readers. */
 static const struct ctl_command commands[] = {
 	{"keys", command_keys, &of},
 	{"plan", command_plan, &of},

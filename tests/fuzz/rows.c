@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: the rows beside an image, as YOLO's lines and as JSON, files of
- * COCO's JSON, and the text of fields. Whatever the bytes are, there is a
- * message, or there are rows of finite numbers.
- */
+/* Fuzz targets: rows of annotations, as YOLO lines, as JSON and as JSON files
+ * of COCO; and the text of fields. Each input must give either a message or
+ * rows of finite numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -141,7 +139,8 @@ static size_t coco_seed(unsigned i, uint8_t *buf)
 	return fuzz_seed_text(texts, i, buf);
 }
 
-/* The canonical text means the same, and is its own. */
+/* The canonical text must have the same meaning, and its own canonical text
+ * must be the same. */
 static void fields_one(const uint8_t *data, size_t size)
 {
 	static char first[FIELDS_TEXT_MAX], second[FIELDS_TEXT_MAX];

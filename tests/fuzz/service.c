@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: what a board and a store of the preparation service may answer:
- * states of ranges, notes of readers, lists of ids, values of samples. What is
- * accepted is written again as the same text.
- */
+/* Fuzz target: answers of the servers of the preparation service: states of
+ * ranges, notes of readers, lists of ids, values of samples. An input that is
+ * accepted must give the same text when it is written again. */
 #include <string.h>
 
 #include "fuzz.h"

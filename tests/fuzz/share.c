@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz target: messages between the jobs of a share. One that is accepted has
- * texts with an end and counts in their limits, and prints to the same bytes.
- */
+/* Fuzz target: messages between the jobs of a share. In an accepted message,
+ * each text must end and each count must be within its limit; and writing the
+ * message again must give the same bytes. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: the identity file of a tier, the names of entries, and the
- * files of entries as the store reads them. A bad entry is never served: what
- * is read is what was published, unless the checksums were made for it.
- */
+/* Fuzz targets: the identity file of a tier, the names of entries, and the
+ * files of entries. A damaged entry must never be served: the store may return
+ * only what was published, unless the target has corrected the checksums. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -30,7 +28,7 @@ static void identity_one(const uint8_t *data, size_t size)
 	rc = identity_read(identity_dir, "dir", &encoded, &err);
 	FUZZ_MUST(rc == 0 || rc == -EBADMSG);
 	FUZZ_MUST((rc == 0) == (encoded != NULL));
-	/* It is printed in messages. */
+	/* Check that it is printable, because messages contain it. */
 	for (const char *p = encoded; p && *p; p++)
 		FUZZ_MUST(*p > ' ' && *p < 127);
 	free(encoded);
@@ -63,7 +61,7 @@ static void name_one(const uint8_t *data, size_t size)
 		const char *path = entry_path(buf, key, item_bytes);
 
 		FUZZ_MUST(item_bytes > 0 && item_bytes <= ENTRY_ITEM_MAX_BYTES);
-		/* An entry has one name. */
+		/* Check that no other name leads to the same entry. */
 		FUZZ_MUST(strcmp(path + 3, name) == 0);
 	}
 	free(name);
@@ -118,7 +116,8 @@ static void open_store(void)
 	store_wait_ready(store);
 	scratch = store_scratch_new();
 	FUZZ_MUST(scratch);
-	(void)atexit(close_store); /* before the directory is removed */
+	/* run it before fuzz_dir() removes the directory */
+	(void)atexit(close_store);
 	for (size_t i = 0; i < ITEM_BYTES; i++)
 		item[i] = (unsigned char)(i * 7);
 	(void)snprintf(entry_file, sizeof(entry_file), "%s/%s", path,
@@ -136,7 +135,7 @@ static void publish(void)
 	FUZZ_MUST(store_publish(store, &r, key, item, ITEM_BYTES) == 0);
 }
 
-/* Make all of the trailer right, or only its checksum. */
+/* Correct the whole trailer, or only its checksum. */
 static bool set_right(unsigned char *file, unsigned how)
 {
 	uint64_t sum;
@@ -151,7 +150,7 @@ static bool set_right(unsigned char *file, unsigned how)
 	return how == 1;
 }
 
-/* The first byte says what is set right. */
+/* The first byte selects what is corrected. */
 static void entry_one(const uint8_t *data, size_t size)
 {
 	unsigned char file[FUZZ_MAX_BYTES];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fuzz targets: what people type. SIZE, options, the specifications of the
- * synthetic origin and of faults. Either it is taken or there is a message.
- * Also JSON that a loader and the origins read.
- */
+/* Fuzz targets: text that people type, which is sizes, options, and
+ * specifications of the synthetic origin and of faults; and JSON that a loader
+ * and the origins read. Each input is either accepted or rejected with a
+ * message. */
 #include <errno.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static const struct option_usage usage = {
 
 #define WORDS_MAX 32
 
-/* Words are lines. */
+/* Each line of the input is a word of the command line. */
 static void option_one(const uint8_t *data, size_t size)
 {
 	char *text = fuzz_text(data, size), *save = NULL;
@@ -211,7 +210,7 @@ static void json_one(const uint8_t *data, size_t size)
 
 	FUZZ_MUST(rc == 0 || rc == -EBADMSG);
 	FUZZ_MUST(strlen(out) < sizeof(out));
-	/* An answer is JSON. */
+	/* If the call succeeds, the text must be JSON. */
 	FUZZ_MUST(rc == 0 || answer_ok(text, size) < 0);
 	(void)answer_keys(text, size, keys, 2);
 	(void)answer_values(text, size, &value, 1);

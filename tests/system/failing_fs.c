@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * failing-fs: shows a directory below another name, as a disk that can fail and
- * be mended again. Only for tests.
- *
- *   failing-fs DIR MOUNTPOINT SWITCH   in the foreground until unmounted
- *
- * The file SWITCH contains a word that says what fails. "all": everything that
- * needs the disk fails with EIO. "data": reads and writes do, and names can
- * still be looked up, made and removed. "data NAME": reads and writes of files
- * with NAME in their path do. "quota": writes fail with EDQUOT; "room": with
- * ENOSPC; "frozen": with EROFS, as do new files. Without the file, nothing
- * fails. The kernel caches nothing, because that would hide failures. Unnamed
- * files are not supported. All data that libfuse's threads share is set once.
+ * |failing-fs: shows a directory under another name, as a disk that fails and
+ * is |repaired again. Only for tests. | |  failing-fs DIR MOUNTPOINT SWITCH
+ * in the foreground until unmounted | |The file SWITCH has a word that says
+ * what fails: |"all": everything that needs the disk fails with EIO. |"data":
+ * reads and writes fail with EIO. Names can be looked up, made, removed. |"data
+ * NAME": reads and writes of files with NAME in their path fail with EIO.
+ * |"quota": writes fail with EDQUOT; "room": writes fail with ENOSPC.
+ * |"frozen": writes and new files fail with EROFS. |If the file does not exist,
+ * nothing fails. The kernel caches nothing, because |its cache would hide
+ * failures. Unnamed files are not supported. All data that |libfuse's threads
+ * share is set before they start.
  */
 #define FUSE_USE_VERSION 314
 #include <dirent.h>
@@ -29,7 +28,8 @@
 #include "common/base/cleanup.h"
 
 struct failing_fs {
-	int top_fd;		 /* set once: the directory shown */
+	/* the directory that is shown; set before the threads start */
+	int top_fd;
 	const char *switch_path; /* set once */
 };
 
@@ -53,8 +53,8 @@ static int result(int rc)
 	return rc < 0 ? -errno : 0;
 }
 
-/* Does the switch contain this word, alone or with a name that is in the path?
- */
+/* Does the switch have this word, without a name or with one that is in the
+ * path? */
 static bool switched_to(const char *what, const char *path)
 {
 	char text[64] = "", word[32] = "", name[32] = "";
@@ -81,7 +81,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->entry_timeout = config->attr_timeout = 0;
 	config->negative_timeout = 0;
 	config->direct_io = 1;
-	config->use_ino = 1; /* needed to identify an entry */
+	config->use_ino = 1; /* callers identify an entry by its inode number */
 	config->hard_remove = 1;
 	return the_fs();
 }
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "failing-fs: cannot open '%s'\n", argv[1]);
 		return EXIT_FAILURE;
 	}
-	(void)umask(0); /* the umask of the calling process counts */
+	(void)umask(0); /* the kernel has applied the caller's umask already */
 	return fuse_main(4, ((char *[]){argv[0], argv[2], foreground, options}),
 		&operations, &fs);
 }

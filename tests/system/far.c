@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * far [--port N] [name=value ...]: prints its port and serves until it is
- * killed or its standard input ends. See far.h. One thread, which owns all data
- * here.
- */
+/* far [--port N] [name=value ...]: stands in for remote services; see far.h.
+ * Prints its port, and serves until it is killed or its standard input ends.
+ * One thread owns all data. */
 #include "far.h"
 
 #include <arpa/inet.h>
@@ -27,7 +25,8 @@
 
 struct conn {
 	int fd;
-	struct conn *next, *prev; /* links the connections that wait or send */
+	/* neighbours in the list `waiting` or `busy` */
+	struct conn *next, *prev;
 	bool listed, waits_out;
 	bool counted; /* the connection counts in `going` */
 	char *in;
@@ -47,7 +46,8 @@ static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
 unsigned far_going;
-static uint64_t going_bytes; /* bytes that these requests ask for */
+/* number of bytes that the requests in progress ask for */
+static uint64_t going_bytes;
 
 double far_now_ms(void)
 {
@@ -123,7 +123,7 @@ static bool parse_request(struct conn *c, struct far_request *r)
 	end = strstr(c->in, "\r\n\r\n");
 	if (!end)
 		return false;
-	/* Look for the length before the text is split. */
+	/* Find the length first, because the text is split below. */
 	length = strcasestr(c->in, "\r\nContent-Length:");
 	if (length && length < end)
 		r->body_len = strtoull(length + 17, NULL, 10);
@@ -164,7 +164,7 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	query = strchr(path, '?');
 	if (query)
 		*query++ = '\0';
-	/* A client of a proxy sends whole URLs. */
+	/* A client of a proxy sends the whole URL as path. */
 	r->path = strncmp(path, "http://", 7) == 0 && strchr(path + 7, '/')
 		? strchr(path + 7, '/')
 		: path;
@@ -241,7 +241,7 @@ static size_t body_slice(struct conn *c, const void **at)
 	return (size_t)left;
 }
 
-/* Returns false if the connection is gone. */
+/* End the request. Returns false if the connection was closed. */
 static bool conn_finish(struct conn *c)
 {
 	free(c->answer.body);
@@ -258,7 +258,7 @@ static bool conn_finish(struct conn *c)
 	return true;
 }
 
-/* Send one slice. Returns false if the connection is gone. */
+/* Send one slice of the answer. Returns false if the connection was closed. */
 static bool conn_send(struct conn *c)
 {
 	const void *at = NULL;
@@ -322,7 +322,7 @@ static void conn_read(struct conn *c)
 
 /* -- The loop -------------------------------------------------------------- */
 
-/* Work on all connections. Returns how long to sleep, in ms. */
+/* Work on all connections once. Returns how long to sleep, in ms. */
 static int work(void)
 {
 	double now = far_now_ms(), next = 1000;
@@ -345,7 +345,7 @@ static int work(void)
 						       : 0;
 		}
 	}
-	/* Take turns: the first one goes to the end. */
+	/* Move the first connection to the end, so that all get their turn. */
 	if (busy.next != busy.prev) {
 		c = busy.next;
 		conn_unlist(c);
@@ -406,7 +406,8 @@ static void serve(int listener)
 
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listener, &listen_event);
-	/* A pipe reports that its writer has ended; a file never does. */
+	/* If standard input is a pipe, epoll reports that its writer has ended.
+	 * A file never ends this program. */
 	(void)epoll_ctl(epoll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &input_event);
 	for (;;) {
 		int n = epoll_wait(epoll_fd, events, 128, work());

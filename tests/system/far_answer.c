@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stand-in's answers; see far.h. */
+/* Makes the answers of the stand-in; see far.h. */
 #include "far.h"
 
 #include <ctype.h>
@@ -211,8 +211,7 @@ static void http_date(int64_t s, char out[40])
 	strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 }
 
-/* Write the date by this process's clock, which may differ from the client's.
- */
+/* Write the date by the clock of this process, which a test may shift. */
 static void put_date(struct far_answer *a)
 {
 	char date[40];
@@ -277,7 +276,8 @@ static bool has_value(
 	return value && strcmp(value, want) == 0;
 }
 
-/* Answer a request to a service. Returns false if it is another request. */
+/* Answer a request to one of the services. Returns false if the request is to
+ * another address. */
 static bool service(const struct far_request *r, struct far_answer *a)
 {
 	static const char iam[] = "/latest/meta-data/iam/security-credentials/";
@@ -408,8 +408,8 @@ static void put_text(struct text *t, const char *text)
 	t->len += len;
 }
 
-/* printf() is not used, because listings of a million keys spend their time
- * here. */
+/* Write an object of a listing. It does not use printf(), because that would
+ * take most of the time for a million keys. */
 static void put_object(struct text *t, const char *key,
 	const struct far_object *o, const char *date)
 {
@@ -435,8 +435,8 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, "<StorageClass>STANDARD</StorageClass></Contents>");
 }
 
-/* The length of the part of a key that stands for all keys that begin with it;
- * 0: the key stands for itself. The key begins with the prefix. */
+/* Returns the length of the common prefix in which the listing sums up the key;
+ * 0 if the key is listed by itself. The key begins with `prefix`. */
 static size_t common_length(
 	const char *key, const char *prefix, const char *delimiter)
 {
@@ -456,7 +456,7 @@ static void put_common(struct text *t, const char *prefix)
 }
 
 /* Write at most a number of keys and common prefixes, and set `last` to the
- * last key. Returns true if there are more. */
+ * last key. Returns true if more keys follow. */
 static bool put_page(struct text *t, struct lister *l, const char *delimiter,
 	int most, char last[1100])
 {
@@ -487,8 +487,9 @@ static bool put_page(struct text *t, struct lister *l, const char *delimiter,
 	return false;
 }
 
-/* Write a token, which is opaque: a letter and the last key in hexadecimal
- * digits. A page without keys follows on one with a 'b'. */
+/* Write the token for the next page: a letter and the last key in hexadecimal
+ * digits, which clients must not interpret. After the letter 'b' a page without
+ * keys follows. */
 static void put_token(struct text *t, const char *key, bool blank)
 {
 	put_text(t, blank ? "b" : "t");
@@ -507,7 +508,7 @@ static void read_token(const char *token, char *key)
 	*key = '\0';
 }
 
-/* Find the key after which a page begins. Returns true if the page is to have
+/* Find the key after which the page begins. Returns true if the page must have
  * no keys. */
 static bool find_start(const struct far_request *r, char after[1100])
 {
@@ -632,7 +633,8 @@ static void give_object(const struct far_request *r, const char *key,
 	}
 }
 
-/* The code that a store sends with a status; a proxy sends none. */
+/* Returns the error code that a store sends with an HTTP status. A proxy sends
+ * none. */
 static const char *code_of_status(unsigned status)
 {
 	switch (status) {
@@ -647,7 +649,7 @@ static const char *code_of_status(unsigned status)
 	}
 }
 
-/* Returns true if a fault takes the place of the answer. */
+/* Answer with a fault if the settings demand one. Returns true if it did. */
 static bool fault(const struct far_request *r, struct far_answer *a)
 {
 	if (happens(far_set.never)) {

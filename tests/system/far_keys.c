@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stand-in's objects: computed ones, and stored ones. */
+/* The objects of the stand-in: those that are computed, and those that clients
+ * have stored. */
 #include "far.h"
 
 #include <stdio.h>
@@ -56,8 +57,8 @@ uint64_t far_many(void)
 	return (uint64_t)far_set.files;
 }
 
-/* printf() is not used, because listings of a million keys spend their time
- * here. */
+/* Write a number. It does not use printf(), because that would take most of the
+ * time for a million keys. */
 static char *put_number(char *out, char letter, uint64_t n)
 {
 	*out++ = letter;
@@ -66,10 +67,9 @@ static char *put_number(char *out, char letter, uint64_t n)
 	return out + 7;
 }
 
-/*
- * Write key i of the bucket "many". dirs 0: flat; otherwise that many
- * directories, filled one after the other. Ten million keys have seven digits.
- */
+/* Write key i of the bucket "many". If `dirs` is not 0, keys are in so many
+ * directories, which are filled one after the other. Ten million keys need
+ * seven digits. */
 void far_many_key(uint64_t i, char out[64])
 {
 	uint64_t dirs = (uint64_t)far_set.dirs, each;
@@ -223,7 +223,9 @@ uint64_t far_stored(const char *bucket, uint64_t *first)
 	bool found;
 	uint64_t end;
 
-	high[strlen(high) - 1]++; /* '0' is the character after '/' */
+	/* the character after '/' is '0', so this is the first key behind the
+	 * directory */
+	high[strlen(high) - 1]++;
 	*first = place_of(low, &found);
 	end = place_of(high, &found);
 	free(low);

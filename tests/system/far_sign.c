@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The stand-in's side of Signature Version 4. It uses the request as it came:
- * the headers that SignedHeaders names, the path and the query. Secrets are
- * computed from access keys; those of temporary credentials contain their end.
- */
+/* Verifies Signature Version 4 for the stand-in. It uses the request as it was
+ * received: the headers that SignedHeaders names, the path and the query.
+ * Secrets are computed from access keys; temporary access keys contain their
+ * expiry. */
 #include "far.h"
 
 #include <stdio.h>
@@ -68,7 +67,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Write the query in sorted order, as the signature needs it. */
+/* Write the query with its parameters sorted, as the signature needs it. */
 static void put_query(char *to, const char *query)
 {
 	char *copy = strdup(query), *parts[64] = {NULL}, *save = NULL;
@@ -115,7 +114,7 @@ static bool parse_claim(const char *text, struct claim *c)
 		       c->sign) == 6;
 }
 
-/* Compute the signature that the claim should have. */
+/* Compute the signature that the request should have. */
 static void expected(const struct far_request *r, const struct claim *c,
 	const char *date, char out[65])
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library for LD_PRELOAD. It counts the mutexes that each thread holds. For
- * each write to an eventfd by a thread that holds one, and with HELD_CLOSES for
- * each such shutdown() and close(), it appends a line to the file HELD_WAKES:
- * the places of the call and of the lock.
+ * A library for LD_PRELOAD. It counts the mutexes that each thread holds. If a
+ * thread writes to an eventfd while it holds a mutex, the library appends a
+ * line to the file named by HELD_WAKES, with the code addresses of the write
+ * and of the lock. With HELD_CLOSES it does so for shutdown() and close() of
+ * sockets, too.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,8 +33,8 @@ static ssize_t (*real_write)(int, const void *, size_t);
 static int (*real_close)(int);
 static int (*real_shutdown)(int, int);
 
-/* The functions are looked up late, because other libraries may start before
- * this one. */
+/* Look up the library's function at its first call, because other libraries may
+ * call it before this library's constructor runs. */
 #define FIND(real, name)                                                       \
 	do {                                                                   \
 		if (!(real))                                                   \
@@ -97,7 +98,7 @@ static int is_eventfd(int fd)
 	return strstr(target, "[eventfd]") != NULL;
 }
 
-/* Print a place in the form for addr2line -e FILE OFFSET. */
+/* Print a code address for addr2line -e FILE OFFSET. */
 static size_t print_place(char *to, size_t room, const char *what, void *at)
 {
 	Dl_info i;

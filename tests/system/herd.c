@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `herd READERS MOUNTED ORIGINAL [direct]`: READERS threads open the first file
- * at the same moment and read it from end to end. Prints "WRONG FIRST LAST":
- * the number of readers that saw other bytes than the second file's; the
- * milliseconds until every reader had its first bytes, and until the first of
- * them had all bytes. A reader writes only its own element; the main thread
- * owns the rest.
+ * `herd READERS MOUNTED ORIGINAL [direct]`: READERS threads open the file
+ * MOUNTED at the same moment and read it from its begin to its end. Prints
+ * "WRONG FIRST LAST": how many readers read other bytes than those of ORIGINAL;
+ * the milliseconds until all readers had their first bytes; and the
+ * milliseconds until the first reader had all bytes. A thread writes only its
+ * own element; the main thread owns the other data.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #define READERS_MAX 256
 
 struct herd {
-	/* Set once, before the threads start. */
+	/* The arguments. Set before the threads start. */
 	const char *path;
 	const char *want;
 	size_t size;
@@ -35,7 +35,7 @@ struct herd {
 struct one {
 	struct herd *herd;
 	pthread_t thread;
-	uint64_t first_ns, last_ns; /* since the start */
+	uint64_t first_ns, last_ns; /* times since the start */
 	int wrong;
 };
 
@@ -67,7 +67,7 @@ static void *one_main(void *arg)
 	fd = open(o->herd->path, o->herd->flags);
 	o->wrong = fd < 0 || !buf || read_all(o, fd, buf);
 	if (fd >= 0)
-		(void)close(fd); /* it was only read */
+		(void)close(fd); /* cannot lose data: the file was only read */
 	free(buf);
 	return NULL;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Maps rows of one field through views that it reads, for fields_map.py, which
- * computes the same with NumPy: map_rows FIELD < CASES > RESULTS. Numbers are
- * those of this machine's C. One thread.
- */
+/* map_rows FIELD < CASES > RESULTS: maps rows of one field through views, which
+ * it reads from standard input. fields_map.py computes the same with NumPy and
+ * compares. Numbers are in the byte order of this machine. One thread. */
 #include <errno.h>
 #include <refrain/loader.h>
 #include <stdio.h>
@@ -36,7 +34,7 @@ static void *room(size_t bytes)
 	return p;
 }
 
-/* False at the end of the input. */
+/* Read a view. Returns false at the end of the input. */
 static bool take_view(struct field_view *v)
 {
 	double at[4];
@@ -50,8 +48,8 @@ static bool take_view(struct field_view *v)
 	return true;
 }
 
-/* Boxes and points: exactly `max` rows of room, so that a checker of memory
- * sees one that is written behind them. */
+/* Map one case. For boxes and points, the memory has room for exactly `max`
+ * rows, so that a memory checker sees a row that is written after them. */
 static void map_case(const struct field_def *f, const struct field_view *v)
 {
 	bool boxes = f->kind == REFRAIN_KIND_BOXES;

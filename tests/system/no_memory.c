@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A library for LD_PRELOAD: makes only the allocation fail whose number is in
- * FAIL_AT. Numbers count malloc, calloc, realloc and posix_memalign of the
- * process; a child after a fork continues to count.
- */
+/* A library for LD_PRELOAD that makes one allocation fail: the one whose number
+ * is in FAIL_AT. malloc, calloc, realloc and posix_memalign are counted; a
+ * child after a fork continues to count. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-/* glibc's own function, so that no look-up is needed. */
+/* glibc's internal function; calling it needs no dlsym(), which would allocate
+ */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t size);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * `read_ways MOUNTED ORIGINAL`: reads the first file in every way that a
- * program can, and compares each with the bytes of the second. Prints the ways
- * that gave wrong bytes; the exit status is 1 if there is one. One thread; all
- * state is passed on by main().
- */
+/* `read_ways MOUNTED ORIGINAL`: reads the file MOUNTED in each way in which a
+ * program can, and compares the bytes with ORIGINAL. Prints the ways that gave
+ * wrong bytes; then the exit status is 1. One thread; main() passes all state
+ * to the functions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -21,15 +19,18 @@
 #include "ring_read.h"
 
 #define PAGE ((size_t)4096)
-#define STEP ((size_t)4093)	     /* a prime, so every alignment occurs */
-#define ONE_BYTE_MAX ((size_t)20000) /* bytes that are read one by one */
+#define STEP ((size_t)4093) /* a prime number, so that each alignment occurs   \
+			     */
+/* number of bytes that are read with a call for each */
+#define ONE_BYTE_MAX ((size_t)20000)
 
-/* The arguments of every way: a new descriptor, and memory to read into. */
+/* The arguments of each way. The descriptor is new for each. */
 struct way_args {
 	const char *path;
 	int fd;
-	char *got;	  /* size + one page, page-aligned */
-	const char *want; /* size bytes */
+	/* memory to read into: the size and one page, aligned to a page */
+	char *got;
+	const char *want; /* the right bytes */
 	size_t size;
 };
 
@@ -59,7 +60,7 @@ static bool way_read_odd(const struct way_args *a)
 	return by_read(a, STEP);
 }
 
-/* Read the first and the last bytes, each with a call of its own. */
+/* Read the first and the last bytes with one call for each byte. */
 static bool way_one_byte(const struct way_args *a)
 {
 	char byte;
@@ -130,7 +131,8 @@ static bool by_mmap(const struct way_args *a, int flags, bool backward)
 		at -= at < PAGE ? at : PAGE)
 		good = good && map[at - 1] == a->want[at - 1];
 	good = good && memcmp(map, a->want, a->size) == 0;
-	(void)munmap(map, a->size); /* our own mapping: cannot fail */
+	/* cannot fail: this function has made the mapping */
+	(void)munmap(map, a->size);
 	return good;
 }
 
@@ -159,7 +161,8 @@ static bool way_mmap_written(const struct way_args *a)
 	map[0] = (char)~a->want[0];
 	good = pread(a->fd, &byte, 1, 0) == 1 && byte == a->want[0] &&
 		memcmp(map + 1, a->want + 1, a->size - 1) == 0;
-	(void)munmap(map, a->size); /* our own mapping: cannot fail */
+	/* cannot fail: this function has made the mapping */
+	(void)munmap(map, a->size);
 	return good;
 }
 
@@ -181,7 +184,7 @@ static bool way_sendfile(const struct way_args *a)
 	good = at == a->size &&
 		pread(to, a->got, a->size + 1, 0) == (ssize_t)a->size &&
 		same(a);
-	(void)close(to); /* it is in memory */
+	(void)close(to); /* cannot lose data: the file is in memory */
 	return good;
 }
 
@@ -196,7 +199,7 @@ static bool way_direct(const struct way_args *a)
 	direct.fd = fd;
 	memset(a->got, 0, a->size);
 	good = by_read(&direct, 16 * PAGE);
-	(void)close(fd); /* it was only read */
+	(void)close(fd); /* cannot lose data: the file was only read */
 	return good;
 }
 
@@ -215,7 +218,8 @@ static const struct {
 	const char *name;
 	bool (*right)(const struct way_args *a);
 } ways[] = {
-	/* must be first, while no page is cached */
+	/* this must be the first way, while the kernel has no page of the file
+	 */
 	{"backward reads", way_backward},
 	{"read", way_read},
 	{"read of odd lengths", way_read_odd},
@@ -242,7 +246,7 @@ static int slurp(const char *path, char **bytes, size_t *size)
 	*bytes = malloc(*size + 1);
 	if (*bytes)
 		n = read(fd, *bytes, *size);
-	(void)close(fd); /* it was only read */
+	(void)close(fd); /* cannot lose data: the file was only read */
 	return n == (ssize_t)*size ? 0 : -EIO;
 }
 
@@ -267,7 +271,8 @@ int main(int argc, char **argv)
 			wrong = 1;
 		}
 		if (a.fd >= 0)
-			(void)close(a.fd); /* it was only read */
+			/* cannot lose data: the file was only read */
+			(void)close(a.fd);
 	}
 	free(a.got);
 	free(want);

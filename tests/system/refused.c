@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * `refused DIR`: tries to change the mount at DIR, which contains a file
- * `file`, a directory `dir` and a link `link`, in every possible way. Each
- * attempt must fail with EROFS. Prints the attempts that did not; the exit
- * status is 1 if there is one.
- */
+/* `refused DIR`: tries to change the mount at DIR in each possible way. DIR has
+ * a file `file`, a directory `dir` and a link `link`. Each attempt must fail
+ * with EROFS. Prints the other attempts; then the exit status is 1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +13,7 @@
 
 static int wrong;
 
-/* Check a failed call. rc is the result of a system call. */
+/* Check that a call has failed. rc is the result of the system call. */
 static void refused(const char *what, int rc)
 {
 	if (rc < 0 && errno == EROFS)
@@ -31,13 +28,12 @@ static void try_open(const char *what, const char *path, int flags)
 
 	refused(what, fd);
 	if (fd >= 0)
-		(void)close(fd); /* the test has failed already */
+		/* loses nothing that matters: the test has failed already */
+		(void)close(fd);
 }
 
-/*
- * After a remount as read-write, the kernel opens without asking the daemon;
- * then the write is refused.
- */
+/* Open for writing, and write. After a remount as read-write, the kernel opens
+ * without asking the daemon; then the write must fail. */
 static void try_write(int flags)
 {
 	int fd = open("file", flags | O_CLOEXEC);
@@ -59,7 +55,8 @@ static void try_names(void)
 {
 	int fd = open(".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
-	/* libfuse has no handler for it, which gives this error. */
+	/* libfuse has no handler for O_TMPFILE; the kernel returns this error
+	 * then. */
 	if (fd >= 0 || errno != EOPNOTSUPP)
 		refused("open with O_TMPFILE", fd);
 	refused("creat", creat("new", 0600));

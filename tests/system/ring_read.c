@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * io_uring by its system calls only, without src/common/base/uring.h: this
- * stands for a program of a user. A ring lives as long as the call.
- */
+/* Reads by the system calls of io_uring; does not use src/common/base/uring.h,
+ * because it represents a program of a user. A ring exists only during the
+ * call. */
 #include "ring_read.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 struct ring {
 	int fd;
-	char *rings; /* both rings: one mapping, since Linux 5.4 */
+	char *rings; /* both rings; one mapping has both since Linux 5.4 */
 	size_t rings_bytes;
 	struct io_uring_sqe *sqes;
 	struct io_uring_params p;
@@ -42,13 +41,13 @@ static int ring_init(struct ring *r)
 		MAP_SHARED, r->fd, IORING_OFF_SQES);
 	if (r->rings != MAP_FAILED && r->sqes != MAP_FAILED)
 		return 0;
-	(void)close(r->fd); /* it was not used yet */
+	(void)close(r->fd); /* the ring was not used yet */
 	return -ENOMEM;
 }
 
 static void ring_release(struct ring *r)
 {
-	/* our own mapping: cannot fail */
+	/* cannot fail: this file has made the mapping */
 	(void)munmap(r->sqes, DEPTH * sizeof(*r->sqes));
 	(void)munmap(r->rings, r->rings_bytes);
 	(void)close(r->fd); /* no operation is in flight */
@@ -59,7 +58,7 @@ static _Atomic uint32_t *word(const struct ring *r, uint32_t offset)
 	return (void *)(r->rings + offset);
 }
 
-/* Add a read to the ring. */
+/* Add a read operation to the ring. */
 static void prepare(struct ring *r, int fd, char *buf, size_t len, size_t off)
 {
 	uint32_t tail = atomic_load(word(r, r->p.sq_off.tail));

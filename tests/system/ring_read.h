@@ -5,11 +5,9 @@
 
 #include <stddef.h>
 
-/*
- * Read `size` bytes of fd into buf, in reads of `step` bytes, several at a
- * time. Returns 0 or -errno: -ENOSYS or -EPERM if there is no io_uring, -EIO
- * for a short read.
- */
+/* Read `size` bytes of fd into buf, with several reads of `step` bytes at a
+ * time. Returns 0 or -errno: -ENOSYS or -EPERM if io_uring is not available,
+ * -EIO if a read was short. */
 int ring_read(int fd, char *buf, size_t size, size_t step);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Signs the output of sign_vectors.py: each line has a key in hexadecimal, a
- * token, a query and the expected signature, between tabs. Prints the lines
- * that differ; the exit status is 1 if there is one, 2 if there is no line at
- * all.
- */
+/* Signs the test cases that sign_vectors.py prints. A line has a key in
+ * hexadecimal, a token, a query and the right signature, with tabs between.
+ * Prints the lines whose signature differs; then the exit status is 1. It is 2
+ * if the input has no line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount without files, and a control socket, for tests of the commands that
- * talk to one. `stand_in DIR` mounts an empty file system of refrain's type
- * whose root has the attribute, prints a line when it is ready, and answers
- * until SIGTERM. `stand_in --socket DIR ATTRIBUTE` does not answer: the
- * attribute of its root names another socket. The exit status is 77 if it
- * cannot mount. Connection threads only read data that main() set before it
- * started the server.
+ * |Stands in for a mount and its daemon in tests of commands. |`stand_in DIR`
+ * mounts an empty file system with refrain's type and attribute, |prints a line
+ * when it is ready, and answers on a control socket until SIGTERM. |`stand_in
+ * --socket DIR ATTRIBUTE` answers nothing: the attribute of its root |names
+ * another socket. The exit status is 77 if the mount fails. The threads of
+ * |connections only read data that main() set before it started the server.
  */
 #define FUSE_USE_VERSION 314
 #include <errno.h>
@@ -64,8 +63,8 @@ static void cmd_status(void *arg, struct ctl_conn *conn, const json_t *request)
 		conn, json_pack("{s:b,s:o}", "ok", 1, "status", make_status()));
 }
 
-/* Answer `warm`: all files but "lost" can be fetched, and all directories but
- * "closed" listed. */
+/* Answer `warm`. All files except "lost" can be fetched, and all directories
+ * except "closed" can be listed. */
 static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
@@ -175,7 +174,7 @@ static int serve_mount(void)
 		return 77;
 	(void)puts("ready");
 	(void)fflush(stdout);
-	(void)fuse_session_loop(s); /* until a signal */
+	(void)fuse_session_loop(s); /* this returns after a signal */
 	fuse_session_unmount(s);
 	fuse_remove_signal_handlers(s);
 	fuse_session_destroy(s);
