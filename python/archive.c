@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For the wheel alone (`make wheel`), whose module is linked with archives of
- * libjpeg. Their objects are made for programs: they address stderr as if it
- * were in the same file. The linker lets them have this one (--wrap=stderr).
- */
+/* Only for the wheel (`make wheel`), whose module is linked with static
+ * libraries of libjpeg. Their objects are made for programs: they address
+ * `stderr` as if the program defined it. The linker gives them this definition
+ * (--wrap=stderr). */
 #include <stdio.h>
 
 extern FILE *__real_stderr;

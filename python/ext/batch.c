@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A batch that the library lends. It goes back when the object dies, which no
- * view of its memory outlives, or by release().
- */
+/* A batch that the library lends to a Python object. The library gets it back
+ * by release(), or when the object is freed. A view of the batch's memory has a
+ * reference to the object, so the object is freed after all its views. */
 #include "ext_impl.h"
 
 PyObject *batch_new(
@@ -58,7 +57,7 @@ static void batch_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-/* The batch, or NULL with an exception. */
+/* Returns the batch; or NULL with an exception if it was released. */
 static const struct refrain_batch *lent(PyObject *object)
 {
 	struct batch *self = (struct batch *)object;
@@ -125,7 +124,7 @@ static PyObject *batch_keys(PyObject *object, PyObject *unused)
 	return names;
 }
 
-/* A KeyError that lists the columns. */
+/* Raise a KeyError that lists the columns. */
 static PyObject *no_column(PyObject *object, PyObject *name)
 {
 	PyObject *names = batch_keys(object, NULL);
@@ -203,7 +202,8 @@ static PyObject *get_array(PyObject *object, void *name)
 	return as_array(view_new((struct batch *)object, place_find(name)));
 }
 
-/* Substitutes are the examples that are there. */
+/* Targets of damaged examples are those of the examples that were delivered in
+ * their place. */
 static PyObject *get_targets(PyObject *object, void *unused)
 {
 	PyObject *targets = ((struct batch *)object)->targets;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Python functions that the loader's threads call. Each call takes the GIL, so
- * that they run one at a time; an exception is damage of that example, and the
- * first one is shown and kept.
- */
+/* Calls Python functions from the loader's threads. Each call takes the GIL, so
+ * the functions run one at a time. If a function raises an exception, the
+ * example counts as damaged. The first exception is printed, and stored as the
+ * cause of later errors. */
 #include "ext_impl.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The errno of an OSError, else -EBADMSG. */
+/* Returns the errno of an OSError as -errno; -EBADMSG for other exceptions. */
 static int errno_of(PyObject *exception)
 {
 	PyObject *number = PyObject_GetAttrString(exception, "errno");
@@ -20,7 +19,7 @@ static int errno_of(PyObject *exception)
 	return value > 0 && value < 4096 ? -(int)value : -EBADMSG;
 }
 
-/* The exception that is set becomes an -errno. */
+/* Turn the exception that is set into -errno, and clear it. */
 static int note_exception(struct core *core, PyObject *function)
 {
 	PyObject *type, *value, *trace;
@@ -54,7 +53,8 @@ static int no_room(Py_ssize_t bytes, size_t room)
 
 /* -- decode(data, path, index) --------------------------------------------- */
 
-/* The shape of an image is that of an array of bytes with three dimensions. */
+/* The result is an array of bytes with three dimensions, which are the shape of
+ * the image. */
 static int take_decoded(
 	struct core *core, PyObject *result, struct refrain_decoded *out)
 {

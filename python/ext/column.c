@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One field of the examples of a batch: batch["image"]. A Column is a view of
- * its values that also has their kind and, for examples with several rows each,
- * which rows are whose.
- */
+/* A Column: one field of the examples of a batch, such as batch["image"]. It
+ * gives a view of the field's values. It also has the kind of the field; and if
+ * examples have several rows each, the numbers of the first and last row of
+ * each example. */
 #include "ext_impl.h"
 
 static const struct refrain_column *column_of(PyObject *self)
@@ -90,7 +89,7 @@ static PyObject *get_kind(PyObject *self, void *unused)
 	return PyUnicode_FromString(kinds[c->kind]);
 }
 
-/* NumPy makes the array, so that the work is in Python. */
+/* A function in Python does the work, because NumPy makes the array. */
 static PyObject *column_padded(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	PyObject *module, *function = NULL, *all = NULL, *result = NULL;
@@ -107,7 +106,7 @@ static PyObject *column_padded(PyObject *self, PyObject *args, PyObject *kwargs)
 		PyObject *arg = i ? PyTuple_GetItem(args, i - 1) : self;
 
 		Py_INCREF(arg);
-		/* It fits, and the tuple is new */
+		/* cannot fail: i is within the new tuple */
 		(void)PyTuple_SetItem(all, i, arg);
 	}
 	if (all)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The handle of the library, shared by a Loader and its batches. Threads enter
- * with the GIL, one at a time waits for a batch, and closing waits until no
- * call is inside the library any more.
- */
+/* The library's handle, which a Loader and its batches share. A thread calls
+ * functions of this file with the GIL. Only one thread at a time waits for a
+ * batch. Closing waits until no call is inside the library any more. */
 #include "ext_impl.h"
 
 #include <errno.h>
@@ -68,7 +66,8 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* -1 with an exception: a signal came, or the loader is closed. */
+/* Wait for the turn to ask for a batch. Returns 0, or -1 with an exception: a
+ * signal handler has raised one, or the loader is closed. */
 static int take_turn(struct core *core)
 {
 	while (PyThread_acquire_lock(core->turn, NOWAIT_LOCK) == 0) {
@@ -86,7 +85,7 @@ static int take_turn(struct core *core)
 	return -1;
 }
 
-/* In the library for a while, without the GIL. */
+/* Ask the library for a batch, for a limited time, without the GIL. */
 static int next_for(struct core *core, const struct refrain_batch **out, int ms)
 {
 	int rc;
@@ -97,7 +96,8 @@ static int next_for(struct core *core, const struct refrain_batch **out, int ms)
 	return rc;
 }
 
-/* Batches may be held by garbage that was not collected yet. */
+/* Ask without waiting. If the library has no free batch, collect garbage and
+ * ask again: unreachable objects may have batches. */
 static int next_at_once(struct core *core, const struct refrain_batch **out)
 {
 	int rc = refrain_next(core->l, out, 0);
@@ -157,7 +157,8 @@ int core_next(
 
 /* -- Closing --------------------------------------------------------------- */
 
-/* They look now and then whether it is closed. */
+/* Wait until no thread is inside the library. Each of them looks at intervals
+ * whether the loader is closed. */
 static void wait_until_outside(const struct core *core)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
@@ -183,7 +184,8 @@ int core_close(struct core *core)
 	core->pending = NULL;
 	Py_BEGIN_ALLOW_THREADS left = refrain_close(l);
 	Py_END_ALLOW_THREADS if (left && (core->decode || core->augment))(void)
-		core_ref(core); /* somebody may still call them */
+		/* a thread that was left behind may still call the callbacks */
+		core_ref(core);
 	return left;
 }
 

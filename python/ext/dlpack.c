@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DLPack: how frameworks take each other's tensors without a copy. The structs
+ * DLPack: lets frameworks take each other's tensors without a copy. The structs
  * are those of its ABI, versions 0 and 1. A tensor of version 0 has no flag for
  * read-only memory, and PyTorch ignores the flag of version 1. Both get a copy
- * of read-only memory, as writing to the memory of a share ends the process.
+ * of read-only memory, because a write to the memory of a share would kill the
+ * process.
  */
 #include "ext_impl.h"
 
@@ -20,18 +21,18 @@ struct dl_tensor {
 	int32_t ndim;
 	uint8_t code, bits;
 	uint16_t lanes;
-	int64_t *shape, *strides; /* strides in items */
+	int64_t *shape, *strides; /* strides, counted in items */
 	uint64_t byte_offset;
 };
 
-/* Version 0. */
+/* The struct of version 0. */
 struct dl_managed {
 	struct dl_tensor tensor;
 	void *context;
 	void (*deleter)(struct dl_managed *self);
 };
 
-/* Version 1. */
+/* The struct of version 1. */
 struct dl_versioned {
 	uint32_t major, minor;
 	void *context;
@@ -40,7 +41,7 @@ struct dl_versioned {
 	struct dl_tensor tensor;
 };
 
-/* Either of them, and what it points to. */
+/* A tensor of either version, with the memory that it points to. */
 struct export
 {
 	union {
@@ -48,11 +49,13 @@ struct export
 		struct dl_versioned versioned;
 	} as;
 	int64_t shape[6], strides[6];
-	struct batch *batch; /* NULL: `copy` */
+	/* batch that has the memory; NULL: `copy` has it */
+	struct batch *batch;
 	void *copy;
 };
 
-/* Consumers call it from any thread, also as the interpreter ends. */
+/* Free a tensor. The framework calls this in any thread, even while the
+ * interpreter ends. */
 static void export_free(struct export *e)
 {
 	PyGILState_STATE state;
@@ -77,7 +80,7 @@ static void delete_versioned(struct dl_versioned *self)
 	export_free(self->context);
 }
 
-/* A capsule that nobody took. */
+/* Free a capsule whose tensor no framework has taken. */
 static void capsule_free(PyObject *capsule)
 {
 	const char *name = PyCapsule_GetName(capsule);
@@ -140,7 +143,8 @@ static PyObject *capsule_of(
 	return capsule;
 }
 
-/* Copied without the GIL; as a view, so that nobody gives the batch back. */
+/* Copy an array without the GIL. The batch counts one view more during it, so
+ * that no other thread releases it. */
 static void *copy_of(struct batch *batch, const struct layout *at)
 {
 	void *copy = aligned_alloc(64, ((size_t)at->bytes + 64) / 64 * 64);
@@ -173,7 +177,7 @@ static struct export *export_new(
 	return e;
 }
 
-/* The keywords of __dlpack__(). */
+/* The keyword arguments of __dlpack__(). */
 struct asked {
 	PyObject *stream, *max_version, *device, *copy;
 };
@@ -203,10 +207,12 @@ static int is_versioned(const struct asked *a)
 	return major >= 1;
 }
 
-/* torch.from_dlpack() is a function of Python, so its module is the caller. */
+/* Is the caller PyTorch? torch.from_dlpack() is a function written in Python,
+ * so its module is that of the calling frame. */
 static bool torch_asks(void)
 {
-	PyObject *globals = PyEval_GetGlobals(); /* borrowed, as is the name */
+	/* borrowed reference, like the name below */
+	PyObject *globals = PyEval_GetGlobals();
 	PyObject *name =
 		globals ? PyDict_GetItemString(globals, "__name__") : NULL;
 	PyObject *text = name && PyUnicode_Check(name)
@@ -218,7 +224,8 @@ static bool torch_asks(void)
 			strncmp(module, "torch.", 6) == 0);
 
 	if (!text)
-		PyErr_Clear(); /* a name with surrogates is not torch's */
+		/* the name has surrogates, so it is not that of torch */
+		PyErr_Clear();
 	Py_XDECREF(text);
 	return is;
 }
@@ -233,7 +240,7 @@ static bool is_copied(
 	return !versioned || (a->copy != Py_False && torch_asks());
 }
 
-/* -1 with an exception. */
+/* Fill in the layout of an array for DLPack. Returns -1 with an exception. */
 static int tensor_layout(
 	struct batch *batch, struct place place, struct layout *out)
 {

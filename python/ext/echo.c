@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The type that refrain.Echo is made from: the echo stage of refrain/echo.h
- * over an iterator. An example that the iterator has given is kept in the same
- * step, in which no signal handler runs, so an interrupted pull loses nothing.
- *
- *	new --__init__--> no source --_attach()--> in an epoch --next()--> ended
- *
- * _open() and _begin() lead back to `no source`. There, next() calls
- * _prepare(), which attaches one. But an iterator that has ended, or whose
- * epoch was left with _begin(), stays at its end until iter().
+ * |The type from which refrain.Echo is made: an echo stage of refrain/echo.h
+ * whose |source is an iterator. No signal handler runs between the moment when
+ * the |iterator returns an example and the moment when the stage stores it. So
+ * an |interrupted pull loses no example. The states of the stage: | |       new
+ * --__init__--> no source --_attach()--> in an epoch --next()--> ended |
+ * |_open() and _begin() lead back to `no source`. In that state, next() calls
+ * |_prepare(), which attaches an iterator. But if an iterator has ended, or
+ * |_begin() has left its epoch, next() raises StopIteration until iter() is
+ * called.
  */
 #include "ext_impl.h"
 
@@ -19,19 +19,24 @@
 
 struct stage {
 	PyObject ob_base;
-	struct refrain_echo *e; /* NULL: not opened */
-	PyObject *window;	/* number -> example; in order of the numbers */
-	PyObject *source;	/* an iterator, or NULL */
-	PyObject *augment;	/* or NULL */
-	PyObject *note;		/* or NULL: called before a pull */
-	uint64_t note_at;	/* ... of this example or a later one */
-	uint64_t pulled;	/* the next example of the source */
-	bool seeded;		/* augment takes a seed */
-	bool failed;		/* the source has raised an exception */
-	bool drained;		/* the source has no more */
+	struct refrain_echo *e; /* the library's stage; NULL: not opened */
+	/* dict from the number of an example to the example, in order of the
+	 * numbers */
+	PyObject *window;
+	PyObject *source;  /* iterator that gives examples, or NULL */
+	PyObject *augment; /* function that augments an example, or NULL */
+	PyObject *note;	   /* function that is called before a pull, or NULL */
+	/* number of the example from which on `note` is called */
+	uint64_t note_at;
+	uint64_t pulled; /* number of the source's next example */
+	bool seeded;	 /* the function `augment` takes a seed */
+	bool failed;	 /* the source has raised an exception */
+	bool drained;	 /* the source has given its last example */
 	bool ended;
-	bool stopped; /* next() ends until iter(): an epoch was left behind */
-	bool inside;  /* next() is running */
+	/* an epoch was left before its end, so next() ends until iter() is
+	 * called */
+	bool stopped;
+	bool inside; /* a thread is inside next() */
 };
 
 static struct stage *of(PyObject *object)
@@ -44,7 +49,8 @@ static struct stage *of(PyObject *object)
 	return NULL;
 }
 
-/* NULL if next() is running: it must find the stage as it was. */
+/* Returns the stage; or NULL with an exception if next() is running, because no
+ * other method may change the stage during it. */
 static struct stage *idle(PyObject *object)
 {
 	struct stage *self = (struct stage *)object;
@@ -75,7 +81,8 @@ static void drop_epoch(struct stage *self)
 		PyDict_Clear(self->window);
 }
 
-/* _open(members, state, examples): also instead of the one before. */
+/* _open(members, state, examples): open the library's stage. An earlier one is
+ * closed. */
 static PyObject *stage_open(PyObject *object, PyObject *args)
 {
 	struct stage *self = idle(object);
@@ -137,7 +144,8 @@ static PyObject *stage_begin(PyObject *object, PyObject *args)
 	return none_or_raise(refrain_echo_begin(self->e, epoch));
 }
 
-/* _attach(iterator, at, note): its next example has the number `at`. */
+/* _attach(iterator, at, note): set the source, whose next example has the
+ * number `at`. */
 static PyObject *stage_attach(PyObject *object, PyObject *args)
 {
 	struct stage *self = of(object);
@@ -203,8 +211,9 @@ static void stage_dealloc(PyObject *object)
 
 /* -- The next serving ------------------------------------------------------ */
 
-/* Tell the one who keeps the source's states where it is; its answer is when to
- * tell it again. */
+/* Tell the object that stores states of the source which example is pulled
+ * next. The function returns the number of the example at which it wants to be
+ * told again. */
 static int note_pull(struct stage *self, uint64_t example)
 {
 	PyObject *next;
@@ -229,8 +238,9 @@ static int window_set(struct stage *self, uint64_t number, PyObject *example)
 	return rc;
 }
 
-/* A generator ends with the exception that it raises: open the source again, at
- * the same example. Returns 1, or 0 if it has really ended. */
+/* Open the source again, at the example whose pull has failed: a generator ends
+ * when it raises an exception. Returns 1; or 0 if the source has no more
+ * examples. */
 static int open_again(struct stage *self)
 {
 	PyObject *source = PyObject_CallMethod((PyObject *)self, "_open_again",
@@ -248,7 +258,8 @@ static int open_again(struct stage *self)
 	return 1;
 }
 
-/* An exception of the source: nothing has changed. */
+/* Pull an example from the source. If the source raises an exception, nothing
+ * has changed. */
 static int pull(struct stage *self, const struct refrain_serving *s)
 {
 	PyObject *example;
@@ -317,7 +328,8 @@ static PyObject *serve(struct stage *self, const struct refrain_serving *s)
 		PyErr_SetString(PyExc_RuntimeError, "an example is missing");
 	}
 	if (value) {
-		(void)refrain_echo_served(self->e); /* it has asked for it */
+		/* cannot fail: the stage has asked for this serving */
+		(void)refrain_echo_served(self->e);
 		if (s->last)
 			(void)PyDict_DelItem(self->window, key);
 	}
@@ -325,9 +337,9 @@ static PyObject *serve(struct stage *self, const struct refrain_serving *s)
 	return value;
 }
 
-/* A stage that was resumed behind the last example knows the end, and need not
- * see it. A source with states must see it, or it would go on there in the next
- * epoch. */
+/* Let the source reach its end. A stage that was resumed behind the last
+ * example would not need this. But a source with states must reach its end:
+ * otherwise it would continue the old epoch when the next one begins. */
 static int drain_source(struct stage *self)
 {
 	PyObject *example;
@@ -375,7 +387,8 @@ static PyObject *stage_next(PyObject *object)
 			return NULL;
 		Py_DECREF(value);
 	}
-	if (!idle(object)) /* ask here: _prepare() has let other threads run */
+	/* look again, because other threads have run during _prepare() */
+	if (!idle(object))
 		return NULL;
 	self->inside = true;
 	value = find_serving(self);
@@ -394,7 +407,8 @@ static PyObject *stage_needs(PyObject *object, PyObject *unused)
 		    : NULL;
 }
 
-/* The first example that is kept, or the next one of the source. */
+/* Returns the number of the first example that is stored; if none is, that of
+ * the source's next one. */
 static PyObject *stage_oldest(PyObject *object, PyObject *unused)
 {
 	struct stage *self = of(object);

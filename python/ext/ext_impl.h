@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension module refrain._refrain: the loader of refrain/loader.h and the
- * echo stage of refrain/echo.h for CPython, on these headers alone. What is
- * convenient is written in Python around it; here is what must be fast, release
- * the GIL, or keep memory alive.
- *
- * All structs belong to the GIL, but where a comment says otherwise.
+ * |The extension module refrain._refrain: gives CPython the loader of
+ * |refrain/loader.h and the echo stage of refrain/echo.h. It uses nothing of
+ * the |library but these headers. The module has the code that must be fast,
+ * must |release the GIL or must keep memory allocated; the other code is in
+ * Python. | |The GIL guards all structs, unless a comment says otherwise.
  */
 #ifndef EXT_IMPL_H
 #define EXT_IMPL_H
@@ -21,49 +20,49 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* How long a thread waits before it looks for signals. */
+/* The interval at which a waiting thread looks for signals. */
 #define LOOK_MS 50
 
-/*
- * A loader as the library has it. It outlives its Loader object while batches
- * refer to it, and for ever if callbacks were left behind.
- */
+/* The library's handle of a loader. It is freed after the Loader object and all
+ * batches of it; never if a thread with callbacks was left behind. */
 struct core {
-	unsigned refs;		  /* the Loader, and its batches */
-	struct refrain_loader *l; /* NULL: closed */
-	bool shares;		  /* set once: batches are read-only */
+	unsigned refs; /* number of references: the Loader and its batches */
+	struct refrain_loader *l; /* NULL: the loader is closed */
+	/* batches are read-only, because a share has them; set once */
+	bool shares;
 	bool closing;
-	unsigned inside; /* calls that are in the library without the GIL */
-	PyThread_type_lock turn;	     /* of those who wait for a batch */
-	const struct refrain_batch *pending; /* came as a signal did */
+	/* number of calls that are inside the library without the GIL */
+	unsigned inside;
+	/* the thread that waits for a batch has this lock */
+	PyThread_type_lock turn;
+	/* batch that arrived together with a signal, or NULL */
+	const struct refrain_batch *pending;
 	pid_t pid;
-	PyObject *decode, *augment; /* callbacks, or NULL */
-	size_t decoded_max_bytes;   /* of what decode returns */
-	PyObject *cause;	    /* the first exception of a callback */
+	PyObject *decode, *augment; /* callbacks in Python, or NULL */
+	size_t decoded_max_bytes;   /* maximum size of the result of `decode` */
+	/* first exception that a callback has raised, or NULL */
+	PyObject *cause;
 };
 
 /* -- module.c -- */
 
 extern PyObject *batch_type, *view_type, *column_type, *loader_type, *echo_type;
 
-/*
- * Raise what refrain._errors makes of an errno and a message; NULL, always.
- * `core` may be NULL; with it the path and the stage of the failure are looked
- * up, and a callback's exception is the cause.
- */
+/* Raise the exception that refrain._errors makes for an errno and a message.
+ * Always returns NULL. If `core` is not NULL, the exception has the path and
+ * the stage of the failure, and its cause is the exception of a callback. */
 PyObject *raise_error(struct core *core, int rc, const char *message);
 PyObject *raise_open(int rc, const char *message, PyObject *path);
 
-/* numpy.asarray(object); steals the reference. */
+/* Returns numpy.asarray(object). Steals the reference to the object. */
 PyObject *as_array(PyObject *object);
 
 /* -- open.c -- */
 
-/*
- * refrain_open() on a thread of its own, so that a signal ends the waiting. 0,
- * or -1 with an exception; what hangs is left behind then, with `hold`, which
- * keeps alive what the configuration points to.
- */
+/* Call refrain_open() in a thread of its own, so that a signal can end the
+ * wait. Returns 0, or -1 with an exception. If the wait was ended, the thread
+ * is left behind: it has a reference to `hold`, the object that the
+ * configuration points into. */
 int core_open(struct core *core, const struct refrain_config *config,
 	PyObject *hold, PyObject *path);
 
@@ -72,19 +71,23 @@ int core_open(struct core *core, const struct refrain_config *config,
 struct core *core_new(void);
 struct core *core_ref(struct core *core);
 void core_unref(struct core *core);
-/* The handle, or NULL with an exception: closed, or opened before fork(). */
+/* Returns the handle; or NULL with an exception if the loader is closed, or was
+ * opened before a fork(). */
 struct refrain_loader *core_handle(struct core *core);
-/* Wait for the next batch: 1, 0 at the end, -1 with an exception. */
+/* Wait for the next batch. Returns 1, 0 at the end of the run, or -1 with an
+ * exception. */
 int core_next(
 	struct core *core, const struct refrain_batch **out, double timeout_s);
-/* Safe while other threads wait; the number of reads left behind. */
+/* Close the loader, even while other threads wait for batches. Returns the
+ * number of reads that were left behind. */
 int core_close(struct core *core);
-/* {'refrain': 1, 'state': bytes, 'step': int} before the batch of a step. */
+/* Returns {'refrain': 1, 'state': bytes, 'step': int}, the state before the
+ * batch of a step. */
 PyObject *core_state(struct core *core, uint64_t step);
 
 /* -- callback.c -- */
 
-/* Let the library call the core's Python functions. */
+/* Make the library call the Python functions of `core`. */
 void callbacks_set(struct core *core, struct refrain_config *config);
 
 /* -- batch.c -- */
@@ -92,25 +95,25 @@ void callbacks_set(struct core *core, struct refrain_config *config);
 struct batch {
 	PyObject ob_base;
 	struct core *core;
-	const struct refrain_batch *b; /* NULL: released */
-	PyObject *targets;	       /* or NULL */
+	/* the library's batch; NULL: it was released */
+	const struct refrain_batch *b;
+	PyObject *targets; /* the targets, once they were made, or NULL */
 	Py_ssize_t exports;
 };
 
 PyObject *batch_new(
 	struct core *core, const struct refrain_batch *b, PyObject *targets);
 extern PyType_Spec batch_spec;
-/* tp_new of types whose objects only a Loader makes. */
+/* tp_new of types whose objects only a Loader makes; it raises an exception. */
 PyObject *cannot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* -- view.c -- */
 
 struct array;
 
-/*
- * An array in the memory of a batch. Without a column it is one of the batch's
- * own. With a column it is one of the column's, or its values if `array` is
- * NULL. The column belongs to the batch, too.
+/* Names an array in the memory of a batch. Without a column, `array` is an
+ * array of the batch. With a column, `array` is an array of that column; if it
+ * is NULL, the column's values are meant. The column belongs to the batch, too.
  */
 struct place {
 	const struct array *array;
@@ -123,21 +126,23 @@ struct view {
 	struct place place;
 };
 
-/* The array of the batch of this name; `array` is NULL if there is none. */
+/* Find the array of the batch with this name. The result's `array` is NULL if
+ * there is none. */
 struct place place_find(const char *name);
 struct place place_data(void);
 struct place place_values(const struct refrain_column *column);
-/* The offsets or the lengths of a column. */
+/* Find the array of a column's offsets, or of its lengths. */
 struct place place_offsets(const struct refrain_column *column);
 struct place place_lengths(const struct refrain_column *column);
 
-/* A memory that lives as long as the batch: the buffer protocol and DLPack. */
+/* Returns an object that shows an array by the buffer protocol and by DLPack.
+ * It has a reference to the batch. */
 PyObject *view_new(struct batch *batch, struct place place);
 extern PyType_Spec view_spec;
 int batch_buffer(PyObject *batch, Py_buffer *out, int flags);
 void batch_buffer_done(PyObject *batch, Py_buffer *buffer);
 
-/* Of all objects that are a struct view. */
+/* Like view_new(), for any type whose objects begin with a struct view. */
 PyObject *view_of_type(PyObject *type, struct batch *batch, struct place place);
 void view_dealloc(PyObject *self);
 int view_buffer(PyObject *self, Py_buffer *out, int flags);
@@ -145,32 +150,37 @@ void view_buffer_done(PyObject *self, Py_buffer *buffer);
 PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *view_lent(PyObject *self, PyObject *unused);
 
-/* The description of an array for the buffer protocol and DLPack. */
+/* Describes an array for the buffer protocol and for DLPack. */
 struct layout {
 	void *data;
 	Py_ssize_t bytes, item;
-	const char *format; /* of module struct */
-	int code; /* of DLPack: 0 signed, 1 unsigned, 2 float, -1: none */
+	/* format of the items, as in Python's module struct */
+	const char *format;
+	/* type code of DLPack: 0 signed, 1 unsigned, 2 float; -1: none */
+	int code;
 	int ndim;
 	Py_ssize_t shape[6], strides[6];
 	bool readonly;
 };
 
-/* -1 with an exception: it was released. */
+/* Fill in the layout of an array. Returns -1 with an exception if the batch was
+ * released. */
 int place_layout(struct batch *batch, struct place place, struct layout *out);
 
 /* -- column.c -- */
 
-/* A Column, or NULL with an exception. */
+/* Returns a Column, or NULL with an exception. */
 PyObject *column_new(struct batch *batch, const struct refrain_column *column);
 extern PyType_Spec column_spec;
 
 /* -- dlpack.c -- */
 
-/* A capsule; keywords as in the array API standard. */
+/* Returns a capsule with the array. The keywords are those of __dlpack__() in
+ * the array API standard. */
 PyObject *dlpack_export(struct batch *batch, struct place place, PyObject *args,
 	PyObject *kwargs);
-/* A capsule of version 0 of the memory itself, even if that is read-only. */
+/* Returns a capsule of version 0 with the memory itself, even if the memory is
+ * read-only. */
 PyObject *dlpack_lent(struct batch *batch, struct place place);
 PyObject *dlpack_device(PyObject *self, PyObject *unused);
 
@@ -178,8 +188,9 @@ PyObject *dlpack_device(PyObject *self, PyObject *unused);
 
 extern PyType_Spec loader_spec;
 
-/* Set members from a dict of texts, which must live as long as the
- * configuration, and a state that is bytes or None. -1 with an exception. */
+/* Set members from a dict of texts, and the state, which is bytes or None.
+ * These objects must live as long as the configuration. Returns -1 with an
+ * exception. */
 int config_set_members(struct refrain_config *config, PyObject *members);
 int config_set_state(struct refrain_config *config, PyObject *state);
 

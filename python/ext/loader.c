@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The type that refrain.Loader is made from: opening, iterating by epochs, and
- * asking.
- *
- *	new --__init__--> between epochs --iter()--> in an epoch
- *	                        ^                        |
- *	                        +----- StopIteration ----+
- *
- * and closed from any of them.
+ * |The type from which refrain.Loader is made: opens a loader, iterates by
+ * epochs, |and answers questions about it. The states of an object: | |
+ * new --__init__--> between epochs --iter()--> in an epoch |
+ * ^                        | |                               +-----
+ * StopIteration ----+ | |close() is allowed in each state.
  */
 #include "ext_impl.h"
 
@@ -20,17 +17,21 @@
 
 struct loader {
 	PyObject ob_base;
-	struct core *core; /* NULL: not opened */
+	struct core *core; /* handle of the library; NULL: not opened */
 	PyObject *targets;
-	double timeout_s; /* below 0: none */
-	uint64_t epochs;  /* of the run */
-	uint64_t total;	  /* its steps, if epochs are equal parts of it; or 0 */
-	uint64_t epoch;	  /* that iter() is in, or comes to next */
-	uint64_t stop;	  /* the epoch's end, in steps of the run */
-	uint64_t step;	  /* the next one */
+	double timeout_s; /* time limit of a wait; negative: none */
+	uint64_t epochs;  /* number of epochs of the run */
+	/* number of steps of the run if all epochs have the same number;
+	 * otherwise 0 */
+	uint64_t total;
+	uint64_t epoch; /* epoch in which iter() is, or which it begins next */
+	uint64_t stop;	/* step of the run at which the epoch ends */
+	uint64_t step;	/* number of the next step */
 	bool iterating;
-	bool moves; /* the end of an epoch depends on time */
-	bool ended; /* the run */
+	/* the end of an epoch is known only when it comes, because it depends
+	 * on time */
+	bool moves;
+	bool ended; /* the run has ended */
 };
 
 /* -- Opening --------------------------------------------------------------- */
@@ -45,7 +46,7 @@ int config_set_members(struct refrain_config *config, PyObject *members)
 		char *t;
 		int rc;
 
-		/* Refuses a null byte. */
+		/* This call also refuses a text with a NUL. */
 		if (!n || PyBytes_AsStringAndSize(text, &t, NULL) < 0)
 			return -1;
 		rc = refrain_config_set(config, n, t);
@@ -101,13 +102,13 @@ static uint64_t epoch_end(
 	return refrain_epoch_end(l, epoch);
 }
 
-/* The smallest epoch that ends behind where we are. */
+/* Find the first epoch that ends behind the next step. */
 static void find_epoch(struct loader *self, struct refrain_loader *l)
 {
 	while (self->epoch + 1 < self->epochs &&
 		epoch_end(self, l, self->epoch) <= self->step)
 		self->epoch++;
-	self->stop = UINT64_MAX; /* the last one ends with the run */
+	self->stop = UINT64_MAX; /* the last epoch ends with the run */
 	if (self->epoch + 1 < self->epochs)
 		self->stop = epoch_end(self, l, self->epoch);
 }
@@ -162,7 +163,7 @@ static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
 	return 0;
 }
 
-/* The handle, or NULL with an exception. */
+/* Returns the handle, or NULL with an exception. */
 static struct refrain_loader *handle(PyObject *object)
 {
 	struct loader *self = (struct loader *)object;
@@ -189,13 +190,15 @@ static int loader_traverse(PyObject *object, visitproc visit, void *arg)
 	return 0;
 }
 
-/* Closed first: nobody calls what is dropped then. */
+/* Close the loader before the references are dropped: after that, no thread
+ * calls the functions that they refer to. */
 static int loader_clear(PyObject *object)
 {
 	struct loader *self = (struct loader *)object;
 
 	if (self->core) {
-		(void)core_close(self->core); /* counted by close() alone */
+		/* only close() reports the reads that were left behind */
+		(void)core_close(self->core);
 		Py_CLEAR(self->core->decode);
 		Py_CLEAR(self->core->augment);
 		Py_CLEAR(self->core->cause);
@@ -224,7 +227,7 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
 	return PyLong_FromLong(self->core ? core_close(self->core) : 0);
 }
 
-/* Closed: let __init__ open another one. */
+/* Close the loader, so that __init__ can open another one. */
 static PyObject *loader_reset(PyObject *object, PyObject *unused)
 {
 	struct loader *self = (struct loader *)object;
@@ -257,7 +260,8 @@ static PyObject *loader_iter(PyObject *object)
 	return object;
 }
 
-/* Steps that were returned were planned, so their epoch ends for sure. */
+/* Is the epoch over? The steps that were returned are planned, so the end of
+ * their epoch is known. */
 static bool epoch_over(struct loader *self)
 {
 	if (self->moves && self->stop != UINT64_MAX && self->core->l)
@@ -344,7 +348,8 @@ static PyObject *loader_echo_log(PyObject *object, PyObject *unused)
 	(void)unused;
 	if (!l)
 		return NULL;
-	(void)refrain_stats_get(l, &stats); /* fails after fork() alone */
+	/* fails only in a child after fork() */
+	(void)refrain_stats_get(l, &stats);
 	room = (size_t)(stats.echo_changes + 16) * ECHO_LINE_BYTES;
 	log = PyMem_Malloc(room);
 	if (!log)
@@ -356,7 +361,8 @@ static PyObject *loader_echo_log(PyObject *object, PyObject *unused)
 	return text;
 }
 
-/* Integers of NumPy are not ints of Python. */
+/* Convert the number first, because integers of NumPy are not of Python's type
+ * int. */
 static PyObject *loader_path(PyObject *object, PyObject *number)
 {
 	struct refrain_loader *l = handle(object);
@@ -389,7 +395,7 @@ static PyObject *loader_class(PyObject *object, PyObject *args)
 		return PyUnicode_DecodeFSDefaultAndSize(
 			name, (Py_ssize_t)bytes);
 	if (label >= 0 && (uint64_t)label < refrain_classes(l))
-		Py_RETURN_NONE; /* a gap between labels */
+		Py_RETURN_NONE; /* no class has this label */
 	return PyErr_Format(PyExc_IndexError, "there is no class %lld", label);
 }
 
@@ -471,7 +477,7 @@ static PyObject *get_memory(PyObject *object, void *unused)
 		"(Kn)", (unsigned long long)(uintptr_t)base, (Py_ssize_t)bytes);
 }
 
-/* Between epochs it is the one to come. */
+/* Between two epochs, returns the next one. */
 static PyObject *get_epoch(PyObject *object, void *unused)
 {
 	struct loader *self = (struct loader *)object;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The module: its types, the members of the configuration, and how failures
- * become exceptions. What is global here is set once, when it is imported.
- */
+/* Defines the module: its types, the members of the configuration, and how
+ * errors become exceptions. Global variables are set once, when the module is
+ * imported. */
 #include "ext_impl.h"
 
 #include <errno.h>
 
 PyObject *batch_type, *view_type, *column_type, *loader_type, *echo_type;
 
-static PyObject *error_factory; /* of refrain._errors */
-static PyObject *numpy_asarray; /* NULL until an array is asked for */
+/* function of refrain._errors that makes an exception */
+static PyObject *error_factory;
+static PyObject *numpy_asarray; /* numpy.asarray; NULL until it is needed */
 
 /* -- Exceptions ------------------------------------------------------------ */
 
@@ -21,7 +21,8 @@ static const char *const stages[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
-/* Steals `path`, which may be NULL with an exception set. */
+/* Raise the exception for an error. Steals the reference `path`, which may be
+ * NULL with an exception set. */
 static PyObject *raise_with(int rc, const char *message, PyObject *path,
 	const char *stage, PyObject *step, PyObject *cause)
 {

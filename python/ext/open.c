@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Opening on a thread of its own. Storage that hangs holds up refrain_open()
- * for its time-out; the caller looks for signals meanwhile, and leaves the
- * thread behind if one raises. The thread then closes what it opened.
- */
+/* Opens a loader in a thread of its own. If storage hangs, refrain_open() takes
+ * as long as its time limit. During that time the caller looks for signals. If
+ * a signal handler raises an exception, the caller leaves the thread behind,
+ * and the thread closes the loader that it has opened. */
 #include "ext_impl.h"
 
 #include <errno.h>
@@ -16,7 +15,8 @@
 
 #define MESSAGE_MAX 1024
 
-/* Lock: all below it. Freed by whoever is last. */
+/* A running call of refrain_open(). The lock guards the members below it. The
+ * last of the two threads that use this frees it. */
 struct opening {
 	struct refrain_config config; /* set once */
 	pthread_mutex_t lock;
@@ -46,13 +46,15 @@ static void *opening_run(void *arg)
 	o->l = l;
 	if (rc < 0)
 		(void)snprintf(o->message, MESSAGE_MAX, "%s",
-			refrain_message(NULL)); /* a cut message will do */
+			/* a message that is too long is cut */
+			refrain_message(NULL));
 	o->done = true;
 	left = o->left;
 	pthread_cond_signal(&o->done_c);
 	pthread_mutex_unlock(&o->lock);
 	if (left) {
-		(void)refrain_close(l); /* nobody is there to be told */
+		/* no caller is left that could be told */
+		(void)refrain_close(l);
 		opening_free(o);
 	}
 	return NULL;
@@ -74,7 +76,8 @@ static struct opening *opening_new(const struct refrain_config *config)
 	return o;
 }
 
-/* Its signals are for the threads of the program. */
+/* Start the thread. It blocks all signals, which are for the program's own
+ * threads. */
 static int opening_start(struct opening *o)
 {
 	sigset_t all, before;
@@ -90,7 +93,8 @@ static int opening_start(struct opening *o)
 	return -rc;
 }
 
-/* A while, or until it is done. The GIL is not held. */
+/* Wait, without the GIL, until the loader is open or LOOK_MS are over. Returns
+ * true if it is open. */
 static bool opening_wait(struct opening *o)
 {
 	struct timespec until;
@@ -109,7 +113,8 @@ static bool opening_wait(struct opening *o)
 	return done;
 }
 
-/* Whoever comes last frees it: the thread, or we if it was done just now. */
+/* Leave the thread behind. The thread frees `o` at its end; if it has ended
+ * already, this function does. */
 static void opening_leave(struct opening *o)
 {
 	bool done;
@@ -139,7 +144,7 @@ int core_open(struct core *core, const struct refrain_config *config,
 	while (!done) {
 		Py_BEGIN_ALLOW_THREADS done = opening_wait(o);
 		Py_END_ALLOW_THREADS if (PyErr_CheckSignals() == 0) continue;
-		/* It still reads what these hold. */
+		/* the thread still reads the memory of `hold` */
 		Py_INCREF(hold);
 		(void)core_ref(core);
 		opening_leave(o);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The arrays of a batch as memory that others look into: the buffer protocol,
- * for NumPy and memoryview, and DLPack (dlpack.c). Each look holds a reference
- * to the batch, so that the memory goes back after the last one.
- */
+/* Shows the arrays of a batch as memory: to NumPy and memoryview by the buffer
+ * protocol, and to other frameworks by DLPack (dlpack.c). Each view has a
+ * reference to the batch, so the library gets the memory back after the last
+ * view is freed. */
 #include "ext_impl.h"
 
 #include <stddef.h>
@@ -11,7 +10,8 @@
 
 struct array {
 	const char *name, *format;
-	size_t offset; /* of the pointer in struct refrain_batch */
+	/* offset of the array's pointer in struct refrain_batch */
+	size_t offset;
 	int item, code;
 	bool writable;
 };
@@ -22,12 +22,12 @@ struct array {
 			writable                                               \
 	}
 
-/* struct refrain_crop in the notation of PEP 3118. */
+/* The members of struct refrain_crop in the notation of PEP 3118. */
 #define CROP_FORMAT                                                            \
 	"T{d:x:d:y:d:width:d:height:"                                          \
 	"I:image_width:I:image_height:I:flip:I:reserved:}"
 
-/* The type of data is that of the batch. */
+/* The arrays of a batch. The item type of `data` depends on the batch. */
 static const struct array arrays[] = {
 	ARRAY(data, NULL, 0, 0, true),
 	ARRAY(labels, "q", 8, 0, true),
@@ -39,7 +39,7 @@ static const struct array arrays[] = {
 	ARRAY(crops, CROP_FORMAT, sizeof(struct refrain_crop), -1, false),
 };
 
-/* Those of a column, besides its values. */
+/* The arrays of a column in addition to its values. */
 static const struct array offsets_array = {.format = "Q", .item = 8, .code = 1};
 static const struct array lengths_array = {.format = "I", .item = 4, .code = 1};
 
@@ -73,7 +73,8 @@ struct place place_lengths(const struct refrain_column *column)
 
 /* -- Layouts --------------------------------------------------------------- */
 
-/* The layout of memory with this type and shape. NumPy has no bfloat16. */
+/* Fill in the layout of an array with this type and shape. NumPy has no
+ * bfloat16. */
 static void shaped_layout(
 	int32_t type, uint32_t ndim, const uint64_t *shape, struct layout *out)
 {
@@ -106,7 +107,7 @@ static void batch_layout(const struct refrain_batch *b,
 	memcpy(&out->data, (const char *)b + array->offset, sizeof(out->data));
 	if (array->format)
 		return;
-	/* Records are bytes. */
+	/* A dataset of raw records has bytes. */
 	shaped_layout(
 		b->ndim == 4 ? b->type : REFRAIN_U8, b->ndim, b->shape, out);
 }
@@ -128,7 +129,7 @@ static void column_layout(const struct refrain_column *c,
 	out->data = (void *)(uintptr_t)data;
 }
 
-/* The crops of a newer library may be longer. */
+/* Set the strides. A newer library may have a longer struct for crops. */
 static void set_strides(const struct refrain_batch *b, struct layout *out)
 {
 	Py_ssize_t stride = out->item;
@@ -173,7 +174,9 @@ static void fill_buffer(struct layout *at, Py_buffer *out, int flags)
 {
 	union {
 		const char *text;
-		char *format; /* nobody writes to it */
+		/* the buffer protocol has no const, but no consumer writes to
+		 * it */
+		char *format;
 	} format = {.text = at->format};
 
 	out->buf = at->data;
@@ -189,7 +192,8 @@ static void fill_buffer(struct layout *at, Py_buffer *out, int flags)
 	out->internal = at;
 }
 
-/* A consumer that takes no strides cannot have rows that are apart. */
+/* Returns why the array does not suit a consumer, or NULL. A consumer that does
+ * not accept strides needs rows without gaps. */
 static const char *misfit(const struct layout *at, int flags)
 {
 	if (at->readonly && (flags & PyBUF_WRITABLE))
