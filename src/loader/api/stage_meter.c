@@ -230,11 +230,9 @@ static bool wants_probe(const struct stage_meter *m)
 	return echoes && fresh >= PROBE_PARTS * a->part_fresh;
 }
 
-/*
- * Returns the sums for auto.h. If the trainer waits for a source that works in
- * the background, the source needs the whole time. If it waits for a source
- * that works only during pulls, the source needs only the time of the pulls.
- */
+/* Returns the sums for auto.h. While the trainer waits, a source that works in
+ * the background is busy all the time; a source that works only during pulls is
+ * busy during the pulls. */
 static struct auto_sums told(const struct stage_meter *m)
 {
 	const struct auto_sums *then = &m->echo.begun;

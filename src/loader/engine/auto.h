@@ -94,11 +94,11 @@ struct auto_echo {
 	struct auto_sums begun;	    /* the sums when the present part began */
 	bool begun_once;
 	/*
-	 * Only if a mount fetches by a plan. `missing`: bytes of an example
-	 * that must be fetched, in the mount's last lookups of the examples of
-	 * a part. `byte_ns`: time to fetch a byte, in the last periods in which
-	 * the source was busy. `saved_ns`: the additional time for a byte if
-	 * storage has used burst credit in these periods.
+	 * Used only if a mount fetches by a plan (`planned`). `missing`:
+	 * bytes that the mount had to fetch for an example, at its last
+	 * lookups. `byte_ns`: time to fetch one byte, at the last times when
+	 * the source was busy. `saved_ns`: how much longer a byte takes if
+	 * storage has used burst credit at these times.
 	 */
 	bool planned;
 	struct auto_row missing, byte_ns, saved_ns;

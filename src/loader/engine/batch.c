@@ -360,8 +360,8 @@ const pthread_mutex_t *lender_lock(const struct lender *lender)
 	return &lender->lock;
 }
 
-/* Drop a reference. The caller holds the lock, and this releases it. Without
- * references the lender is freed. */
+/* Drop a reference, and release the lock, which the caller holds. Frees the
+ * lender if it was the last reference. */
 static void unref(struct lender *lender)
 {
 	bool last = --lender->refs == 0;

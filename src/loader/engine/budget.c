@@ -45,9 +45,10 @@ struct budget {
 	const struct engine_parts *parts;
 	uint64_t outstanding_max;
 	/* Set by budget_open(), in bytes. */
-	uint64_t rest_bytes; /* memory that was not charged at that time */
-	/* The part of it that one example may take. The rest is for the list of
-	 * damaged examples. */
+	/* memory that was not charged when the budget was opened */
+	uint64_t rest_bytes;
+	/* The part of rest_bytes that one example may take. The remaining part
+	 * is for the list of damaged examples. */
 	uint64_t alone_bytes;
 	/* All below is guarded by the lock. */
 	uint64_t desks_bytes; /* bytes charged for images being decoded */
@@ -136,11 +137,12 @@ static uint64_t incoming_bytes(const struct budget *budget)
 }
 
 /*
- * Get a buffer to keep decoded data. Decoded examples may take the memory that
- * encoded ones will not need. Encoded ones need memory for all originals that
- * can be outstanding or read ahead, except for those that are already kept
- * decoded. If a decoded example is smaller than its file, as after a small
- * crop, the other outstanding ones are expected to be kept decoded, too.
+ * Get a buffer to keep decoded data. First, memory is reserved for the encoded
+ * bytes of all originals that can be outstanding or read ahead, without those
+ * that are kept decoded. The decoded ones may take the other memory. A decoded
+ * example may be smaller than its file, for example after a small crop. Then
+ * the calculation assumes that the other outstanding examples will be kept
+ * decoded, too.
  */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
@@ -358,8 +360,8 @@ uint64_t need_bytes(const struct need *need)
 		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
 }
 
-/* Could the image fit if everything else was dropped? If not, nothing is
- * dropped for it. */
+/* Could the image fit if all other data was dropped? If not, no data is dropped
+ * for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
 	return budget_alone(budget,
@@ -434,8 +436,8 @@ int budget_to_work(
 	return 0;
 }
 
-/* May everything be dropped now for one example? A worker that is planning may
- * plan servings of examples that are kept, which cannot be dropped then. */
+/* May all other data be dropped now, for one example? Not while a worker plans:
+ * it may plan servings of kept examples, which must not be dropped then. */
 static bool may_be_alone(const struct budget *budget)
 {
 	return budget_at_rest(budget) &&

@@ -54,7 +54,7 @@ uint64_t budget_rest_bytes(const struct budget *budget);
 bool budget_may_read(const struct budget *budget, uint64_t bytes);
 /* Like budget_may_read(), for an example that is not planned yet. */
 bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes);
-/* May a read drop data that is kept for later servings? */
+/* May a read make room by dropping data that is kept for later servings? */
 bool budget_may_drop(const struct budget *budget);
 /* Estimate, from the files and images so far, the memory limit with which
  * hardly any file would be read twice, in bytes. */
@@ -69,7 +69,7 @@ uint64_t budget_alone_bytes(const struct budget *budget);
  * Does one worker have all memory for itself? Then nothing else may begin.
  */
 bool budget_is_taken(const struct budget *budget);
-/* Is nothing running that will free memory? */
+/* Is no activity running that will free memory? */
 bool budget_at_rest(const struct budget *budget);
 /* Call the first two when a read of an original begins and ends.
  * budget_reading() returns the number of running reads. */
@@ -121,24 +121,23 @@ struct need {
 	uint64_t held_cost;
 };
 
-/*
- * Get scratch memory for decoding and charge the extra bytes. Returns 0,
- * -EAGAIN if there is not enough memory now (see original_starve()), -E2BIG if
- * the image cannot fit, or -ENOMEM if the system has no memory.
- */
+/* Get scratch memory for decoding, and charge the extra bytes. Returns 0;
+ * -EAGAIN if there is not enough memory now (see original_starve()); -E2BIG if
+ * the image can never fit; or -ENOMEM if the system has no memory. */
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need);
-/* Returns the bytes that budget_to_work() charges for this. */
+/* Returns the bytes that budget_to_work() would charge for this image. */
 uint64_t need_bytes(const struct need *need);
 /* Release the extra bytes that budget_to_work() charged. */
 void budget_done(
 	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
 /* May a starved original be decoded now? */
 bool budget_feeds(const struct budget *budget);
-/* Queue the first starved original for the worker of this desk. If there would
- * not be enough memory otherwise, the worker gets all of it. */
+/* Queue the first starved original for the worker of this desk. If there is not
+ * enough memory for it, this worker gets all memory. */
 void budget_feed(struct budget *budget, const struct desk *desk);
-/* If this worker has all memory for itself, this ends that. */
+/* End the state in which this worker has all memory for itself; does nothing
+ * otherwise. */
 void budget_give_back(struct budget *budget, const struct desk *desk);
 
 #endif

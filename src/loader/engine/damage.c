@@ -56,8 +56,8 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 	original_read_first(parts->pool, o);
 }
 
-/* Does the error mean that the machine lacks a resource? Then the example is
- * not damaged. */
+/* Does the error mean that the machine has run out of a resource? Then the
+ * example is not damaged. */
 static bool is_of_machine(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE ||

@@ -47,8 +47,8 @@ static void on_entry_read(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
-	/* This needs no lock, because no other thread uses the operation's
-	 * buffer and key now. */
+	/* No lock is needed, because no other thread uses the buffer and the
+	 * key of this operation now. */
 	int rc = res < 0 ? res
 			 : entry_check(r->buffer->data + r->base, (size_t)res,
 				   r->key, r->want);

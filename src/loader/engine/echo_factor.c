@@ -93,12 +93,10 @@ static void follow(struct echoes *e)
 	changed(e);
 }
 
-/*
- * Returns how many fresh examples a run must have for a change of its factor.
- * The first change is made one spread of fresh examples after the start, when
+/* Returns how many fresh examples a run must have so that its factor can
+ * change. The first change is possible after one spread of fresh examples, when
  * three eighths of a spread were measured. A change is useful only if another
- * spread follows.
- */
+ * spread follows it. */
 static uint64_t needs_fresh(const struct echoes *e)
 {
 	const struct schedule *s = e->parts->schedule;

@@ -77,8 +77,8 @@ static void say_closing(struct engine *engine)
 	turn_unlock(&engine->turn);
 }
 
-/* Wait until all calls have returned. Returns false if a call does not return
- * in time. */
+/* Wait until all calls have returned. Returns false if a call has not returned
+ * when the time is over. */
 static bool callers_left(struct engine *engine, uint64_t until_ns)
 {
 	TURN_LOOK_SCOPE(&engine->turn);
@@ -89,7 +89,7 @@ static bool callers_left(struct engine *engine, uint64_t until_ns)
 	return true;
 }
 
-/* Free everything that a read that hangs does not need. */
+/* Free all memory, except what a hanging read may still write to. */
 static void abandon(struct engine *engine)
 {
 	lender_leave(engine->parts.lender);

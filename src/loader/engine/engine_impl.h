@@ -96,8 +96,8 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 
 /* -- watchdog.c -- */
 
-/* Set the message and the failure of a time-out, which say what the oldest
- * batch waits for. */
+/* Set the message and the failure of a call that has timed out. They describe
+ * what the oldest batch waits for. */
 void watchdog_describe(
 	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns);
 

@@ -213,8 +213,8 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	engine->callers++;
 	outcome_begin_call(engine->parts.outcome);
 	rc = wait_for_step(engine, timeout_ms, called_ns);
-	/* Count the time of this call as wait for the next batch that is
-	 * returned. */
+	/* Count the time of this call as part of the wait for the batch that
+	 * the next call returns. */
 	if (rc == -ETIMEDOUT && !since_ns)
 		engine->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)
@@ -222,7 +222,7 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	if (rc == 1)
 		engine->waited_ns = 0;
 	turn_unlock(&engine->turn);
-	/* Nobody else has the batch, so the others need not wait for this */
+	/* no other thread has this batch, so the lock is not needed for this */
 	if (rc == 1)
 		slab_finish(&engine->s, *out);
 	leave(engine);

@@ -43,11 +43,9 @@ static const char *bottleneck_of(const struct rates *r)
 	return r->augment > r->decode ? "augment" : "decode";
 }
 
-/*
- * Returns the upstream's time for a batch of decoded examples (not for a step),
- * in ms. If nothing was decoded recently, as at the end of a run with echoes,
- * this is the mean of the whole run.
- */
+/* Returns the upstream's time for a batch of decoded examples (not for a step),
+ * in ms. If nothing was decoded in the last windows, as at the end of a run
+ * with echoes, returns the mean of the whole run. */
 static double upstream_ms(
 	const struct engine *engine, const struct meter_view *m)
 {

@@ -15,10 +15,11 @@
 #include "loader/dataset/rows.h"
 #include "loader/image/decode.h"
 
-/* Of the decoded ids, and of the values in general. */
+/* alignment of decoded ids, and of all values */
 #define BLOCK_ALIGN 64
 
-/* A member in the encoded data; `data` is NULL if the example lacks it. */
+/* The bytes of a member within the encoded data. `data` is NULL if the example
+ * does not have the member. */
 struct part_view {
 	const uint8_t *data;
 	size_t bytes;
@@ -27,17 +28,19 @@ struct part_view {
 struct field_maker {
 	const struct engine_parts *parts;
 	const struct settings *s;
-	struct decoder *decoder; /* NULL: there are no masks */
-	struct array numbers;	 /* int32_t, of all fields of classes */
-	/* By member. The rows of one that is not `parsed` are of another
-	 * original. */
+	/* decoder of masks; NULL: no field is a mask */
+	struct decoder *decoder;
+	/* int32_t numbers of all fields of kind class numbers */
+	struct array numbers;
+	/* The rows of each member. Rows of a member that is not `parsed` are
+	 * those of an earlier original. */
 	struct rows rows[DATASET_PARTS_MAX];
 	uint32_t parsed;
-	/* The original that was loaded last */
+	/* the members of the original that was loaded last */
 	struct part_view part[DATASET_PARTS_MAX];
 	struct image_info mask[FIELDS_MAX];
 	struct field_value value[FIELDS_MAX];
-	uint32_t width, height; /* of the upright image */
+	uint32_t width, height; /* size of the upright image */
 };
 
 static size_t block_aligned(size_t bytes)
@@ -154,7 +157,8 @@ static void view_members(struct field_maker *f, const struct original *o)
 	}
 }
 
-/* JSON begins with a bracket, and a line of YOLO with a number. */
+/* Is the member JSON? JSON begins with a bracket, a line of YOLO begins with a
+ * number. */
 static bool is_json(const struct part_view *part)
 {
 	for (size_t i = 0; i < part->bytes; i++)
@@ -163,7 +167,8 @@ static bool is_json(const struct part_view *part)
 	return false;
 }
 
-/* Several fields may have the rows of one member. */
+/* Parse the rows of a member, unless that was done for another field that has
+ * the same member. */
 static int parse_rows(struct field_maker *f, int member, struct error *err)
 {
 	const struct part_view *part = &f->part[member];
@@ -211,8 +216,8 @@ static int load_points(struct field_maker *f, unsigned i, struct error *err)
 	return 0;
 }
 
-/* The numbers of several fields may be in one array, which moves when it
- * grows, so that only their position is known. */
+/* Load the numbers of a field. The array has numbers of several fields and
+ * moves when it grows, so fields store offsets into it. */
 static int load_numbers(struct field_maker *f, unsigned i, struct error *err)
 {
 	const struct part_view *part = &f->part[f->s->members.of[i]];
@@ -233,7 +238,7 @@ static int load_bytes(struct field_maker *f, unsigned i)
 	const struct part_view *part = &f->part[f->s->members.of[i]];
 	uint32_t max = f->s->fields.field[i].max;
 
-	/* More than 4 GiB do not fit in memory_bytes of a usual size */
+	/* a file of more than 4 GiB does not fit in usual memory budgets */
 	f->value[i].rows =
 		part->bytes < UINT32_MAX ? (uint32_t)part->bytes : UINT32_MAX;
 	f->value[i].bytes = part->bytes < max ? part->bytes : max;
@@ -301,8 +306,8 @@ static int load_field(struct field_maker *f, const struct original *o,
 	if (member == MEMBER_ANNOTATED)
 		return load_annotated(f, o, def, err);
 	if (!f->part[member].data)
-		/* The reader refuses an example without it, unless another
-		 * field that has the same member is optional */
+		/* The reader refuses an example without this member, unless the
+		 * member is optional for another field. */
 		return def->optional ? 0
 				     : error_set(err, -ENOENT, "it is missing");
 	f->value[i].lacks = false;
@@ -310,7 +315,7 @@ static int load_field(struct field_maker *f, const struct original *o,
 	return rc < 0 ? error_wrap(err, rc, "field '%s'", def->name) : 0;
 }
 
-/* Set the boxes that crops follow: those of the first field of boxes. */
+/* Set the boxes that crops depend on: those of the first field of boxes. */
 static void set_boxes(const struct field_maker *f, struct original *o)
 {
 	const struct settings *s = f->s;
@@ -353,8 +358,8 @@ static size_t head_bytes(const struct field_maker *f)
 	return block_aligned(f->s->fields.count * sizeof(struct field_value));
 }
 
-/* Returns the bytes of a value in the block. If it is a mask, *ids is set to
- * its layout. */
+/* Returns the size of a value in the block. For a mask, sets *ids to the layout
+ * of its ids. */
 static size_t value_bytes(const struct field_maker *f, unsigned i,
 	const struct rect *region, struct image *ids)
 {
@@ -394,7 +399,7 @@ struct field_extra fields_extra(const struct field_maker *f)
 	return extra;
 }
 
-/* Ids of 16 bits may be small enough for a column of u8. */
+/* Check that ids of 16 bits fit into a column of u8. */
 static int check_ids(const struct field_def *def, const struct image *ids,
 	unsigned id_bytes, struct error *err)
 {

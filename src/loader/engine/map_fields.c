@@ -11,12 +11,13 @@
 #include "loader/engine/make_fields_impl.h"
 #include "loader/fields/map.h"
 
-/* Where a field of a serving comes from and goes to. */
+/* The value of a field, and its place in the batch. */
 struct field_place {
 	const struct field_def *def;
 	const struct field_view *view;
-	const struct field_value *value; /* NULL or `lacks`: no value */
-	const void *data;		 /* of the value */
+	/* NULL, or `lacks` is set: there is no value */
+	const struct field_value *value;
+	const void *data; /* the bytes of the value in the block */
 	const struct columns *columns;
 	unsigned field;
 	void *area;
@@ -68,7 +69,8 @@ static void place_copy(
 	put_rows(p, count - cut, cut);
 }
 
-/* Without a value, no pixel is in the image, so that all become `fill`. */
+/* Map a mask. Without a value, no pixel of the sample is in the image, so all
+ * become `fill`. */
 static int place_mask(const struct field_place *p)
 {
 	const struct field_value *v = p->value;
@@ -109,7 +111,7 @@ static int place_member(const struct field_place *p)
 	case REFRAIN_KIND_BYTES:
 		place_copy(p, 1, rows);
 		return 0;
-	default: /* images and classes have their own memory */
+	default: /* images and classes are not in the area of columns */
 		return 0;
 	}
 }
@@ -124,7 +126,7 @@ unsigned fields_boxed(const struct settings *s)
 	return FIELDS_MAX;
 }
 
-/* An image that is not in the annotations has no rows. */
+/* Returns the rows of an image; no rows if the annotations do not have it. */
 static struct annotation_rows annotated_rows(
 	const struct engine_parts *parts, const struct original *o)
 {
@@ -232,7 +234,7 @@ void fields_clear(const struct engine_parts *parts, const struct serving *s)
 		struct field_place p = place_in(parts, s, &view, i);
 
 		p.cut = &cut;
-		/* Without a value this cannot fail */
+		/* cannot fail without a value */
 		(void)place_member(&p);
 	}
 }

@@ -345,7 +345,8 @@ uint64_t original_next_step(
 {
 	ASSERT_TURN(pool->parts->turn);
 	if (o->planned > 1)
-		return 0; /* another serving is planned, so it is soon */
+		/* another serving is planned already, so it comes soon */
+		return 0;
 	return serving_step_of(pool, o, o->slot.servings - o->left + 1);
 }
 

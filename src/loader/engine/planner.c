@@ -72,7 +72,8 @@ static void count_lag(struct planner *p, struct step *st, struct serving *s)
 
 	if (!s->echo ||
 		(!original_step_before(s->original, &before) &&
-			/* The previous serving was planned before a restart */
+			/* The previous serving was planned before a restart, so
+			 * ask the schedule for its step */
 			schedule_serving_step(p->parts->schedule, fresh,
 				s->echo - 1, &before) < 0))
 		return;

@@ -28,9 +28,10 @@ int planner_new(struct planner **out, const struct engine_parts *parts,
 	uint64_t first_step, struct error *err);
 void planner_free(struct planner *p); /* NULL is allowed */
 
-/* Is there work for the planner? */
+/* Does the planner have work to do? */
 bool planner_wants(const struct planner *p);
-/* Do a small amount of that work. The lock is released meanwhile. */
+/* Do a small part of the planner's work. Releases the lock while it queries the
+ * schedule and the dataset. */
 void planner_run(struct planner *p);
 
 /* Does a worker run the planner now? */

@@ -34,8 +34,8 @@ static void run_over(struct reader *reader, struct read_op *r);
 
 struct buffer *reader_buffer(struct reader *reader, size_t bytes)
 {
-	/* Memory that not every example of this size gets would make it depend
-	 * on the time whether one is damaged. */
+	/* All examples of this size must get this memory, or none: otherwise it
+	 * would depend on the time whether an example is damaged. */
 	if (!budget_alone(reader->parts->budget, memory_cost(bytes)))
 		return NULL;
 	return memory_get(reader->parts->memory, bytes);
@@ -402,8 +402,8 @@ static int grow(struct reader *reader, struct read_op *r, uint64_t size)
 	return parts_room(reader, r, bytes) ? 0 : -ENOBUFS;
 }
 
-/* Does this read fill the buffer, so that the size of the file must be known to
- * go on? */
+/* Does this read fill the buffer? Then the reader must know the size of the
+ * file before it can go on. */
 static bool fills(const struct read_op *r, int res)
 {
 	return r->whole && res > 0 &&
@@ -430,8 +430,8 @@ static int got_some(
 	return r->base + r->got == r->buffer->bytes ? grow(reader, r, size) : 0;
 }
 
-/* The type of a file never changes, and its size hardly ever, so do not ask the
- * file server for them. */
+/* Returns the flags for statx(). Do not ask a file server for type and size:
+ * the type of a file never changes, and the size hardly ever. */
 static int stat_flags(bool local)
 {
 	return AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
@@ -550,8 +550,9 @@ static int take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	return r->buffer ? 0 : -ENOBUFS;
 }
 
-/* Must the file be opened again, and wait? -EAGAIN means that another process,
- * such as a file server, has a lease on the file and must release it first. */
+/* Must the file be opened again with a flag that makes the call wait? -EAGAIN
+ * means that another process, such as a file server, has a lease on the file
+ * and must release it first. */
 static bool must_wait(struct read_op *r, int res)
 {
 	if (res != -EAGAIN || r->waits)

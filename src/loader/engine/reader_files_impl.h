@@ -65,8 +65,8 @@ struct read_op {
 	uint64_t started_ns;
 };
 
-/* Returns the bytes to read for an entry: one more than its file has, so that
- * the end of the file is seen. */
+/* Returns the bytes to read for an entry: one byte more than its file has, so
+ * that the read shows the end of the file. */
 static inline size_t entry_room(uint64_t item_bytes)
 {
 	return entry_bytes(item_bytes) + 1;
@@ -170,8 +170,8 @@ bool parts_may_lack(const struct reader *reader, uint32_t part);
 /* Returns the key of the entry that is tried first for a part, or NULL. */
 const struct help_key *parts_key(
 	const struct reader *reader, const struct original *o, uint32_t part);
-/* Returns the size of the part in that entry, or 0. *room is set to the bytes
- * of memory for reading the entry. */
+/* Returns the size of the part in its entry, or 0. Sets *room to the bytes of
+ * memory that reading the entry needs. */
 size_t parts_direct(const struct reader *reader, const struct original *o,
 	uint32_t part, size_t *room);
 /* Begin to read an original, which has no parts yet. */

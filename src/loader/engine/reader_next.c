@@ -51,8 +51,8 @@ static size_t guess(const struct reader *reader)
 	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
 }
 
-/* Entries of a mount's tiers are larger than their files, and are not read if
- * only the files fit. */
+/* Returns the bytes that a read needs. An entry of a tier is larger than its
+ * file, so it is not read if only the file fits into memory. */
 static size_t bytes_needed(
 	const struct reader *reader, const struct original *o)
 {
@@ -88,8 +88,8 @@ static bool refuse_damaged(struct reader *reader, struct original *o)
 	return true;
 }
 
-/* Get memory for a planned read, or NULL. This does not drop data that was read
- * but not used yet. */
+/* Get memory for a planned read, or NULL. This drops no data that was read but
+ * not used yet. */
 static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
@@ -101,8 +101,8 @@ static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 	return memory_get(reader->parts->memory, bytes);
 }
 
-/* Get memory for a read that everything else waits for. This also drops data
- * that was read but not used yet. */
+/* Get memory for a read when nothing else is running. This may drop data that
+ * was read but not used yet. */
 static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
 {
 	struct buffer *b;
@@ -151,11 +151,11 @@ static bool start_ahead(struct reader *reader, struct original *o)
 }
 
 /*
- * Should examples be read ahead now? Reads can be timed only while as many as
- * allowed are running. With a slow trainer there would only be single reads.
- * Therefore examples are read ahead in bursts, and between bursts the trainer
- * consumes those that were read. A mount with a plan measures its own fetches,
- * so it needs no bursts.
+ * Should examples be read ahead now? Reads can be timed only while as many
+ * reads as allowed are running. A slow trainer would cause single reads. So
+ * examples are read ahead in bursts, and between two bursts the trainer uses
+ * the examples that were read. A mount with a plan measures its fetches itself,
+ * so no bursts are needed.
  */
 static bool reads_ahead(struct reader *reader)
 {

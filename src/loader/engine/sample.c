@@ -12,7 +12,7 @@
 struct sampler {
 	const struct settings *s;
 	struct decoder *decoder; /* NULL: the library decodes nothing */
-	uint64_t decoder_bytes;	 /* set once: held by a new decoder */
+	uint64_t decoder_bytes;	 /* set once: memory of a new decoder */
 	struct augmenter *augmenter;
 };
 

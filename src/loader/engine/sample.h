@@ -50,15 +50,14 @@ struct seeds {
 	const void *ctx;
 };
 
-/* What is known about an encoded image. If all members are 0, nothing is known
- * yet. */
+/* Facts about an encoded image. They are unknown while all members are 0. */
 struct picture {
 	/* The user's decode() has declined it, so the library decodes it */
 	bool declined;
 	bool probed;
 	bool verified; /* the regions of all servings were decoded once */
 	struct image_info info;
-	/* The boxes that crops follow; valid while a serving is made */
+	/* Boxes that crops depend on; valid while a serving is made */
 	const struct box *boxes;
 	uint32_t box_count;
 	/* The union for all servings; its width is 0 before
@@ -70,7 +69,9 @@ struct picture {
 /* The region to decode, and the memory that it needs. */
 struct sample_layout {
 	struct image image; /* only if the library decodes the image */
-	struct rect region; /* likewise; in pixels of the image at full size */
+	/* only if the library decodes the image; in pixels of the image at full
+	 * size */
+	struct rect region;
 	size_t bytes;
 	uint64_t extra_bytes;	  /* memory of the decoder during the decode */
 	uint64_t new_extra_bytes; /* the same for a decoder that is new */

@@ -10,7 +10,7 @@
 
 /* -- The layout ------------------------------------------------------------ */
 
-/* Take room for `count` times `each` bytes; returns where. */
+/* Reserve `count` times `each` bytes in the area. Returns their offset. */
 static size_t take_room_for(
 	struct columns *c, uint64_t count, uint64_t each, bool *fits)
 {
@@ -38,7 +38,8 @@ static size_t type_bytes(int type)
 	}
 }
 
-/* Add a column of rows of up to two dimensions; 0: it has not so many. */
+/* Add a column. shape0 and shape1 are the dimensions of a row; a dimension that
+ * is 0 does not exist. */
 static void add_column(struct columns *c, const struct field_def *f,
 	unsigned field, const char *suffix, int type, uint64_t shape0,
 	uint64_t shape1, bool *fits)
@@ -87,7 +88,7 @@ static void add_columns_of(struct columns *c, const struct field_def *f,
 	case REFRAIN_KIND_BYTES:
 		add_column(c, f, n, "", REFRAIN_U8, 0, 0, fits);
 		break;
-	default: /* images and classes have their own memory */
+	default: /* images and classes are not in the area */
 		return;
 	}
 	if (!f->max)
@@ -150,7 +151,8 @@ void columns_set_rows(const struct columns *c, unsigned field, void *area,
 
 /* -- Packing --------------------------------------------------------------- */
 
-/* The rows of an example never move behind where they were. */
+/* Move the rows of the examples together. A row never moves to a higher offset,
+ * so no row is overwritten before it was moved. */
 static void pack_column(const struct column *column, uint8_t *area,
 	const uint64_t *offsets, uint32_t count)
 {
@@ -184,7 +186,8 @@ void columns_pack(const struct columns *c, void *area, uint32_t count)
 	}
 }
 
-/* Shape: rows of all examples, or examples; then that of a row. */
+/* Set the shape: first the number of all rows, or of examples; then the
+ * dimensions of a row. */
 static void describe_shape(
 	const struct column *column, uint64_t rows, struct refrain_column *out)
 {

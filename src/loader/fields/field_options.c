@@ -45,7 +45,8 @@ static const struct field_option options[] = {
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
-/* The places of the words of `type` are the numbers of the types. */
+/* The option `type` stores the number of a word; each word must have the number
+ * of its type. */
 _Static_assert(REFRAIN_U8 == 0 && REFRAIN_U16 == 3 && REFRAIN_I32 == 5,
 	"as in its row");
 

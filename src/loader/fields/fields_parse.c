@@ -15,16 +15,16 @@
 
 #define BLANKS " \t\r\n"
 
-/* Where a parse is. */
+/* The position of the parser in the text. */
 struct field_text {
 	const char *start, *at;
 	struct field_def *field;
 	struct error *err;
 };
 
-/* A word, perhaps with a value: NAME or NAME=VALUE. */
+/* A word NAME or NAME=VALUE. */
 struct field_word {
-	const char *name, *value; /* value NULL: none */
+	const char *name, *value; /* `value` is NULL in a word NAME */
 	size_t name_bytes, value_bytes;
 };
 
@@ -42,7 +42,8 @@ static void skip_blanks_of(struct field_text *t)
 	t->at += strspn(t->at, BLANKS);
 }
 
-/* Take the next word of the field; false: there is none. */
+/* Get the next word of the field. Returns false if the field has no more words.
+ */
 static bool next_word(struct field_text *t, struct field_word *out)
 {
 	size_t bytes;
@@ -87,7 +88,8 @@ static int field_set_real(struct field_text *t, const struct field_option *o,
 	return field_wrong(t, w->name, why);
 }
 
-/* One "A-B" of pairs, counted from 1; moves *at behind it. */
+/* Parse one pair "A-B" of point numbers, which count from 1, and move *at
+ * behind it. */
 static bool take_pair(struct field_def *f, const char **at)
 {
 	unsigned n[2] = {0, 0};
@@ -175,7 +177,8 @@ static int field_set_option(struct field_text *t, const struct field_option *o,
 	count = rc == 0 ? (uint32_t)real : 0;
 	if (rc == 0 && o->type == OPTION_COUNT)
 		memcpy(at, &count, sizeof(count));
-	/* Nothing is set that the canonical text would not say. */
+	/* Store the number as the canonical text would give it, so that both
+	 * texts set the same value. */
 	real = real_parse(real_text(text, real), NULL);
 	if (rc == 0 && o->type == OPTION_REAL)
 		memcpy(at, &real, sizeof(real));
@@ -202,7 +205,7 @@ static int field_take_option(
 {
 	const struct field_option *o;
 
-	if (word_is(w, "kind")) /* taken before */
+	if (word_is(w, "kind")) /* kind_given() has parsed it */
 		return 0;
 	for (unsigned i = 0; (o = field_option_at(i)); i++) {
 		if (!word_is(w, o->name) ||
@@ -230,7 +233,7 @@ static int kind_named(const char *name, size_t bytes)
 	return 0;
 }
 
-/* By the suffix of a member. */
+/* Returns the kind that the suffix of a member suggests. */
 static int kind_suggested(const char *member)
 {
 	const char *dot = strrchr(member, '.');
@@ -244,7 +247,8 @@ static int kind_suggested(const char *member)
 	return 0;
 }
 
-/* The option `kind`, wherever it is among the words of the field. */
+/* Returns the kind that the option `kind` gives. The option may be any word of
+ * the field. */
 static int kind_given(struct field_text t, struct field_word *w)
 {
 	while (next_word(&t, w))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The canonical text of fields. No state; any thread. */
+/* Writes the canonical text of fields. No state; any thread. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ struct text_out {
 	size_t used;
 };
 
-/* FIELDS_TEXT_MAX is more than eight fields with all their options take. */
+/* This always fits: FIELDS_TEXT_MAX is more than eight fields with all options
+ * need. */
 static void text_put(struct text_out *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -5,10 +5,10 @@
 #include <refrain/loader.h>
 #include <string.h>
 
-/* An axis of a view, without the flip. */
+/* One axis of a view, without the flip. */
 struct axis {
 	double start, length;
-	double low, high; /* the part of it that is in the image */
+	double low, high; /* the part of the crop that is in the image */
 	double sample;
 };
 
@@ -59,7 +59,7 @@ static bool is_kept(const struct field_def *f, const struct box *b,
 	return seen > 0 && seen >= f->min_visible * (width * height);
 }
 
-/* Map a box to the sample. False: too little of it is left. */
+/* Map a box to the sample. Returns false if too little of it is in the crop. */
 static bool map_box(const struct field_def *f, const struct field_view *v,
 	const struct box *b, const struct axis *ax, const struct axis *ay,
 	float out[4])
@@ -69,7 +69,7 @@ static bool map_box(const struct field_def *f, const struct field_view *v,
 	double y0 = in_sample(ay, clipped(ay, b->y0));
 	double y1 = in_sample(ay, clipped(ay, b->y1));
 
-	/* Written so that NaN is dropped, too. */
+	/* This form of the condition also drops a NaN. */
 	if (!(x1 > x0 && y1 > y0 && x1 - x0 >= f->min_side &&
 		    y1 - y0 >= f->min_side))
 		return false;
@@ -110,7 +110,7 @@ void map_boxes(const struct field_def *f, const struct field_view *v,
 
 /* -- Points ---------------------------------------------------------------- */
 
-/* Map the points of a row. Returns how many are left. */
+/* Map the points of a row. Returns the number of points in the crop. */
 static uint32_t map_row(const struct field_def *f, const struct field_view *v,
 	const float *from, const struct axis *ax, const struct axis *ay,
 	float *out)

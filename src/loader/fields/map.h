@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How the fields of an example follow the crop of a serving. All of them use
- * one formula: a point (px, py) of the image is at (px - x) * W / width and
- * (py - y) * H / height of a sample of W x H, before the flip. Pure functions,
- * in doubles, whose results do not depend on the machine; any thread.
+/* Maps the fields of an example by the crop of a serving. One formula holds for
+ * all fields: a point (px, py) of the image is at (px - x) * W / width and (py
+ * - y) * H / height of a sample of W x H, before the flip. Pure functions that
+ * compute with doubles; the results do not depend on the machine. Any thread.
  */
 #ifndef FIELDS_MAP_H
 #define FIELDS_MAP_H
@@ -11,39 +10,40 @@
 #include "loader/fields/fields.h"
 #include "loader/image/box.h"
 
-/* One serving: the part of the upright image that became the sample. It may
- * exceed the image. */
+/* The crop of a serving, in pixels of the upright image. It may exceed the
+ * image. */
 struct field_view {
 	double x, y, width, height;
 	uint32_t image_width, image_height;
 	uint32_t sample_width, sample_height;
-	bool flip; /* left and right */
+	bool flip; /* exchange left and right */
 };
 
-/* Where rows go. Each array has room for `max` rows of the field. */
+/* Where the mapped rows are written. Each array has room for the option `max`
+ * of the field. */
 struct map_out {
-	float *values;	/* 4 of a box, 3 for each point of a row */
-	int32_t *label; /* boxes; NULL: not wanted */
-	int32_t *which; /* the number of the row in the annotation */
-	uint32_t count; /* rows that were written */
-	uint32_t cut;	/* rows that had no room */
+	float *values;	/* 4 numbers for each box, or 3 for each point */
+	int32_t *label; /* classes of boxes, or NULL */
+	int32_t *which; /* for each row, its number in the annotation */
+	uint32_t count; /* number of rows that were written */
+	uint32_t cut;	/* number of rows for which there was no room */
 };
 
 /*
- * Boxes, in their order: x0 y0 x1 y1 in pixels of the sample. A box is kept if
- * its centre is in the crop (left and top edge included), or at least
- * min_visible of its area, and more than none, is. It is clipped at the crop
- * and at the image, and dropped if a side is then shorter than min_side, or 0.
- * A crowd is dropped unless the field keeps them.
+ * Map boxes, in their order, to x0 y0 x1 y1 in pixels of the sample. A box is
+ * kept if its centre is in the crop (or on its left or top edge); with
+ * KEEP_VISIBLE, if at least min_visible of its area is in the crop, and more
+ * than nothing. A kept box is cut at the edges of the crop and of the image,
+ * and dropped if a side is then shorter than min_side, or 0. Crowds are dropped
+ * unless the field keeps them.
  */
 void map_boxes(const struct field_def *f, const struct field_view *v,
 	const struct box *boxes, uint32_t count, struct map_out *out);
 
-/*
- * Points: x y v of each, with v of the annotation; 0 0 0 for a point that is
- * outside of the crop or has v = 0. A flip exchanges twins. A row without any
- * point left is dropped. `points` has `count` rows.
- */
+/* Map points, each to x y v, with v of the annotation. A point outside of the
+ * crop, or with v = 0, becomes 0 0 0. A flip exchanges the points that are
+ * twins. A row without any point in the crop is dropped. `points` has `count`
+ * rows. */
 void map_points(const struct field_def *f, const struct field_view *v,
 	const float *points, uint32_t count, struct map_out *out);
 
@@ -51,21 +51,21 @@ void map_points(const struct field_def *f, const struct field_view *v,
 struct id_image {
 	const void *data;
 	size_t stride_bytes;
-	unsigned id_bytes;	      /* 1 or 2 */
-	uint32_t x, y, width, height; /* the region */
+	unsigned id_bytes; /* bytes of an id, 1 or 2 */
+	/* position and size of the region in the image */
+	uint32_t x, y, width, height;
 };
 
-/*
- * Take the id at the centre of each pixel of the sample, and `fill` outside of
- * the image. `out` has sample_height x sample_width ids of the field's type.
- * Returns 0, -ERANGE if an id does not fit the type, or -EINVAL if the region
- * lacks a pixel.
- */
+/* For each pixel of the sample, take the id at the pixel's centre; outside of
+ * the image, `fill`. `out` has sample_height x sample_width ids of the field's
+ * type. Returns 0, -ERANGE if an id does not fit the type, or -EINVAL if the
+ * region does not have a pixel that is needed. */
 int map_mask(const struct field_def *f, const struct field_view *v,
 	const struct id_image *in, void *out);
 
-/* Class numbers and bytes follow no crop: the first `max` of `count` rows of
- * row_bytes are copied. Returns the number of rows that were not. */
+/* Copy class numbers or bytes, which do not depend on the crop: the first `max`
+ * of `count` rows of row_bytes. Returns the number of rows that were not
+ * copied. */
 uint32_t map_copy(const struct field_def *f, const void *rows, size_t row_bytes,
 	uint32_t count, void *out);
 

@@ -7,7 +7,8 @@
 
 #include "loader/fields/map.h"
 
-/* The pixel of the image at the centre of pixel i of a sample; -1: outside. */
+/* Returns the coordinate in the image of the centre of pixel i of the sample;
+ * -1 if it is outside. */
 static int64_t nearest(double start, double length, uint32_t image,
 	uint32_t sample, uint32_t i)
 {
@@ -43,7 +44,8 @@ static int put_id(int type, uint32_t id, size_t at, void *out)
 	}
 }
 
-/* The id of a pixel of the sample. -EINVAL: the region lacks it. */
+/* Find the id of a pixel of the sample. Returns -EINVAL if the region does not
+ * have that pixel. */
 static int find_id(const struct field_def *f, const struct id_image *in,
 	int64_t x, int64_t y, uint32_t *id)
 {
