@@ -114,6 +114,11 @@ static int set_log_level(void *out, const char *value, struct error *err)
 
 #define FIELD(f) offsetof(struct mount_args, options.f)
 #define SOURCE_FIELD(f) FIELD(source.f)
+#define CONTEXT(option, field, text)                                           \
+	{                                                                      \
+		.name = option, .arg = "CONTEXT", .help = text,                \
+		.kind = OPTION_TEXT, .offset = FIELD(contexts.field)           \
+	}
 
 static const struct option_def mount_table[] = {
 	{
@@ -233,6 +238,12 @@ static const struct option_def mount_table[] = {
 		.kind = OPTION_FLAG,
 		.offset = FIELD(allow_other),
 	},
+	CONTEXT("context", context,
+		"Let SELinux take CONTEXT for that of all files. The kernel "
+		"gets this and the next options; see mount(8)."),
+	CONTEXT("fscontext", fscontext, "The context of the file system."),
+	CONTEXT("defcontext", defcontext, "The context of unlabelled files."),
+	CONTEXT("rootcontext", rootcontext, "The context of the mountpoint."),
 	{
 		.name = "analysis",
 		.help = "Count every read of a file, verify nothing, and "

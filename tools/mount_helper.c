@@ -143,16 +143,58 @@ static int add_option(
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
+/* Cut the next element off the list, without its quotes: in quotes a comma is a
+ * part of a value. Returns NULL at the end. */
+static char *next_element(char **list)
+{
+	char *word = *list, *in = word, *out = word;
+	bool quoted = false;
+
+	if (!*word)
+		return NULL;
+	for (; *in && (quoted || *in != ','); in++) {
+		if (*in == '"')
+			quoted = !quoted;
+		else
+			*out++ = *in;
+	}
+	*list = *in ? in + 1 : in;
+	*out = '\0';
+	return word;
+}
+
+static bool quotes_are_closed(const char *list)
+{
+	size_t n = 0;
+
+	while ((list = strchr(list, '"'))) {
+		list++;
+		n++;
+	}
+	return n % 2 == 0;
+}
+
+static int add_options(
+	struct words *w, char *list, bool sloppy, struct error *err)
+{
+	const char *word;
+	int rc = 0;
+
+	if (!quotes_are_closed(list))
+		return error_set(
+			err, -EINVAL, "a quote is not closed: %s", list);
+	while (rc == 0 && (word = next_element(&list)))
+		rc = add_option(w, word, sloppy, err);
+	return rc;
+}
+
 static int make_words(struct words *w, const struct helper_args *args,
 	char **operands, struct error *err)
 {
-	char *save = NULL, *word = NULL;
 	int rc = add_word(w, "", "mount");
 
-	if (args->list)
-		word = strtok_r(args->list, ",", &save);
-	for (; rc == 0 && word; word = strtok_r(NULL, ",", &save)) {
-		rc = add_option(w, word, args->sloppy, err);
+	if (rc == 0 && args->list) {
+		rc = add_options(w, args->list, args->sloppy, err);
 		if (rc < 0)
 			return rc;
 	}

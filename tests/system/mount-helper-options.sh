@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Options of mount.refrain, as an fstab line has them: those of mount(8) are
-# taken, and a misspelt one is refused with the right one.
+# taken, contexts go to the kernel, and a misspelt one is refused with the right
+# one.
 set -eu
 name=mount-helper-options
 # shellcheck source=tests/system/lib.sh
@@ -26,3 +27,18 @@ expect 'the name of its process' \
 	"$(cat "/proc/$(status_field pid)/comm")" refrain
 sums_right "$src.sums" "$mnt"
 "$refrain" umount "$mnt" || fail 'cannot unmount'
+
+# A kernel without SELinux refuses the word, which shows that it gets it.
+context=system_u:object_r:tmp_t:s0:c1,c2
+got=0
+"$work/mount.refrain" "$src" "$mnt" -o "cache=$cache:8M,context=\"$context\"" \
+	2>"$work/err" || got=$?
+if [ -e /sys/fs/selinux/enforce ]; then
+	expect 'the status of a mount with a context' $got 0
+	grep " $mnt " /proc/self/mountinfo | grep -qF "context=" ||
+		fail 'no context of the mount'
+	"$refrain" umount "$mnt" || fail 'cannot unmount'
+else
+	expect 'the status of a mount with a context' $got 1
+	complains 'contexts need root and a kernel with SELinux'
+fi

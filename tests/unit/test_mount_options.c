@@ -22,6 +22,7 @@ static struct mount_options asked;
 /* Copies, because the caller frees its strings. */
 static char sizes[STORE_TIERS_MAX][16], fault[64];
 static char first_dir[256], source[256], mountpoint[256], group[256];
+static char context[64];
 static int calls, answer;
 static char peers[4][64], peer_self[64], peer_secret[64], peer_dataset[64];
 
@@ -52,6 +53,8 @@ int daemon_run(const struct mount_options *options, struct error *err)
 		options->peers.dataset ? options->peers.dataset : "");
 	(void)snprintf(group, sizeof(group), "%s",
 		options->group ? options->group : "");
+	(void)snprintf(context, sizeof(context), "%s",
+		options->contexts.context ? options->contexts.context : "");
 	return answer < 0 ? error_set(err, answer, "no: %m") : 0;
 }
 
@@ -338,6 +341,21 @@ START_TEST(test_helper_takes_a_line_of_fstab)
 }
 END_TEST
 
+START_TEST(test_helper_takes_commas_in_quotes)
+{
+	ck_assert_int_eq(
+		RUN(mount_helper, "mount.refrain", "s", "m", "-o",
+			"cache=/c:1,,context=\"u:r:t:s0:c1,c2\",timeout=9,"
+			"rootcontext=u:r:t:s0"),
+		0);
+	ck_assert_str_eq(context, "u:r:t:s0:c1,c2");
+	ck_assert_uint_eq(asked.source.timeout_s, 9);
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-o",
+				 "cache=/c:1,context=\"u:r:t:s0:c1,c2"),
+		2);
+}
+END_TEST
+
 START_TEST(test_helper_refuses_unknown_options_unless_sloppy)
 {
 	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-o",
@@ -399,6 +417,7 @@ int main(void)
 	tcase_add_test(tc, test_mount_refuses_more_tiers_than_there_can_be);
 	tcase_add_test(tc, test_mount_that_fails_exits_1);
 	tcase_add_test(tc, test_helper_takes_a_line_of_fstab);
+	tcase_add_test(tc, test_helper_takes_commas_in_quotes);
 	tcase_add_test(tc, test_helper_refuses_unknown_options_unless_sloppy);
 	tcase_add_test(
 		tc, test_helper_changes_options_of_a_mount_that_is_there);

@@ -389,6 +389,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
+		.contexts = m->options.contexts,
 		.gather_bytes = memory_gather_bytes(m->options.staging_bytes),
 		.revalidate_s = m->options.revalidate_s,
 		.counters = &m->counters,

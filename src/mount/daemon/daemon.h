@@ -15,6 +15,7 @@
 #include "common/base/events.h"
 #include "origin/peer/peer.h"
 #include "origin/layer/stack.h"
+#include "mount/fs/fs_contexts.h"
 #include "mount/store/store.h"
 
 #define MOUNT_LIMIT_BYTES ((uint64_t)16 << 20)
@@ -57,6 +58,7 @@ struct mount_options {
 	unsigned revalidate_s;
 	bool verify; /* verify the blocks of every read */
 	bool allow_other;
+	struct fs_contexts contexts;
 	/* Hooks of an analysis; NULL: no analysis */
 	const struct mount_hooks *hooks;
 	/* Group that may use the socket and read the tiers, or NULL. */

@@ -202,6 +202,11 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 /* -- A connection that another program has opened ------------------------- */
 
+static bool has_contexts(const struct fs_contexts *c)
+{
+	return c->context || c->fscontext || c->defcontext || c->rootcontext;
+}
+
 /* Refuse options that only the program that has opened the connection can set.
  */
 static int check_given_options(const struct mount_options *o, struct error *err)
@@ -210,6 +215,8 @@ static int check_given_options(const struct mount_options *o, struct error *err)
 
 	if (o->allow_other)
 		what = "--allow-other is for the program that mounts";
+	else if (has_contexts(&o->contexts))
+		what = "contexts of SELinux are for the program that mounts";
 	else if (o->pages_bytes > 0)
 		what = "--pages needs the directory of the mount";
 	else if (o->hooks)

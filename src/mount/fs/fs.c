@@ -272,6 +272,34 @@ static int check_device(struct error *err)
 		"(mode 0666 is usual)");
 }
 
+/* A context has commas, which separate options, if it names categories. */
+static int add_context(struct fuse_args *args, const char *name, const char *v)
+{
+	CLEANUP_FREE char *word = NULL, *escaped = NULL;
+
+	if (!v)
+		return 0;
+	if (asprintf(&word, "%s=\"%s\"", name, v) < 0 ||
+		fuse_opt_add_opt_escaped(&escaped, word) < 0 ||
+		fuse_opt_add_arg(args, "-o") < 0 ||
+		fuse_opt_add_arg(args, escaped) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int add_contexts(struct fuse_args *args, const struct fs_contexts *c)
+{
+	int rc = add_context(args, "context", c->context);
+
+	if (rc == 0)
+		rc = add_context(args, "fscontext", c->fscontext);
+	if (rc == 0)
+		rc = add_context(args, "defcontext", c->defcontext);
+	if (rc == 0)
+		rc = add_context(args, "rootcontext", c->rootcontext);
+	return rc;
+}
+
 static int fill_options(struct fuse_args *args, const struct fs_config *c)
 {
 	char opts[8192];
@@ -293,7 +321,7 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 		fuse_opt_add_arg(args, opts) < 0 ||
 		fuse_opt_add_arg(args, fsname) < 0)
 		return -ENOMEM;
-	return 0;
+	return add_contexts(args, &c->contexts);
 }
 
 /* Drop libfuse's messages while the mount is served, because no user would see
@@ -344,6 +372,16 @@ static int fuse_open(struct fs *fs)
 	return rc;
 }
 
+static const char *mount_advice(const struct fs_config *c, const char *text)
+{
+	if (strstr(text, "user_allow_other"))
+		return " (add that line, or leave out --allow-other)";
+	if (c->contexts.context || c->contexts.fscontext ||
+		c->contexts.defcontext || c->contexts.rootcontext)
+		return " (contexts need root and a kernel with SELinux)";
+	return "";
+}
+
 static int session_mount(struct fs *fs, struct error *err)
 {
 	struct capture capture;
@@ -358,9 +396,7 @@ static int session_mount(struct fs *fs, struct error *err)
 		return 0;
 	return error_set(err, rc, "cannot mount on '%s': %s%s",
 		fs->config.mountpoint, text[0] ? text : "the kernel refused",
-		strstr(text, "user_allow_other")
-			? " (add that line, or leave out --allow-other)"
-			: "");
+		mount_advice(&fs->config, text));
 }
 
 void fs_free(struct fs *fs)

@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "mount/cache/cache.h"
 #include "mount/names/manifest.h"
+#include "mount/fs/fs_contexts.h"
 #include "mount/fs/fs_session.h"
 #include "mount/plan/prefetch.h"
 #include "mount/names/tree.h"
@@ -55,6 +56,7 @@ struct fs_config {
 	const char *mountpoint;
 	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
+	struct fs_contexts contexts;
 	/* Limit of memory for reads over several items */
 	uint64_t gather_bytes;
 	unsigned revalidate_s;

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libfs.la
 libfs_la_SOURCES = \
 	src/mount/fs/agent.c src/mount/fs/agent.h \
 	src/mount/fs/fs.c src/mount/fs/fs.h src/mount/fs/fs_impl.h \
+	src/mount/fs/fs_contexts.h \
 	src/mount/fs/fs_follow.c \
 	src/mount/fs/fs_gather.c src/mount/fs/fs_gather_impl.h \
 	src/mount/fs/fs_interrupt.c \

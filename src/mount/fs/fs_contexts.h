@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contexts of SELinux that the kernel gets with a mount. Their names are
+ * those of mount(8); NULL: none.
+ */
+#ifndef FS_CONTEXTS_H
+#define FS_CONTEXTS_H
+
+struct fs_contexts {
+	const char *context;	 /* of all files, at all times */
+	const char *fscontext;	 /* of the file system */
+	const char *defcontext;	 /* of files without one */
+	const char *rootcontext; /* of the mountpoint */
+};
+
+#endif
