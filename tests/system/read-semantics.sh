@@ -41,6 +41,9 @@ expect 'inodes of statfs' "$(stat -f -c %c "$mnt")" "$total"
 blocks=$((($(tree_bytes "$src") + 4095) / 4096))
 expect 'blocks of statfs' "$(stat -f -c %b "$mnt")" "$blocks"
 expect 'free blocks of statfs' "$(stat -f -c %f "$mnt")" 0
+# df calls it full. Rules for full disks leave out what is read-only, by the
+# options that node_exporter reads.
+grep -q " $mnt fuse.refrain ro," /proc/mounts || fail 'not read-only to rules'
 expect 'block size of statfs' "$(stat -f -c %S "$mnt")" 4096
 
 # Nothing can be changed, though root asks, and though root remounts.
