@@ -5,6 +5,7 @@
 # on bases that have the packages. The image is little larger than its base. In
 # a user namespace, with /dev/fuse and no other device, it mounts and reads;
 # with a connection that somebody else has opened, it needs no rights at all.
+# What it takes of memory fits the limit of its container.
 # The image for Fluid is built on it, by its own recipe, and mounts what Fluid
 # describes.
 #
@@ -127,6 +128,56 @@ mounts_as_user user /mnt localhost/refrain \
 	mount --foreground /source /mnt --cache /cache/c:16M \
 	--metrics 127.0.0.1:9760
 
+# -- Limits of memory ---------------------------------------------------------
+
+mkdir "$work/large"
+for i in 1 2 3 4 5 6; do
+	truncate -s 20000000 "$work/large/20.$i"
+	truncate -s 12000000 "$work/large/12.$i"
+done
+for i in $(seq 200); do
+	truncate -s 110000 "$work/large/small.$i"
+done
+
+# fits MIB WHERE SIZE LIMIT OPTION ...: with MIB for the daemon and the readers,
+# and a tier of SIZE in memory or on a disk, nothing is killed in ten epochs.
+fits() {
+	box=fits-$1-$2 mib=$1 size=$3 limit=$4
+	shift 4
+	pod run --detach --name "$box" --network=none --memory "${mib}m" \
+		--uidmap 0:100000:65536 --gidmap 0:100000:65536 \
+		--device "$work/dev/fuse:/dev/fuse" \
+		--cap-drop ALL --cap-add SYS_ADMIN \
+		--security-opt apparmor=unconfined \
+		--volume "$work/large:/source:ro" \
+		--volume "$reader:/epoch-reader:ro" "$@" localhost/refrain \
+		mount --foreground /source /mnt --cache "/cache/c:$size" \
+		--limit "$limit" \
+		>"$work/said" 2>&1 || fail "no container: $(cat "$work/said")"
+	wait_for 30 waits_for_log "$box" mounted ||
+		fail 'the mount does not start'
+	pod exec "$box" /epoch-reader --threads 16 --epochs 10 /mnt \
+		>"$work/said" 2>&1 || fail "$box: $(tail -n 3 "$work/said"
+	pod logs "$box" 2>&1 | tail -n 5)"
+	pod exec "$box" /usr/bin/refrain status /mnt >"$work/said" 2>&1 ||
+		fail "$box: the daemon was killed"
+	! grep 'memory control group' "$work/said" ||
+		fail "$box: it is said not to fit"
+	pod stop --time 30 "$box" >/dev/null
+	ended_well "$box"
+	note "$box: ten epochs"
+}
+
+for mib in 128 256 1024; do
+	mkdir "$work/disk.$mib"
+	chown 100000:100000 "$work/disk.$mib"
+	fits $mib disk 2G 16M --volume "$work/disk.$mib:/cache"
+done
+# Beside a tier in memory, 128 MiB have no room for whole files of 16M.
+fits 128 memory 24M 4M --tmpfs /cache:mode=700
+fits 256 memory 64M 16M --tmpfs /cache:mode=700
+fits 1024 memory 300M 16M --tmpfs /cache:mode=700
+
 # -- The image for Fluid ------------------------------------------------------
 
 build refrain-with-jq image-fluid
@@ -174,4 +225,4 @@ ended() {
 wait_for 20 ended || fail 'the container does not end'
 expect 'how it ended' "$(tail -n 1 "$work/opened")" 'ended 0'
 exec 8>&-
-wait $opener || fail 'the program that mounts fails'
+wait $opener || fail "the program that mounts ends with $?"
