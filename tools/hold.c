@@ -240,8 +240,8 @@ static bool has_daemon(const struct holder *h)
 
 /* -- Processes that wait in the kernel ------------------------------------- */
 
-/* End a process. If it waits in the kernel, it ends when the next daemon serves,
- * or when the connection ends. */
+/* End a process. If it waits in the kernel, it ends when the next daemon
+ * serves, or when the connection ends. */
 static void end_agent(struct holder *h, size_t i)
 {
 	if (h->agent[i] > 0)
