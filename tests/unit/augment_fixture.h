@@ -129,8 +129,8 @@ static inline void reference_line(const struct reference_axis *a,
 	}
 }
 
-/* A u8 NHWC sample in real numbers; the result has height * width * 3 of them.
- */
+/* Convert a u8 NHWC sample to real numbers. The result has height * width * 3
+ * of them. */
 static inline double *reference_resize(const struct image *in,
 	const struct crop *crop, uint32_t width, uint32_t height)
 {
@@ -174,7 +174,7 @@ static inline double *reference_resize(const struct image *in,
 	return out;
 }
 
-/* An augmenter with or without SIMD. */
+/* Create an augmenter with or without SIMD. */
 static inline struct augmenter *augmenter_make(
 	const struct augment_config *c, bool plain)
 {

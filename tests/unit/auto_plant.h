@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of --echo auto: a real schedule, and a storage and a trainer that
- * are only simulated, so that speeds are exact and nothing takes time. The
- * storage makes one example after the other, at most a fixed number ahead of
- * the trainer; a step waits for its fresh examples.
- */
+/* For tests of --echo auto: a real schedule with a simulated storage and a
+ * simulated trainer, so that speeds are exact and no test has to wait. The
+ * storage makes one example after the other, and is at most a fixed number of
+ * examples ahead of the trainer. A step waits for its fresh examples. */
 #ifndef AUTO_PLANT_H
 #define AUTO_PLANT_H
 
@@ -19,8 +17,8 @@
 #define AT_A_TIME 64
 #define PLANNED (4 * BATCH) /* examples planned ahead of the trainer */
 #define DOWN_NS 10000000.
-/* The number of items that a mount with a plan holds. The mount stops fetching
- * when all of them have come. */
+/* The number of items that the memory of a mount with a plan can hold. The
+ * mount stops fetching when it has that many. */
 #define HELD 600
 #define RESTS 256
 #define SAVED_NS (150. * NS_PER_MS)
@@ -39,20 +37,19 @@ struct plant {
 	struct auto_sums sums;
 	struct schedule_slot slots[BATCH];
 	struct dice dice;
-	/* random part of each time, as a share in either direction */
+	/* random part of each time: it is longer or shorter by up to this share
+	 */
 	double noise;
-	double spike_ns; /* an extra time of a step now and then */
+	double spike_ns; /* additional time of one step in a hundred */
 	double ready_ns[1024], used_ns[1024]; /* times of the last examples */
 	/*
 	 * For throttled storage: it saves up credit while it is idle, at most
 	 * for this time. Then reads ahead come in bursts.
 	 */
 	double bucket_ns, due_ns;
-	/*
-	 * For storage throttled like a control group: the bytes that may pass
-	 * in a slice of time pass at its beginning. The first slice begins
-	 * after idle time.
-	 */
+	/* For storage that is throttled like a control group: at the beginning
+	 * of each slice of time, all bytes that the slice allows can pass at
+	 * once. The first slice begins after idle time. */
 	double slice_ns, slices_ns, passed_ns;
 	double down_ns; /* duration of a step */
 	struct auto_burst reads;
@@ -106,7 +103,7 @@ static bool throttled(const struct plant *p)
 	return p->bucket_ns > 0 || p->slice_ns > 0;
 }
 
-/* The time at which an example that is requested at `begin` has come. */
+/* Returns the time at which an example arrives that is requested at `begin`. */
 static inline double pass_ns(struct plant *p, double begin, double each_ns)
 {
 	if (p->slice_ns > 0) {
@@ -169,7 +166,7 @@ static inline void make_bursts(struct plant *p, double since_ns, double each_ns)
 	}
 }
 
-/* Continue until example f has come. */
+/* Continue until example f has arrived. */
 static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 {
 	while (throttled(p) && p->made <= f)
@@ -207,8 +204,8 @@ static bool is_cached(const struct plant *p, uint64_t f)
 	return p->cached_of && f % p->cached_of == 0;
 }
 
-/* The time at which fetching can begin. The mount stops while its memory is
- * full. */
+/* Returns the time at which fetching can begin. The mount does not fetch while
+ * its memory is full. */
 static inline double planned_begin(struct plant *p, double since_ns)
 {
 	double begin = fmax(made_ns(p), p->rests ? since_ns : 0);
@@ -303,7 +300,7 @@ static inline void one_step(struct plant *p, double r)
 	p->sums.trainer_ns += (uint64_t)took;
 	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
-	/* Make the examples that may be made meanwhile. */
+	/* Make the examples that the storage may make during the step. */
 	p->sums.planned = p->planned;
 	if (p->planned)
 		plan_ahead(p, p->now_ns - took, r * p->down_ns / BATCH);
@@ -337,8 +334,8 @@ static inline double clamped(double r, double max)
 	return r < max ? r : max;
 }
 
-/* Run a phase. Three windows after its beginning it must do what E8 requires.
- */
+/* Run a phase. From three windows after its beginning on, the factor must meet
+ * requirement E8. */
 static inline void run_phase(
 	struct plant *p, const struct phase *ph, double max)
 {

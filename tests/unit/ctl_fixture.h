@@ -104,7 +104,7 @@ static void owned_gone(void *owned)
 
 static atomic_int owned_ends[2];
 
-/* Gives the connection a resource to own. */
+/* Let the connection own a resource. */
 static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	json_int_t n = json_integer_value(json_object_get(request, "n"));
@@ -162,7 +162,7 @@ static inline struct ctl_client *client(void)
 	return c;
 }
 
-/* A bare connection, for peers that do not behave. */
+/* Open a connection without the client, to send what the client would not. */
 static inline int raw(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};

@@ -22,7 +22,7 @@
 #include "refrain/loader.h"
 #include "suite.h"
 
-static char base[64];  /* directory of the two below */
+static char base[64];  /* directory that has the two directories below */
 static char tree[80];  /* datasets */
 static char cache[80]; /* $XDG_CACHE_HOME */
 static struct error err;
@@ -52,7 +52,7 @@ static inline void teardown_tree(void)
 
 static inline const char *in_tree(const char *path)
 {
-	static char full[16][8192]; /* 16 results stay valid at a time */
+	static char full[16][8192]; /* the last 16 results stay valid */
 	static unsigned turn;
 	char *to = full[turn++ % 16];
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JPEGs of every kind, made by libjpeg from pixels that a seed decides, and
- * their decoding by plain calls of libjpeg, with which the decoder is compared.
- * One thread.
- */
+/* Makes JPEGs of every kind with libjpeg. A seed determines their pixels. Also
+ * decodes them by plain calls of libjpeg; tests compare the decoder with that.
+ * One thread. */
 #ifndef TESTS_JPEG_FIXTURE_H
 #define TESTS_JPEG_FIXTURE_H
 
@@ -108,7 +106,8 @@ static const struct jpeg_kind jpeg_kinds[] = {
 
 #define JPEG_KINDS (sizeof(jpeg_kinds) / sizeof(jpeg_kinds[0]))
 
-/* Draw from a linear congruential generator; its high bits are good. */
+/* Draw a number from a linear congruential generator, of which only the high
+ * bits are random enough. */
 static inline uint32_t jpeg_draw(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) +
@@ -228,8 +227,8 @@ static inline struct jpeg_file jpeg_make(const struct jpeg_kind *kind,
 	return f;
 }
 
-/* All pixels of an image at 1/denom, as stored: RGB or CMYK, in memory of
- * malloc(). */
+/* Returns all pixels of an image at 1/denom in the stored orientation, as RGB
+ * or CMYK. The caller frees them. */
 struct jpeg_pixels {
 	uint8_t *data;
 	uint32_t width, height, channels;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of the loader: a directory of small JPEGs, made by each test, and a
- * loader that is too simple to be wrong: one thread, the schedule, the whole
- * image decoded and augmented for every serving. Batches of the library are
- * compared with its batches, byte for byte.
- */
+/* For tests of the loader: a directory of small JPEGs, which each test makes,
+ * and the simple loader, with which each batch of the library is compared byte
+ * for byte. The simple loader has one thread; for each serving it asks the
+ * schedule and decodes and augments the whole image. */
 #ifndef LOADER_FIXTURE_H
 #define LOADER_FIXTURE_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A file whose opening hangs, without root and without a server: this process
- * has a write lease, and does not give it up. The kernel ends the lease after
- * /proc/sys/fs/lease-break-time, 45 s by default.
- */
+/* Makes a file whose opening hangs, without root and without a server: this
+ * process has a write lease on it and does not give the lease up. The kernel
+ * ends the lease after proc/sys/fs/lease-break-time, 45 s by default. */
 #ifndef TESTS_LOADER_LEASE_H
 #define TESTS_LOADER_LEASE_H
 

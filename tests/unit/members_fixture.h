@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of examples with several parts: small images with members whose
- * content follows from their names, and a check that each serving of a batch
- * has the members of its example in its columns.
- */
+/* For tests of examples with several parts: makes small images with members,
+ * whose content is computed from their names; and checks that each serving of a
+ * batch has the members of its example in its columns. */
 #ifndef MEMBERS_FIXTURE_H
 #define MEMBERS_FIXTURE_H
 
@@ -12,7 +10,8 @@
 
 #define MEMBER_MAX 3000
 
-/* The members as a dataset and as the fields of a loader have them. */
+/* The members, in the form for a dataset and in the form of fields of a loader.
+ */
 #define MEMBERS_TEXT "json;seg.png;masks/"
 #define MEMBERS_FIELDS                                                         \
 	"image; json=json kind=bytes max=3000; "                               \
@@ -29,14 +28,15 @@ static inline size_t member_content(const char *name, uint8_t *out)
 	return bytes;
 }
 
-/* The path without that of the shard: the member's in the tree. */
+/* Returns the path without that of the shard, which is the member's path in the
+ * tree. */
 static inline const char *member_path(const struct example *ex)
 {
 	return ex->whole ? ex->name : strchr(ex->name, '/') + 1;
 }
 
-/* A serving has the content of this member, or no bytes if the example lacks it
- * or is filled with zeros. */
+/* Check that a serving has the content of this member. It has no bytes if the
+ * example lacks the member or is filled with zeros. */
 static inline void expect_member(const struct dataset *ds,
 	const struct refrain_batch *b, uint32_t i, uint32_t part,
 	const char *name)

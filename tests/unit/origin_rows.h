@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The origins to test, as a table: all of them show the same tree. Tests of
- * abilities of the posix origin alone run on the rows whose lowest origin is
- * one.
- */
+/* The table of origins to test. All of them show the same tree. Tests of
+ * abilities that only the posix origin has run on those rows whose lowest
+ * origin is a posix origin. */
 #ifndef TESTS_ORIGIN_ROWS_H
 #define TESTS_ORIGIN_ROWS_H
 
@@ -30,8 +28,8 @@ static const struct setup {
 	const char *disable; /* features for REFRAIN_DISABLE */
 	unsigned flags;
 	int retry; /* put a retry on top */
-	/* The fault below the retries, or NULL; for a remote origin, that of
-	 * its server. */
+	/* the fault that is injected below the retries, or NULL; for a remote
+	 * origin, the fault of its server */
 	const char *fault;
 } setups[] = {
 	{"posix", "", POSIX | DIRECT, 0, NULL},
@@ -68,14 +66,14 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* Enough attempts that no request is given up unless the test has failed. */
+/* So many attempts that a request is given up only if the test has failed. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 
 static inline void setup_source(void)
 {
-	/* Fill new memory, so that it is not zero: a member that an origin does
-	 * not set shows. */
+	/* Fill new memory with a pattern, so that a member which an origin does
+	 * not set is not 0 by chance. */
 	(void)mallopt(M_PERTURB, 0xa5);
 	make_source();
 	ck_assert_int_eq(timers_new(&timers), 0);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of src/origin/peer/peer.h: clients of the partitioned cache, and
- * requests as a cache makes them. The content of every item follows from its
- * number, so no wrong byte goes unnoticed. All state belongs to the program.
- */
+/* For tests of src/origin/peer/peer.h: clients of the partitioned cache, and
+ * requests like those of a cache. The content of an item is computed from its
+ * number, so a wrong byte is always found. All state belongs to the program. */
 #ifndef TESTS_PEERS_FIXTURE_H
 #define TESTS_PEERS_FIXTURE_H
 
@@ -25,10 +23,8 @@
 #define PEERS_DATASET "set"
 /* No correct operation takes this long, however busy the machine is. */
 #define PEERS_WAIT_NS (60 * NS_PER_S)
-/*
- * No time limit of the client is shorter. So a failure within less time is not
- * the fault of a busy machine.
- */
+/* All time limits of the client are longer than this. So a failure within this
+ * time is not caused by a busy machine. */
 #define PEERS_LIMIT_NS (500 * NS_PER_MS)
 #define PEERS_TRIES 20
 
@@ -226,8 +222,8 @@ static inline uint64_t asked_ns(const struct asked *a)
 	return atomic_load(&a->ended_ns) - a->begun_ns;
 }
 
-/* Read an item. If a result other than `want` took so long that a busy machine
- * may be the cause, read again. */
+/* Read an item. If the result is not `want` and took so long that a busy
+ * machine may be the cause, read again. */
 static inline int ask_again(struct peers *p, struct asked *a, unsigned number,
 	uint64_t size, int want)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of plans: a real cache and an origin by hand, and a reader that
- * goes through files in the order of a plan.
- */
+/* For tests of plans: a real cache over an origin whose answers the test gives,
+ * and a reader that reads files in the order of a plan. */
 #ifndef PLAN_FIXTURE_H
 #define PLAN_FIXTURE_H
 
@@ -13,7 +11,7 @@
 #include "mount/plan/prefetch.h"
 #include "suite.h"
 
-#define SIZE 200000u /* larger than the tier has room for */
+#define SIZE 200000u /* file that is larger than the tier has room for */
 #define AHEAD (STAGING / 2 / SIZE)
 #define GONE 666u     /* the file of this cookie has been deleted */
 #define LARGE 100000u /* files from this cookie on have several items */

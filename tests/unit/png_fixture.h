@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * PNGs of every kind, written here from samples that a seed decides, with the
- * RGB that PIL makes of them: what the decoder is held against. Rows have
- * filters of all types, and are not compressed. One thread.
- */
+/* Writes PNGs of every kind from samples that a seed determines, and computes
+ * the RGB that PIL makes of them, with which tests compare the decoder. Rows
+ * have filters of all types, and are not compressed. One thread. */
 #ifndef TESTS_PNG_FIXTURE_H
 #define TESTS_PNG_FIXTURE_H
 
@@ -115,7 +113,7 @@ static inline void png_be32(uint8_t *p, uint32_t v)
 		p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Bit by bit, as the standard defines it. */
+/* Compute a CRC bit by bit, as the standard defines it. */
 static inline uint32_t png_crc_of(const uint8_t *p, size_t n)
 {
 	uint32_t c = UINT32_MAX;
@@ -144,7 +142,7 @@ static inline void png_add_chunk(
 
 /* -- Samples --------------------------------------------------------------- */
 
-/* Slopes, edges and noise. */
+/* Fill the samples with slopes, edges and noise. */
 static inline void png_fill(struct png_maker *m)
 {
 	unsigned n = png_channels(m->kind);
@@ -172,7 +170,7 @@ static inline void png_fill(struct png_maker *m)
 				: (uint8_t)i;
 }
 
-/* What PIL makes of a pixel. */
+/* Returns the RGB that PIL makes of a pixel. */
 static inline void png_rgb(
 	const struct png_maker *m, const uint16_t *from, uint8_t *to)
 {
@@ -217,7 +215,7 @@ static inline uint8_t png_predict(
 	}
 }
 
-/* Pack the pixels x, x + dx, ... of row y; returns the bytes. */
+/* Pack the pixels x, x + dx, ... of row y. Returns the number of bytes. */
 static inline size_t png_pack(const struct png_maker *m, uint32_t x,
 	uint32_t dx, uint32_t y, uint8_t *to)
 {
@@ -271,7 +269,7 @@ static inline void png_add_pass(struct png_maker *m, struct png_file *raw,
 	free(out);
 }
 
-/* Stored blocks of deflate in a stream of zlib. */
+/* Write stored blocks of deflate in a stream of zlib. */
 static inline struct png_file png_deflate(const struct png_file *raw)
 {
 	uint32_t a = 1, b = 0;

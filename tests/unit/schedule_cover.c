@@ -324,8 +324,8 @@ static uint64_t count_owed(
 	return owed * unit;
 }
 
-/* A run of all ranks of one world from a state: to the end, or for some steps.
- */
+/* Make a run of all ranks of one world, which begins at a state and goes to the
+ * end or for some steps. */
 struct leg {
 	struct schedule s[WORLD_MAX];
 	struct stream st[WORLD_MAX];

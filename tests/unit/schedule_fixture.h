@@ -23,8 +23,8 @@ static inline uint64_t roll(struct dice *d, uint64_t below)
 	return (d->state >> 33) % below;
 }
 
-/* The number of slots whose example has its previous serving in the same batch.
- */
+/* Returns the number of slots whose example has its previous serving in the
+ * same batch. */
 static inline uint32_t duplicates_of(
 	const struct schedule *s, const struct schedule_slot *slots, uint32_t n)
 {

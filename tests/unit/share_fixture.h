@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of src/loader/share: a host whose batches are made up here, and
- * members that send and receive one message at a time.
- */
+/* For tests of src/loader/share: a host whose batches the fixture makes up, and
+ * members that send and receive one message at a time. */
 #ifndef SHARE_FIXTURE_H
 #define SHARE_FIXTURE_H
 

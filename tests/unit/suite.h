@@ -7,11 +7,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/*
- * Check writes a message for every assertion that holds, to show where a test
- * was when it crashed. Millions of messages took half of the time of the tests,
- * so only the first few at each place are written.
- */
+/* Check writes a message for each assertion that holds, to show where a test
+ * was when it crashed. Millions of messages took half of the time of the tests.
+ * So only the first few messages at each place are written. */
 #define MARKS_MAX 4
 #define _mark_point(file, line)                                                \
 	(__extension__({                                                       \
@@ -43,16 +41,12 @@ int run_suite(Suite *s);
 
 void case_add(TCase *t, const TTest *const tests[], unsigned n);
 
-/*
- * Under valgrind no other thread runs while one looks up a name, so a look-up
- * that hangs cannot be left behind.
- */
+/* Under valgrind, all other threads stop while a thread looks up a name. So a
+ * look-up that hangs cannot be left behind. */
 bool test_on_valgrind(void);
 
-/*
- * Valgrind and some containers lack pidfd_open(): a host then notices only by
- * the socket that a member has ended, and a member that its host has.
- */
+/* Is pidfd_open() missing, as under valgrind and in some containers? Then a
+ * host and a member notice the end of the other process only by the socket. */
 bool test_has_pidfd(void);
 
 /*

@@ -374,7 +374,7 @@ START_TEST(test_a_new_config_is_zero_but_for_its_size)
 }
 END_TEST
 
-/* As of a newer library, whose structs are longer. */
+/* These structs are longer, like those of a newer library. */
 START_TEST(test_crops_and_columns_are_found_by_their_strides)
 {
 	struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of annotations in COCO's JSON: what is found by an image's name, what a
- * catalogue does, and what is said of files that are not right. */
+/* Tests of annotations in COCO's JSON: rows are found by an image's name,
+ * catalogues are used and replaced, and invalid files give messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

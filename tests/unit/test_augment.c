@@ -12,8 +12,8 @@
 
 START_TEST(test_halves_are_rounded_to_nearest_even)
 {
-	/* Every pair of neighbours: at, below and above the middle between
-	 * them. */
+	/* All pairs of neighbouring values, and the numbers at, below and above
+	 * the middle between the two. */
 	for (uint32_t h = 0; h < 0x7c00; h++) {
 		uint32_t e = h >> 10, f = h & 0x3ff;
 		double low = e ? ldexp(1024 + f, (int)e - 25) : ldexp(f, -24);
@@ -244,7 +244,7 @@ START_TEST(test_a_cutout_is_the_mean_and_nothing_else_changes)
 }
 END_TEST
 
-/* The part of the sample that shows the image is a sample of that size. */
+/* The part of the sample that shows the image equals a sample of that size. */
 static void fits(const struct augment_config *c, const struct image *in)
 {
 	struct augment_config part = *c;
@@ -303,7 +303,8 @@ START_TEST(test_fit_shows_the_whole_image_and_fills_the_rest)
 }
 END_TEST
 
-/* The pixels are those of another augmenter, for u8 and without a cutout. */
+/* The pixels equal those of another augmenter, which makes u8 without a cutout.
+ */
 START_TEST(test_pixels_made_elsewhere_become_the_same_sample)
 {
 	uint64_t state = 17;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The factor of --echo auto, with a storage and a trainer that are only
- * simulated.
- */
+/* Tests of the factor of --echo auto with a simulated storage and a simulated
+ * trainer. */
 #include "auto_plant.h"
 
 START_TEST(test_follows_every_change_of_speed_within_three_windows)
@@ -56,7 +54,7 @@ START_TEST(test_follows_storage_that_is_throttled_by_slices)
 }
 END_TEST
 
-/* First all items are missing, then two thirds. */
+/* In the first part of the test all items are missing, later two thirds. */
 START_TEST(test_follows_a_mount_that_fetches_by_a_plan)
 {
 	for (unsigned cached_of = 0; cached_of <= 3; cached_of += 3) {
@@ -77,8 +75,8 @@ START_TEST(test_follows_throttled_storage_by_a_plan)
 }
 END_TEST
 
-/* The memory of the mount is full when the source becomes faster, so nothing
- * shows that. */
+/* The memory of the mount is full when the source becomes faster. So the mount
+ * does not fetch, and does not measure the new speed. */
 START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 {
 	struct plant p;
@@ -94,8 +92,9 @@ START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 }
 END_TEST
 
-/* Simulate one more part of eight fresh examples a step, of which so many bytes
- * are missing, fetched in so much time a byte; 0: the mount rests. */
+/* Simulate one more part, with eight fresh examples per step. `missing` is the
+ * number of missing bytes of an example. `byte_ns` is the time to fetch a byte;
+ * 0: the mount fetches nothing. */
 static void fetch_missing(struct auto_echo *a, struct auto_sums *s,
 	uint64_t missing, uint64_t byte_ns)
 {
@@ -126,7 +125,7 @@ static void fetch_part(
 }
 
 /* The last part before a rest may have begun or ended within a group of
- * answers, so the parts before it count during the rest, too. */
+ * answers. So the parts before it count during the rest, too. */
 START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 {
 	const uint64_t right = 1000, odd = 1250;
@@ -145,7 +144,7 @@ START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 	ck_assert(auto_measured(&a, &m));
 	ck_assert_double_eq_tol(
 		m.up_ns / (BATCH * 500. * (double)right), 1, .01);
-	/* Another speed is accepted when it is seen twice. */
+	/* The factor follows a new speed only when it was measured twice. */
 	fetch_part(&a, &s, odd);
 	fetch_part(&a, &s, odd);
 	for (unsigned i = 0; i < AUTO_PARTS; i++)
@@ -168,7 +167,7 @@ START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 	auto_step(&a, &s);
 	for (unsigned i = 0; i < AUTO_PARTS; i++)
 		fetch_missing(&a, &s, 1000, byte_ns);
-	/* The change is within a part. */
+	/* The change happens in the middle of a part. */
 	fetch_missing(&a, &s, 800, byte_ns);
 	for (unsigned i = 0; i < 4; i++)
 		fetch_missing(&a, &s, 500, byte_ns);
@@ -178,8 +177,8 @@ START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 }
 END_TEST
 
-/* For a moment, fewer bytes are missing: those that the last epoch has left in
- * memory. */
+/* For a moment fewer bytes are missing, because the memory still has some items
+ * of the last epoch. */
 START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 {
 	struct auto_sums s = {0};
@@ -200,7 +199,7 @@ START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 }
 END_TEST
 
-/* A loader that begins with a factor, on a mount with a plan. */
+/* Set up a loader that begins with a factor, on a mount with a plan. */
 struct planned_run {
 	struct schedule s;
 	struct auto_sums sums;
@@ -222,10 +221,9 @@ static void run_begin(struct planned_run *r, uint32_t p, uint32_t q)
 	auto_step(&r->a, &r->sums);
 }
 
-/*
- * A small factor must end as soon as a large one: 39/32 in the first epoch,
- * which misses everything, and a source at rest from the second epoch on.
- */
+/* A small factor must end as soon as a large one does. The factor is 39/32 in
+ * the first epoch, in which everything is missing. From the second epoch on the
+ * source is idle. */
 START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 {
 	const uint64_t byte_ns = 381; /* R is 1.22, then 0.61 */
@@ -246,7 +244,7 @@ START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 }
 END_TEST
 
-/* There is one time of a byte, and then everything is cached. */
+/* The time of a byte was measured once; after that, everything is cached. */
 START_TEST(test_a_single_time_does_not_hold_the_factor)
 {
 	struct planned_run r;
@@ -292,7 +290,8 @@ END_TEST
 
 START_TEST(test_follows_wherever_in_a_window_the_speed_changes)
 {
-	/* The age of the last change takes every value below a window. */
+	/* The age of the last change takes each value that is less than a
+	 * window. */
 	for (uint64_t at = 0; at < 16; at++) {
 		struct plant p;
 
@@ -355,7 +354,8 @@ END_TEST
 START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
 {
 	static const double rs[] = {1.3, 2, 3.5};
-	/* In examples at R = 1: sizes that cover no burst, and all of some. */
+	/* Sizes of the throttle's bucket, in examples at R = 1: smaller ones
+	 * cover no burst, larger ones cover all of some bursts. */
 	static const double buckets[] = {1, 20, 60, 200, 300};
 
 	for (unsigned i = 0; i < 15; i++) {
@@ -374,7 +374,7 @@ START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
 }
 END_TEST
 
-/* The mean of the counted part of a burst; 0: no part is counted. */
+/* Returns the mean time of the reads of a burst that count; 0: none counts. */
 static double burst_mean(const uint64_t *at_ns, unsigned n)
 {
 	struct auto_burst b = {0};
@@ -391,7 +391,8 @@ START_TEST(test_the_beginning_of_a_burst_says_nothing)
 {
 	uint64_t at_ns[256], now_ns = 7 * NS_PER_MS;
 
-	/* Saved-up requests are answered at once, the others every 2 ms. */
+	/* The source answers some reads at once, because it was idle before,
+	 * and the others every 2 ms. */
 	for (unsigned i = 0; i < 256; i++)
 		at_ns[i] = now_ns += (i < 60 ? 0 : 2) * NS_PER_MS;
 	ck_assert_double_eq(burst_mean(at_ns, 100), 0);
@@ -401,7 +402,7 @@ END_TEST
 
 START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
 {
-	/* 16 reads in all in this time, repeatedly. */
+	/* Repeat a burst with 16 reads in this time. */
 	static const uint64_t waits_ms[] = {20, 60, 99, 101, 150, 1000};
 
 	for (unsigned w = 0; w < 6; w++) {
@@ -410,7 +411,7 @@ START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
 		for (unsigned i = 0; i < 256; i++)
 			at_ns[i] = (1 + i / 16) * waits_ms[w] * NS_PER_MS +
 				i % 16 * 1000;
-		/* The first answer does not count, however late it comes. */
+		/* The first answer does not count, even if it comes late. */
 		ck_assert_double_eq(burst_mean(at_ns, 16), 0);
 		ck_assert_double_eq_tol(burst_mean(at_ns, 256),
 			(double)(waits_ms[w] * NS_PER_MS) / 16, 1000);

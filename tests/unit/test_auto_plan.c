@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The factor of --echo auto on a mount that fetches by a plan: a real schedule,
- * the mount's own measuring, and a simulated trainer, memory and source. The
- * source has a latency and a limit of requests in flight, or a rate, or both.
- * The memory has room for a number of items; when it is full the mount rests,
- * and then fetches in a burst.
+ * Tests of the factor of --echo auto on a mount that fetches by a plan. The
+ * schedule and the measurements of the mount are real; the trainer, the memory
+ * and the source are simulated. The source has a latency and a limit of
+ * requests in flight, or a rate, or both. The memory has room for some items.
+ * When it is full the mount stops fetching, and later fetches in a burst.
  */
 #include <math.h>
 
@@ -30,21 +30,25 @@ struct plant {
 	struct speed speed;
 	struct dice dice;
 	double now_ns;
-	/* For examples, in the order of the plan: the times when they come. */
+	/* For each example, in the order of the plan, the time when it arrives.
+	 */
 	double there_ns[AHEAD];
-	uint64_t looked;	   /* examples that the mount has looked up */
-	uint64_t told, told_bytes; /* how many of these the loader was told */
+	uint64_t looked; /* examples that the mount has looked up */
+	/* number of these that the loader was told about */
+	uint64_t told, told_bytes;
 	uint64_t missing[AHEAD], asked, begun, came; /* items to fetch */
 	double due_ns[AHEAD];
 	bool is_missing[AHEAD];
-	uint64_t freed; /* items freed since the mount rests */
+	/* number of items that were freed since the mount stopped fetching */
+	uint64_t freed;
 	bool rests;
 	/* Settings. */
 	unsigned window; /* items in memory */
-	/* latency of the source; time between two answers */
+	/* latency of the source; time between two answers of it */
 	double latency_ns, item_ns;
-	double noise;	 /* share of a latency; five times that of an item */
-	double stall_ns; /* a delay of everything now and then */
+	double noise; /* share of a latency; five times that of an item */
+	/* additional delay of all answers, which happens now and then */
+	double stall_ns;
 	/* examples of the first epoch, all of which are missing */
 	uint64_t epoch;
 	double share; /* share that is missing from the second epoch on */
@@ -148,7 +152,7 @@ static void look_ahead(struct plant *p)
 	p->rests = bursts && (p->asked - p->came) * 4 <= DEPTH * 3;
 }
 
-/* Answer the requests that are due by then. */
+/* Answer the requests that are due at this time. */
 static void pass(struct plant *p, double until_ns)
 {
 	while (p->came < p->begun && p->due_ns[p->came % AHEAD] <= until_ns)
@@ -177,7 +181,8 @@ static void take(struct plant *p, uint64_t f)
 	look_ahead(p);
 }
 
-/* Tell the missing bytes up to the first item that is held for its reader. */
+/* Tell the loader the missing bytes of the items before the first one that
+ * waits for its reader. */
 static void tell_missing(struct plant *p)
 {
 	while (p->told < p->looked &&
@@ -227,8 +232,8 @@ static void one_step(struct plant *p)
 
 enum kind { DELAY, RATE, BOTH, KINDS };
 
-/* Set the speed of the source so that, with the share that is missing later, a
- * batch takes r steps. */
+/* Set the speed of the source so that a batch takes r steps, with the share of
+ * missing items from the second epoch on. */
 static void set_speed(struct plant *p, enum kind kind, double r)
 {
 	double each_ns = r * STEP_NS / (BATCH * p->share);
@@ -329,8 +334,8 @@ static void check_changes(
 
 START_TEST(test_follows_a_source_that_becomes_faster_or_slower)
 {
-	/* If the memory has room for several windows of examples, a change
-	 * shows late. */
+	/* If the memory has room for several windows of examples, the mount
+	 * measures a change of speed late. */
 	for (unsigned w = 0; w + 1 < WINDOWS; w++)
 		for (enum kind k = DELAY; k < KINDS; k++)
 			for (uint64_t at = 0; at < 16; at += 5)
@@ -338,8 +343,8 @@ START_TEST(test_follows_a_source_that_becomes_faster_or_slower)
 }
 END_TEST
 
-/* The memory has less room than a burst needs, so the speed of a resting source
- * does not show. */
+/* The memory has room for fewer examples than a burst needs, so the speed of a
+ * source that was idle cannot be measured. */
 START_TEST(test_without_bursts_the_factor_falls_step_by_step)
 {
 	struct plant p;
@@ -359,8 +364,8 @@ START_TEST(test_without_bursts_the_factor_falls_step_by_step)
 }
 END_TEST
 
-/* The memory gets items of the second epoch as soon as it has the first one's.
- */
+/* The memory fetches items of the second epoch as soon as it has all items of
+ * the first one. */
 START_TEST(test_what_the_next_epoch_finds_in_memory_is_not_this_one)
 {
 	for (enum kind k = DELAY; k < KINDS; k++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The cache over a real store and an origin that answers on the test's command:
- * which requests reach the origin, when readers are answered, what is kept.
- */
+/* Tests of the cache over a real store and an origin that answers when the test
+ * says so: which requests reach the origin, when readers get answers, and what
+ * is stored. */
 #include "cache_fixture.h"
 #include "suite.h"
 
@@ -64,7 +63,8 @@ START_TEST(test_a_published_item_is_a_hit_without_the_origin)
 }
 END_TEST
 
-/* A directory in the place of an entry can be neither read nor deleted. */
+/* The directory is in the place of an entry, so the entry can be neither read
+ * nor deleted. */
 START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
 {
 	struct cache_item item;
@@ -87,7 +87,7 @@ START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
 	ck_assert(p.right);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(g.fix.counters.admitted, 1);
-	/* It is not fetched for each read, either. */
+	/* The item is not fetched again for each read, either. */
 	probe_read(&g, &p, item, 50000, 50000);
 	ck_assert(p.done && p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 200000);
@@ -108,7 +108,7 @@ START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 	ck_assert(p.right);
 	/* Pages 2 to 7 of the chunk. */
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 6 * 4096);
-	/* The rest completes the item, and no byte is fetched twice. */
+	/* The last request completes the item, and no byte is fetched twice. */
 	probe_read(&g, &p, p.item, 0, CHUNK);
 	answer_all(&g.hand);
 	probe_wait(&p);
@@ -329,8 +329,8 @@ START_TEST(test_an_invalidated_item_fails_its_readers_and_leaves_its_tier)
 }
 END_TEST
 
-/* A look-up may be outdated by the time of the read, because numbers of files
- * are reused. */
+/* A look-up may be outdated when the read comes, because the kernel reuses
+ * numbers of files. */
 START_TEST(test_an_item_whose_cookie_stands_for_another_file_is_stale)
 {
 	struct cache_item item;
@@ -383,13 +383,13 @@ START_TEST(test_a_page_of_what_has_gone_costs_a_page)
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000 + 4096);
-	/* Then all missing bytes are requested. */
+	/* From then on, all missing bytes are requested. */
 	probe_read(&g, &p, item, 0, 500000);
 	answer_all(&g.hand);
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * 500000);
-	/* An item that was never in memory is fetched whole. */
+	/* An item that was never in memory is fetched as a whole. */
 	probe_read(&g, &p, file_item(&g, 2, 500000, 0), 40960, 4096);
 	answer_all(&g.hand);
 	probe_wait(&p);

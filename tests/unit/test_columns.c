@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the columns of batches: where rows lie, and how they are packed. */
+/* Tests of the columns of batches: the places of rows, and how rows are packed.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static void lay_out(const char *text, uint32_t batch)
 	ck_assert_int_eq(fields_parse(&fields, text, &err), 0);
 	ck_assert_int_eq(
 		columns_layout(&columns, &fields, batch, 20, 30, &err), 0);
-	/* Of exactly its size, for checkers of memory. */
+	/* The memory has exactly the size of the area, so that a memory checker
+	 * sees a write beyond it. */
 	area = aligned_alloc(64, columns.bytes ? columns.bytes : 64);
 	ck_assert_ptr_nonnull(area);
 	memset(area, 0xa5, columns.bytes);
@@ -81,7 +83,7 @@ START_TEST(test_images_and_classes_have_no_columns_here)
 }
 END_TEST
 
-/* The number that says where a row came from. */
+/* Returns a number that says from which example and row a value came. */
 static int32_t mark_of(uint32_t place, uint32_t row)
 {
 	return (int32_t)(1000 * place + row);
@@ -140,7 +142,7 @@ START_TEST(test_rows_are_packed_whole_and_in_order)
 	for (unsigned n = 1; n < columns.count; n++) {
 		columns_describe(&columns, n, area, 0, 8, NULL, &c);
 		check_rows(&c, lengths, 0, 8);
-		/* Slices, as the jobs of a share have them. */
+		/* Describe slices of a batch, which the jobs of a share get. */
 		for (uint32_t first = 0; first < 8; first += 2) {
 			columns_describe(
 				&columns, n, area, first, 2, offsets, &c);

@@ -6,7 +6,8 @@
 #include "suite.h"
 
 #define BINS 20
-/* For 19 degrees of freedom; chance exceeds it once in 10,000 times. */
+/* The limit of chi-square for 19 degrees of freedom, which is exceeded by
+ * chance once in 10,000 times. */
 #define CHI_SQUARE_MOST 50.8
 
 static void expect_uniform(const size_t *bins, const char *what)

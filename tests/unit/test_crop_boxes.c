@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of crops that boxes decide: what they hold, and that they always end.
- */
+/* Tests of crops that depend on boxes: which boxes they contain, and that the
+ * search for a crop always ends. */
 #include <string.h>
 
 #include "augment_fixture.h"
@@ -25,8 +25,8 @@ static bool is_whole(const struct crop *crop, uint32_t width, uint32_t height)
 	return crop->box.width == width && crop->box.height == height;
 }
 
-/* The best intersection over union of the boxes whose centres the crop has; -1:
- * it has none. */
+/* Returns the highest intersection over union among the boxes whose centres are
+ * in the crop; -1 if there is none. */
 static double best_iou(
 	const struct rect *r, const struct box *boxes, uint32_t count)
 {
@@ -94,8 +94,8 @@ START_TEST(test_a_crop_has_a_box_and_the_sides_of_ssd)
 }
 END_TEST
 
-/* With a box in the centre of half the image's sides, thresholds are drawn as
- * often as each other. */
+/* A box is in the centre and has half of the image's sides. Each threshold is
+ * drawn equally often. */
 START_TEST(test_thresholds_are_drawn_evenly)
 {
 	struct box box = {100, 100, 300, 300, 1, 0};
@@ -162,7 +162,7 @@ START_TEST(test_images_of_any_size_have_a_crop)
 }
 END_TEST
 
-/* Whatever the options of other crops are. */
+/* The other options of crops have no effect. */
 START_TEST(test_the_scale_suits_the_smallest_crop)
 {
 	static const uint32_t sides[][2] = {
@@ -191,7 +191,7 @@ START_TEST(test_the_scale_suits_the_smallest_crop)
 }
 END_TEST
 
-/* Saved streams depend on them. */
+/* Saved streams depend on these values. */
 START_TEST(test_a_seed_means_the_same_boxed_crop_for_ever)
 {
 	static const struct box boxes[] = {

@@ -72,7 +72,7 @@ static void rgb_of(
 	}
 }
 
-/* The whole image, upright, as RGB. */
+/* Decode the whole image to upright RGB. */
 static uint8_t *upright(const struct jpeg_pixels *p, unsigned orientation)
 {
 	uint32_t width = orientation >= 5 ? p->height : p->width, x, y;
@@ -260,7 +260,7 @@ START_TEST(test_wide_and_tall_images_are_decoded)
 }
 END_TEST
 
-/* Narrow crops are where upsampling differs. */
+/* Upsampling is different in narrow crops. */
 START_TEST(test_every_small_region_of_a_small_image_is_right)
 {
 	static const uint8_t kinds[] = {1, 2, 3, 4, 12, 21};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of the memory for decoding: never more than the check of the header has
- * announced, nothing that stays, and no allocation of the decoder for each
- * image. This program counts its own heap, with libjpeg's part. One thread.
- */
+/* Tests of the memory for decoding: a decoder never uses more than the check of
+ * the header has announced, does not keep it, and allocates nothing of its own
+ * for each image. This program counts its heap memory, with the part of
+ * libjpeg. One thread. */
 #include <errno.h>
 #include <malloc.h>
 
@@ -67,7 +66,7 @@ void free(void *p)
 	__libc_free(p);
 }
 
-/* The dynamic linker's, of the libraries that the first PNG loads. */
+/* Memory of the dynamic linker, which loads libraries for the first PNG. */
 #define LOADED_BYTES ((size_t)64 << 10)
 
 static const struct decode_limits limits = {
@@ -111,7 +110,7 @@ static struct taken decode_part(struct decoder *d, size_t before,
 
 static const struct rect whole = {0, 0, 0, 0};
 
-/* Check the memory of a decoder, with what it says it keeps. */
+/* Check that a decoder has as much memory as it says. */
 static void check_kind(
 	const struct jpeg_kind *kind, uint32_t width, uint32_t height)
 {

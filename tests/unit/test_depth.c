@@ -122,8 +122,8 @@ START_TEST(test_an_origin_that_only_fails_has_some_depth)
 }
 END_TEST
 
-/* The part of a long time in which the depth gives clearly less than the best
- * rate. */
+/* Returns the part of a long time in which the rate is clearly below the best
+ * rate, because the depth is wrong. */
 static uint64_t search_ns(struct formula o)
 {
 	uint64_t now_ns = 1, bad_ns = 0;
@@ -295,7 +295,7 @@ static double best_of(const struct model *m)
 	return 1e9 * (by_latency < by_rate ? by_latency : by_rate);
 }
 
-/* The smallest number of requests in flight that reaches almost the best rate.
+/* Returns the smallest number of requests in flight with almost the best rate.
  */
 static double fewest(const struct model *m)
 {
@@ -434,7 +434,8 @@ START_TEST(test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan)
 }
 END_TEST
 
-/* The time lost in the first two seconds, compared with the full rate. */
+/* Returns the time that is lost in the first two seconds, compared with the
+ * full rate. */
 static double lost_s(struct formula o, unsigned first)
 {
 	uint64_t now_ns = 1;

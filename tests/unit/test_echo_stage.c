@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The echo stage by its public calls, over sources that are only counted: the
- * stream of a schedule that knew the end, saved at every position, and failures
- * on the way. REFRAIN_TEST_RUNS sets how many random runs.
- */
+/* Tests of the echo stage by its public calls, over sources that only count.
+ * The stage must give the stream of a schedule that knows the end, also when it
+ * is saved at any position, and after failures. REFRAIN_TEST_RUNS sets the
+ * number of random runs. */
 #include <errno.h>
 #include <refrain/echo.h>
 #include <string.h>
@@ -34,7 +33,7 @@ static void servings_free(struct servings *v)
 	*v = (struct servings){0};
 }
 
-/* A user of a stage: which examples it keeps. */
+/* A user of a stage, with the examples that it keeps. */
 struct user {
 	struct refrain_echo *e;
 	uint64_t examples; /* that its source has */
@@ -70,7 +69,7 @@ static void keep(struct user *u, uint64_t example, bool keeps)
 		u->kept_most = u->kept;
 }
 
-/* The next serving: 1, or 0 at the end. */
+/* Get the next serving. Returns 1, or 0 at the end. */
 static int user_next(struct user *u, struct refrain_serving *s)
 {
 	int rc;
@@ -133,7 +132,7 @@ static void draw(struct dice *d, uint64_t seed, struct refrain_config *c,
 	*examples = roll(d, 3 * c->window);
 }
 
-/* What a schedule that knows the end serves. */
+/* Compute the servings of a schedule that knows the end. */
 static void expect_known(const struct refrain_config *c,
 	struct schedule_echo echo, uint64_t examples, uint64_t epoch,
 	const struct servings *got)
@@ -206,7 +205,8 @@ START_TEST(test_serves_what_a_schedule_does_that_knew_the_end)
 }
 END_TEST
 
-/* Go on from a state with a source that begins at `from` or before. */
+/* Continue from a state. The source begins at the example `from` or before it.
+ */
 static void resume(const struct refrain_config *config, const uint8_t *state,
 	int size, uint64_t examples, struct dice *d, struct servings *rest)
 {

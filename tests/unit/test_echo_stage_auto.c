@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The factor that an echo stage finds, with a source and a trainer that are
- * only simulated, and the log and the states of its changes.
- */
+/* Tests of the factor that an echo stage finds, with a simulated source and a
+ * simulated trainer, and of the log and the states of its changes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 #include "suite.h"
 
 #define BATCH 32
-#define DOWN_NS (1 * NS_PER_MS) /* the trainer's, for a serving */
+#define DOWN_NS (1 * NS_PER_MS) /* time of the trainer for a serving */
 
 static uint64_t clock_ns;
 
@@ -21,16 +19,14 @@ static uint64_t now(void)
 	return clock_ns;
 }
 
-/*
- * A source with workers behind it, which keep at most `ahead` examples ready,
- * or, with 0, one that works only in the pulls.
- */
+/* A source. Its workers have at most `ahead` examples ready; if that is 0, it
+ * has no workers and works only during pulls. */
 struct plant {
 	struct refrain_echo *e;
 	double up_ns;	  /* for an example */
-	uint64_t pull_ns; /* to hand over one that is ready */
+	uint64_t pull_ns; /* time to hand over an example that is ready */
 	uint32_t ahead;
-	double ready_at_ns; /* when the next example will be done */
+	double ready_at_ns; /* time when the next example will be ready */
 	uint64_t noise;	    /* of a hundred */
 	uint64_t dice;
 	uint64_t examples; /* of an epoch */
@@ -47,8 +43,8 @@ static double noisy(struct plant *p, double ns)
 			: ns;
 }
 
-/* An example that was begun in the past may be ready; but the workers stop when
- * as many are as may be. */
+/* The workers may have finished an example in the past. But they stop when
+ * `ahead` examples are ready. */
 static void pull_one(struct plant *p)
 {
 	double began = p->ready_at_ns, at = (double)clock_ns;
@@ -68,7 +64,7 @@ static void pull_one(struct plant *p)
 	clock_ns += p->pull_ns;
 }
 
-/* One serving: false at the end of the epoch. */
+/* Make one serving. Returns false at the end of the epoch. */
 static bool serve(struct plant *p, struct refrain_serving *s)
 {
 	int rc;
@@ -117,7 +113,7 @@ static struct refrain_echo_stats stats_of(const struct plant *p)
 	return s;
 }
 
-/* Serve so many fresh examples. Returns the servings a second. */
+/* Serve so many fresh examples. Returns the number of servings per second. */
 static double run_fresh(struct plant *p, uint64_t fresh)
 {
 	uint64_t until = stats_of(p).fresh + fresh, n = 0, began_ns = clock_ns;
@@ -132,8 +128,8 @@ static double run_fresh(struct plant *p, uint64_t fresh)
 
 static const double speeds[] = {3, 1.5, 0.5, 2.5, 3.8, 6, 0.8, 2};
 
-/* In three windows after each change of speed the factor is right, and the
- * trainer then works at the rate that is possible. */
+/* Within three windows after each change of speed the factor must be right;
+ * from then on the trainer must have the highest possible rate. */
 static void follow_speeds(struct plant *p)
 {
 	struct refrain_config c = auto_config();
@@ -207,7 +203,8 @@ START_TEST(test_never_echoes_a_source_that_is_fast)
 }
 END_TEST
 
-/* What the source gave and was not served yet is bounded by one probe. */
+/* At most one probe of examples was pulled from the source and not served yet.
+ */
 START_TEST(test_takes_no_more_ahead_than_a_probe_may)
 {
 	static const uint64_t windows[] = {0, 64, 320};
@@ -238,7 +235,7 @@ END_TEST
 
 /* -- The log and states ---------------------------------------------------- */
 
-/* Speeds that change within and between epochs. */
+/* Speeds change within and between epochs. */
 static double speed_at(uint64_t served)
 {
 	return speeds[served / 9000 % 8] * DOWN_NS;
@@ -317,8 +314,8 @@ static const char *lines_after(const char *log, uint64_t skip)
 	return log;
 }
 
-/* Save at each of some positions of a run that measures; the run that goes on
- * from there with the whole log serves the rest of it. */
+/* Save at some positions of a run that measures. A run that continues from such
+ * a state with the whole log must serve the same. */
 START_TEST(test_states_after_changes_restore_the_stream)
 {
 	struct record first = new_record(), again = new_record();
@@ -364,7 +361,7 @@ START_TEST(test_states_after_changes_restore_the_stream)
 		refrain_echo_close(q.e);
 	}
 	ck_assert_uint_gt(changes_most, 3);
-	/* One that measures goes on, too, and logs only what it changes. */
+	/* A run that measures continues, too, and logs only its own changes. */
 	resumed.echo_log = NULL;
 	open_plant(&p, &resumed);
 	ck_assert_uint_eq(stats_of(&p).echo_changes, changes_most);

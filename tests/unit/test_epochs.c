@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Epochs found from misses alone: a simulated mount whose readers shuffle, and
- * simulated trainers with larger caches. No clocks, no threads.
- */
+/* Tests of the epochs that are found from misses alone. The mount is simulated,
+ * with readers that shuffle, and so are trainers with larger caches. No clocks,
+ * no threads. */
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -200,8 +199,8 @@ START_TEST(test_says_nothing_where_the_kernel_answers_misses)
 	scene_epochs(&s, 1);
 	for (unsigned i = 0; i < 5; i++)
 		ck_assert(!scene_tell(&s, 0, 1000, &n));
-	/* The kernel answers no longer: everything but the number is known
-	 * again. */
+	/* The kernel no longer answers reads, so all values are known again
+	 * except the number. */
 	s.hidden = 0;
 	scene_epochs(&s, 2);
 	ck_assert(scene_tell(&s, 0, 500, &n));
@@ -356,7 +355,7 @@ START_TEST(test_does_not_divide_what_plans_fetch_over_the_end_of_an_epoch)
 	within(delivered(&s), 499, 501);
 	s.now.planned_bytes = 100 * ITEM_BYTES;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
-	/* The same was true when an epoch began. */
+	/* This was so at the beginning of an epoch, too. */
 	scene_epochs(&s, 1);
 	s.now.planned_bytes = 0;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);

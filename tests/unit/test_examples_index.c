@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kept index: when it is used, when it is ignored, and when it is damaged.
- */
+/* Tests of the index that a loader keeps: when it is used, when it is ignored,
+ * and what happens when it is damaged. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>

@@ -15,7 +15,8 @@ static struct dataset *open_members(const char *path, const char *members)
 	return open_with(&o);
 }
 
-/* The part of the example has this name; NULL: the example lacks it. */
+/* Check that the part of the example has this name; NULL: that the example
+ * lacks it. */
 static void part_is(const struct dataset *ds, uint64_t index, uint32_t part,
 	const char *name)
 {
@@ -28,7 +29,7 @@ static void part_is(const struct dataset *ds, uint64_t index, uint32_t part,
 		ck_assert_str_eq(ex.name, name);
 }
 
-/* The part holds the bytes of that file, which put() made. */
+/* Check that the part has the bytes of that file, which put() has written. */
 static void part_holds(const struct dataset *ds, uint64_t index, uint32_t part,
 	const char *text)
 {
@@ -85,7 +86,7 @@ START_TEST(test_a_member_is_beside_its_image_under_the_same_stem)
 	example_is(ds, 2, "b/3.jpg", 1);
 	part_is(ds, 2, 1, NULL);
 	part_is(ds, 2, 2, NULL);
-	/* The second choice 1.png has no use, either. */
+	/* No example uses the second choice, 1.png, either. */
 	ck_assert_uint_eq(skipped(ds, "a/1.png"), 4);
 	dataset_close(ds);
 }
@@ -260,7 +261,7 @@ static void put_header(FILE *f, char type, const char *name)
 	(void)fwrite(h, 1, (512 - data % 512) % 512, f);
 }
 
-/* Many members with one stem, or many directories in one name: either took
+/* Many members have one stem, or many directories one name. Each case took
  * minutes when the time grew with the square of their number. */
 START_TEST(test_a_hostile_tar_with_members_is_read_at_once)
 {
@@ -340,7 +341,7 @@ END_TEST
 
 /* -- The catalogue --------------------------------------------------------- */
 
-/* The catalogues that there are, by version. */
+/* The catalogues of the folder, by their version. */
 static unsigned catalogues(uint32_t version)
 {
 	struct dirent *d;
@@ -448,7 +449,8 @@ START_TEST(test_a_folder_of_members_that_comes_is_seen)
 }
 END_TEST
 
-/* A damaged byte anywhere makes a new look, and never a wrong answer. */
+/* If any byte is damaged, the dataset is scanned again; it never gives a wrong
+ * answer. */
 START_TEST(test_a_damaged_catalogue_with_members_is_not_used)
 {
 	struct dataset_options o = options_of(in_tree("d"), 0);

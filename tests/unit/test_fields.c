@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the text of fields: what it means, and where it is wrong. */
+/* Tests of the text of fields: what valid texts mean, and the position of
+ * mistakes in others. */
 #include <errno.h>
 #include <refrain/loader.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void parse(const char *text)
 	ck_assert_msg(rc == 0, "'%s': %s", text, rc < 0 ? err.msg : "");
 }
 
-/* Refused, at this byte and for this reason. */
+/* Check that the text is refused, at this byte and with this reason. */
 static void refused_at(const char *text, unsigned byte, const char *why)
 {
 	char place[64];
@@ -34,7 +35,8 @@ static void refused_at(const char *text, unsigned byte, const char *why)
 		err.msg);
 }
 
-/* Its canonical text, which means the same. */
+/* Check that `canonical` is the canonical text of `text`, and that it has the
+ * same meaning. */
 static void means(const char *text, const char *canonical)
 {
 	static char out[FIELDS_TEXT_MAX];

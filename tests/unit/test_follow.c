@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of nodes that follow a file which changed before it was read. */
+/* Tests of nodes whose file has changed before it was read. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A read that is requested twice because its answer is late. The test is the
- * server, and decides what it answers and when.
- */
+/* Tests of a read that is requested twice, because its answer is late. The test
+ * is the server: it decides what to answer, and when. */
 #include "origin_fixture.h"
 
 #include <arpa/inet.h>
@@ -66,8 +64,8 @@ static void read_request(int fd)
 	ck_assert_ptr_nonnull(strstr(head, "Range: bytes=100-1099\r\n"));
 }
 
-/* Wait until the next request has come whole. Returns its connection, which is
- * new. */
+/* Wait until the next request has arrived completely. Returns its connection,
+ * which must be new. */
 static int take_request(void)
 {
 	int fd = accept(listener, NULL, NULL);
@@ -125,7 +123,8 @@ START_TEST(test_of_two_answers_each_byte_comes_from_one)
 	send_head(hedge);
 	send_bytes(hedge, 0, HALF);
 	while (got_so_far(&w) < HALF)
-		(void)usleep(100); /* a condition, not a time */
+		/* this waits for a condition; the time does not matter */
+		(void)usleep(100);
 	send_head(late);
 	send_bytes(late, 0, LENGTH);
 	/* The slower request is no longer wanted, and its connection ends. */
@@ -146,7 +145,8 @@ START_TEST(test_of_two_answers_each_byte_comes_from_one)
 }
 END_TEST
 
-/* Which of these has something to read, or a connection to accept? */
+/* Returns which of these descriptors has data to read or a connection to
+ * accept. */
 static int first_ready(int a, int b, int c)
 {
 	struct pollfd p[3] = {{.fd = a, .events = POLLIN},
@@ -159,7 +159,7 @@ static int first_ready(int a, int b, int c)
 	return -1;
 }
 
-/* Make two reads at a time, which leave two connections that are kept. Returns
+/* Make two reads at a time, so that two connections are kept open. Returns
  * false if the test was so slow that a read was requested twice. */
 static bool keep_two(struct origin_file *f, int fd[2])
 {
@@ -197,7 +197,8 @@ static struct origin_file *open_with_two(int fd[2])
 	}
 }
 
-/* The cause that makes one connection slow may affect all kept connections. */
+/* All kept connections may be slow for the same reason, so the second request
+ * uses a new one. */
 START_TEST(test_the_second_request_goes_over_a_new_connection)
 {
 	struct origin_file *f;

@@ -56,8 +56,8 @@ START_TEST(test_hold_pauses_for_longer_after_each_failure)
 }
 END_TEST
 
-/* A request of a reader may kill each daemon, because it needs too much memory.
- */
+/* Each daemon is killed, because one reader's request makes it use too much
+ * memory. */
 START_TEST(test_hold_gives_up_if_all_daemons_are_killed_while_they_serve)
 {
 	struct hold_ends e = {.failures = 0};
@@ -77,7 +77,7 @@ START_TEST(test_hold_goes_on_for_ever_if_daemons_serve_for_an_hour)
 	for (long i = 1; i < 5L * HOLD_SHORT_MAX; i++)
 		ck_assert_ptr_null(
 			hold_ends_note(&e, false, HOUR_MS, i * HOUR_MS));
-	/* A few daemons that are killed early do not count for ever, either. */
+	/* A few daemons that are killed early do not count for ever. */
 	for (long i = 0; i < 5L * HOLD_SHORT_MAX; i++)
 		ck_assert_ptr_null(hold_ends_note(
 			&e, false, i % 100 ? 0 : HOLD_SHORT_MS, i));

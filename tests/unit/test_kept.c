@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Files whose pages the kernel keeps, in an ordinary directory: the kernel
- * reports reads there, too. The reads are looked at together, so no time passes
- * between them.
- */
+/* Tests of files whose pages the kernel keeps, in an ordinary directory: there
+ * the kernel reports reads, too. All reports are handled at once, so no time
+ * passes between reads. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +105,8 @@ static void tear_down(void)
 	ck_assert_int_eq(rmdir(top), 0);
 }
 
-/* Does a drop come in time, in one of a few tries? A busy machine may be late.
- */
+/* Returns true if pages are dropped in time in one of a few attempts. A busy
+ * machine may be late. */
 static bool drops_before_its_time(struct cache_item *item)
 {
 	static struct counters counters;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of the batches of a loader: they are those of the simple loader, for
- * any number of threads, any memory and any way of reading.
- */
+/* Tests of the batches of a loader: they must equal those of the simple loader,
+ * with any number of threads, any memory and any way of reading. */
 #include "loader_fixture.h"
 #include "suite.h"
 
-/* Check that every batch of a run is that of the simple loader. */
+/* Check that all batches of a run equal those of the simple loader. */
 static struct refrain_stats run_against_simple(const struct refrain_config *c)
 {
 	struct refrain_loader *l = open_loader(c);
@@ -261,7 +259,7 @@ START_TEST(test_loader_copies_raw_records)
 }
 END_TEST
 
-/* Make an image of one colour, that of the record's second byte. */
+/* Make an image of one colour, which the second byte of the record gives. */
 static int decode_colour(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -310,7 +308,7 @@ START_TEST(test_loader_augments_what_a_callback_decodes)
 }
 END_TEST
 
-/* What this version cannot take. */
+/* Values that this version does not support. */
 static int decode_floats(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -374,11 +372,10 @@ START_TEST(test_loader_lets_a_callback_augment)
 }
 END_TEST
 
-/*
- * Check that the memory has room for planned examples, because otherwise a
- * change would begin only after the next one is due; and for some bursts, if so
- * many are not read at a time anyway.
- */
+/* Check that the memory has room for enough examples that are planned;
+ * otherwise a change would take effect only after the next change is due. It
+ * must also have room for some bursts, unless so many examples are read at a
+ * time anyway. */
 static void has_room(const struct refrain_config *c)
 {
 	struct schedule_config config;
@@ -416,7 +413,8 @@ START_TEST(test_a_window_that_follows_has_room_for_what_is_planned)
 }
 END_TEST
 
-/* Some seeds leave such pairs; all of them are where they may be. */
+/* With some seeds such pairs remain. They must all be at the allowed positions.
+ */
 START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
 {
 	struct refrain_config c = config_of();

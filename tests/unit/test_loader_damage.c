@@ -161,8 +161,8 @@ START_TEST(test_damage_is_counted_by_cause_and_described)
 }
 END_TEST
 
-/* It fails in the batch with the example, however many threads were ahead, and
- * in every later call. */
+/* The loader fails at the batch that has the example, and in each later call,
+ * with any number of threads. */
 START_TEST(test_failing_loader_fails_at_the_same_batch)
 {
 	struct refrain_config c = config_damaged(REFRAIN_FAIL);
@@ -252,7 +252,8 @@ START_TEST(test_dataset_without_a_whole_image_is_zero_filled_if_asked)
 }
 END_TEST
 
-/* A fifth is damaged, which is known after an epoch or 1000 examples. */
+/* A fifth of the examples is damaged. This is checked after an epoch or 1000
+ * examples. */
 START_TEST(test_damage_above_its_share_fails)
 {
 	struct refrain_config c = config_of();
@@ -428,7 +429,7 @@ START_TEST(test_decode_that_fails_is_damage)
 	c.source = REFRAIN_SOURCE_RAW;
 	c.record_bytes = 4;
 	c.augment_fn = NULL;
-	c.sample_bytes = 5; /* every record is shorter */
+	c.sample_bytes = 5; /* now each record is shorter */
 	c.policy = REFRAIN_ZERO_FILL;
 	c.max_damage = 1;
 	l = open_loader(&c);

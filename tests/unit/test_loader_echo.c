@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loader with REFRAIN_ECHO_AUTO between an upstream and a trainer of known
- * speed: decode() sleeps for the time that the test sets, and so does the test
- * between batches. The test measures how long both really took, so the expected
- * result takes a busy machine into account. A busy machine also delays wake-ups
- * by times that change, which no loader could follow. So a run that fails is
- * repeated with all times doubled, and a run whose sleeps ended too late proves
- * nothing.
+ * Tests of a loader with REFRAIN_ECHO_AUTO between an upstream and a trainer of
+ * known speed: decode() sleeps for a time that the test sets, and the test
+ * sleeps between batches. The test measures how long both sleeps really took,
+ * and computes the expected result from that. A busy machine also delays
+ * wake-ups by times that change, which no loader can follow. So a run that
+ * fails is repeated with all times doubled, and a run in which sleeps ended too
+ * late is ignored.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -206,7 +206,8 @@ static double clamped(double r)
 	return fmin(fmax(r, 1), MAX_ECHO);
 }
 
-/* Does the result follow E8, in the factor and in the rate of steps? */
+/* Does the result meet requirement E8, in the factor and in the rate of steps?
+ */
 static bool followed(const struct seen *s)
 {
 	double least = fmin(1 / s->down_ns, MAX_ECHO / s->up_ns);
@@ -226,7 +227,7 @@ static double least_stalled(const struct seen *s, double most)
 	return fmax(0, 1 - most / s->r);
 }
 
-/* Did no other program keep the processors from the run? */
+/* Had the run the processors for itself? */
 static bool undisturbed(struct run *r)
 {
 	uint64_t late_ns = atomic_load(&r->upstream.late_ns);
@@ -391,8 +392,8 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	finish(&b, &st, &pixels);
 	ck_assert(st.echo_changes > before || disturbed);
 	(void)strcat(log, b.log);
-	/* The whole run, repeated from its two logs, ends like the restored
-	 * one. */
+	/* The whole run is repeated from its two logs, and ends like the
+	 * restored run. */
 	c = config_of(&all);
 	c.echo_log = log;
 	run_open(&all, &c);

@@ -237,7 +237,7 @@ START_TEST(test_timeout_names_stage_and_file)
 	l = open_loader(&c);
 	while (!stats_of(l).files_read)
 		(void)sched_yield();
-	do /* until the read that was missing longest has come */
+	do /* until the read arrives that took longest */
 		ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
 	while (strstr(refrain_message(l), " read"));
 	ck_assert_msg(strstr(refrain_message(l), "decod") &&
@@ -295,10 +295,8 @@ START_TEST(test_close_ends_a_call_that_waits)
 	ck_assert_int_eq(pthread_create(&t, NULL, wait_for_ever, l), 0);
 	while (!atomic_load(&arrived))
 		(void)sched_yield();
-	/*
-	 * One example decodes for ever: the loader is left behind after 0.9 s,
-	 * or later on a busy machine.
-	 */
+	/* The decode of one example never ends. The loader is left behind after
+	 * 0.9 s, or later on a busy machine. */
 	uint64_t then_ns = clock_now_ns();
 	left_behind = l;
 	ck_assert_int_eq(refrain_close(l), 1);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of a loader whose examples have several parts: every serving has the
- * members of its example, whatever is kept, dropped and read again, and a
- * missing one is damage.
- */
+/* Tests of a loader whose examples have several parts. Each serving must have
+ * the members of its example, even if data is kept, dropped or read again. A
+ * missing member is damage. */
 #include "loader_fixture.h"
 #include "members_fixture.h"
 #include "suite.h"
@@ -72,7 +70,7 @@ static void teardown_some(void)
 
 /* -- What is expected ------------------------------------------------------ */
 
-/* The same dataset, as the loader has it. */
+/* Open the same dataset as the loader does. */
 static void see(const struct refrain_config *c)
 {
 	struct dataset_options o = {.path = c->dataset,
@@ -100,7 +98,7 @@ static void take_batches(
 	}
 }
 
-/* The whole run. Each serving has all of its members. */
+/* Run to the end. Each serving must have all its members. */
 static struct refrain_stats check_run(const struct refrain_config *c)
 {
 	struct refrain_loader *l;
@@ -122,7 +120,7 @@ static uint64_t parts_in_all(void)
 	return SOME * 4 - SOME / 3;
 }
 
-/* A tar whose members lie in an order of their own. */
+/* Make a tar whose members have another order. */
 static void make_tar(char tar[160])
 {
 	char command[1024];
@@ -189,7 +187,7 @@ START_TEST(test_members_of_a_tar_reach_their_examples)
 }
 END_TEST
 
-/* There is room for few examples, so that files are read again. */
+/* The memory has room for few examples, so files are read again. */
 START_TEST(test_members_are_read_again_with_little_memory)
 {
 	struct refrain_config c = config_of_some();
@@ -208,7 +206,7 @@ START_TEST(test_members_are_read_again_with_little_memory)
 }
 END_TEST
 
-/* The pixels and the stream are those without members. */
+/* Pixels and stream equal those of a loader without members. */
 START_TEST(test_members_change_no_sample)
 {
 	struct refrain_config c = config_of_some();
@@ -251,7 +249,7 @@ START_TEST(test_a_resumed_run_has_the_members_of_the_rest)
 	ck_assert_int_eq(refrain_close(l), 0);
 	ck_assert_uint_eq(before + servings, 2 * 2 * SOME);
 	dataset_close(seen);
-	/* The state is of a dataset with these members. */
+	/* The state belongs to a dataset with these members. */
 	c.fields = "image; json=json kind=bytes max=3000";
 	ck_assert_int_eq(refrain_open(&l, &c), -ESTALE);
 }

@@ -317,7 +317,7 @@ static uint64_t the_seed(const void *ctx, uint32_t k)
 	return *(const uint64_t *)ctx;
 }
 
-/* Make the sample of one serving by a decode of its own. */
+/* Make the sample of one serving with its own decode. */
 static int make_sample(struct sampler *p, const struct settings *s,
 	const struct encoded *in, uint64_t seed, uint8_t *out,
 	struct refrain_crop *crop, struct error *err)
@@ -344,7 +344,7 @@ static int make_sample(struct sampler *p, const struct settings *s,
 	return rc;
 }
 
-/* Bytes, a seed and a configuration determine a sample. */
+/* A sample depends only on its bytes, a seed and a configuration. */
 static void check_alone(struct sampler *p, const struct settings *s,
 	const struct refrain_batch *b, uint32_t i, const char *path)
 {

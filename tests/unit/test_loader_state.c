@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of saving and restoring: the stream and the pixels after a restore are
- * those of a run that was not interrupted.
- */
+/* Tests of saving and restoring: after a restore, the stream and the pixels
+ * must equal those of a run without interruption. */
 #include "loader_fixture.h"
 
 #include "common/base/hash.h"
@@ -204,11 +202,9 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 }
 END_TEST
 
-/*
- * For every member that a state depends on: a text of another value, with which
- * the state is refused. NULL: the member may differ, or has no meaning for this
- * configuration.
- */
+/* For each member that a state depends on: a text with another value, which
+ * makes restoring fail. NULL: the member may differ, or has no meaning in this
+ * configuration. */
 static const struct {
 	const char *name, *text;
 } other_values[] = {
@@ -345,8 +341,8 @@ START_TEST(test_state_goes_on_with_another_policy_or_bound)
 }
 END_TEST
 
-/* Saved in the first of two epochs, or in a run of one: the batches are the
- * same. */
+/* A state that was saved in the first of two epochs gives the same batches as
+ * one of a run with one epoch. */
 START_TEST(test_state_goes_on_with_more_epochs)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -370,7 +366,8 @@ START_TEST(test_state_goes_on_with_more_epochs)
 	(void)take_steps(l, STEPS_MAX, more + done);
 	ck_assert_int_eq(refrain_close(l), 0);
 	ck_assert(memcmp(whole, more, steps * sizeof(*whole)) == 0);
-	/* Fewer epochs work, too, as long as they are not over. */
+	/* A run with fewer epochs accepts the state, too, if these are not
+	 * over. */
 	c.epochs = 1;
 	l = open_loader(&c);
 	ck_assert_uint_gt(take_steps(l, STEPS_MAX, NULL), 0);
@@ -378,7 +375,8 @@ START_TEST(test_state_goes_on_with_more_epochs)
 }
 END_TEST
 
-/* A run that is over continues: each example is fresh once in each epoch. */
+/* A finished run continues with more epochs. Each example is fresh once in each
+ * epoch. */
 START_TEST(test_state_of_a_finished_run_goes_on_with_more_epochs)
 {
 	struct refrain_config c = config_with_echo(_i);

@@ -214,8 +214,8 @@ END_TEST
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-/* The number of bytes that one kind writes in a day if it happens every second.
- */
+/* Returns how many bytes the log gets in a day if an event happens every
+ * second. */
 static uint64_t bytes_of_a_day(enum event_kind kind, bool json)
 {
 	static const char name[] =
@@ -349,7 +349,7 @@ START_TEST(test_log_writes_a_change_of_state_after_many_repetitions)
 }
 END_TEST
 
-/* A day in which every second brings a new cause. */
+/* Simulate a day in which each second has an event with a new cause. */
 START_TEST(test_log_of_any_number_of_causes_is_bounded)
 {
 	struct log_causes *all = calloc(1, sizeof(*all));

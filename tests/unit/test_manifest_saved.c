@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest that is kept in a file and loaded from it. */
+/* Tests of the manifest that is saved in a file and loaded again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

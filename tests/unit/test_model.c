@@ -103,7 +103,7 @@ static void event(struct run *r, unsigned w)
 	}
 }
 
-/* The rate in samples a second in the second half. */
+/* Returns the rate in samples per second in the second half. */
 static double simulate(const struct trainer *t, double miss)
 {
 	static struct run r;
@@ -152,8 +152,8 @@ static struct model model_of(const struct trainer *t)
 	return m;
 }
 
-/* The number of cache sizes that are predicted within 4 %, the worst error, and
- * the errors of the two formulas alone. */
+/* The number of cache sizes whose prediction is right within 4 %, the worst
+ * error, and the errors of each formula alone. */
 struct errors {
 	unsigned n, good;
 	double worst, serial, overlapped;
@@ -186,7 +186,7 @@ START_TEST(test_simulated_trainers_are_predicted_within_4_percent)
 		add_errors(&e, &trainers[i]);
 	ck_assert_msg(e.good + 2 >= e.n && e.worst <= 0.08,
 		"%u of %u within 4 %%, worst %.3f", e.good, e.n, e.worst);
-	/* Otherwise the blend would be useless. */
+	/* Otherwise mixing the two formulas would be useless. */
 	ck_assert_msg(e.serial > 0.2 && e.overlapped > 0.2,
 		"serial %.2f, overlapped %.2f", e.serial, e.overlapped);
 }
@@ -208,8 +208,8 @@ static void shuffle(unsigned *order, uint64_t *seed)
 	}
 }
 
-/* The share of hits after three epochs; the oldest item or a random one is
- * replaced. */
+/* Returns the share of hits after three epochs. The cache replaces the oldest
+ * item or a random one. */
 static double cache_hits(double cached, bool lru)
 {
 	static unsigned order[ITEMS], slot[ITEMS];
@@ -361,8 +361,8 @@ START_TEST(test_more_misses_do_not_make_a_sample_take_less_time)
 	struct model m = {.g = 900, .r1 = 800, .r0 = 300, .source = 300};
 	double before = 0;
 
-	/* The second and third point become their mean, and then with the
-	 * first. */
+	/* The second and the third point become their mean; then the first
+	 * three do. */
 	model_add(&m, 0.4, 500);
 	model_add(&m, 0.45, 520);
 	model_add(&m, 0.5, 560);
@@ -385,7 +385,8 @@ END_TEST
 
 START_TEST(test_a_larger_cache_is_never_slower_between_points)
 {
-	/* Measured while other programs ran: all points become their mean. */
+	/* These were measured while other programs ran, so all points become
+	 * their mean. */
 	struct model m = {.g = 94.1, .r1 = 94.1, .r0 = 52.9, .source = 900};
 	double before = 0;
 

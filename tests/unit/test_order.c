@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The positions of files in a plan, as far as they are looked up. */
+/* Tests of the positions of files in a plan. */
 #include <errno.h>
 
 #include "mount/plan/plan_order_impl.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Chunks of which only ranges are read: where the fetched pages go when their
- * memory is needed, and that they are not fetched again.
- */
+/* Tests of chunks of which programs read only ranges. When the memory of the
+ * fetched pages is needed, the pages are written to a tier as a part, and are
+ * not fetched again. */
 #include "cache_fixture.h"
 #include "suite.h"
 
@@ -59,7 +58,7 @@ static uint64_t start_with_parts(struct rig *g)
 	return tier(g).entries;
 }
 
-/* The number of entries that a sweep deletes when all chunks exist. */
+/* Returns the number of entries that a sweep deletes if all chunks exist. */
 static uint64_t swept(struct rig *g)
 {
 	store_unmark_all(g->fix.store);
@@ -89,7 +88,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 	rig_start(&g, "32M");
 	read_parts(&g, PART);
 	item = chunk(&g, 0);
-	/* One more page is read at either end. */
+	/* Read one more page at each end. */
 	ck_assert_uint_eq(
 		asked(&g, item, PART - 4096, PART + 2 * 4096), 2 * 4096);
 	ck_assert_uint_eq(g.fix.counters.part_bytes, PART);
@@ -101,7 +100,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 }
 END_TEST
 
-/* The tier has room for much more, and for exactly as many chunks. */
+/* The tier has room for much more; if _i is set, for exactly as many chunks. */
 START_TEST(test_parts_grow_until_their_chunks_are_whole)
 {
 	const uint64_t most = CHUNKS * (CHUNK + 4096);
@@ -171,10 +170,8 @@ START_TEST(test_small_parts_are_not_worth_the_room_of_their_chunks)
 }
 END_TEST
 
-/*
- * A kill between the writing of a chunk and the deletion of its part left the
- * part.
- */
+/* The daemon was killed between writing the chunk and deleting its part, so the
+ * part is still there. */
 START_TEST(test_a_part_beside_its_whole_chunk_is_swept)
 {
 	struct reservation res;
@@ -205,7 +202,7 @@ START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 		ck_assert_uint_eq(g.fix.counters.partial_dropped, 0);
 		ck_assert_uint_eq(asked(&g, chunk(&g, i), 0, PART), PART);
 	}
-	/* The part that was too many has pushed the first one out. */
+	/* There was one part too many, so the first part was deleted. */
 	ck_assert_uint_eq(g.fix.counters.partial_dropped, PART);
 	ck_assert_uint_eq(asked(&g, chunk(&g, room), 0, PART), 0);
 	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), PART);
@@ -213,8 +210,8 @@ START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 }
 END_TEST
 
-/* Fewer parts than may be loaded at a time are being loaded; the others wait.
- */
+/* Fewer parts are being loaded than are allowed at a time; the other loads
+ * wait. */
 START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 {
 	static struct probe p[STAGING / CHUNK];
@@ -257,8 +254,8 @@ END_TEST
 
 #define FEW 6u /* they stay in memory */
 
-/* End a mount after reads of FEW chunks. Returns the number of entries of the
- * next one. */
+/* End a mount after reads of FEW chunks. Returns the number of entries that the
+ * next mount finds. */
 static uint64_t ended_with(struct rig *g, const char *size, size_t len)
 {
 	rig_start(g, size);

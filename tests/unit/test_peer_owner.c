@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The owners of items: evenly distributed, and no item moves without need. */
+/* Tests of the owners of items: hosts own equally many items, and an item gets
+ * another owner only if necessary. */
 #include <math.h>
 #include <stdio.h>
 

@@ -188,7 +188,7 @@ START_TEST(test_units_of_another_dataset_are_neither_used_nor_replaced)
 	ck_assert(peers_differ(b));
 	ck_assert_uint_ge(peers_now(b).foreign, 1);
 	ck_assert_uint_eq(peers_now(b).bad, 0);
-	/* Its tiers keep what the peers refuse. */
+	/* The tiers of this host store what the peers refuse. */
 	ck_assert_int_eq(push_unit(b, 421, UNIT_BYTES, 0), -ENOSPC);
 	ck_assert_int_eq(push_unit(b, 440, UNIT_BYTES, 0), -ENOSPC);
 	c = peers_client_up(PEERS_DATASET, "");
@@ -246,9 +246,8 @@ static unsigned how_many_are_done(struct asked *r, unsigned n)
 	return done;
 }
 
-/*
- * All clients ask for an item that is not there. The first one whose read ends
- * without it pushes it. Returns how many would read the origin.
+/* All clients ask for an item that no server has. The first client whose read
+ * fails pushes the item. Returns how many clients would read from the origin.
  */
 static unsigned contend(struct peers **p, unsigned n, unsigned number)
 {
@@ -303,7 +302,7 @@ START_TEST(test_a_dead_holder_is_waited_for_no_longer_than_its_beats)
 	ask(b, &second, 40, ITEM_BYTES);
 	peers_stop(a);
 	ck_assert_int_eq(answer_of(&second), -ENOENT);
-	/* It cannot end earlier, unless the server was slow, too. */
+	/* The read cannot end earlier, unless the server was slow, too. */
 	ck_assert_uint_ge(asked_ns(&second), PEERS_LIMIT_NS);
 	printf("the holder was waited for %.0f ms\n",
 		(double)asked_ns(&second) / 1e6);
@@ -319,8 +318,8 @@ END_TEST
 static const char *const full_options[] = {
 	"no_slab_reassign", "no_slab_reassign,slab_chunk_max=16384"};
 
-/* Push items from `from` on, at most `most`. Returns the item that is refused.
- */
+/* Push at most `most` items, beginning with `from`. Returns the item that is
+ * refused. */
 static unsigned fill_up(struct peers *p, unsigned from, unsigned most)
 {
 	for (unsigned number = from; number < from + most; number++)
@@ -349,7 +348,8 @@ START_TEST(test_a_refused_unit_leaves_nothing_that_others_wait_for)
 	(void)snprintf(command, sizeof(command), "mg %s t\r\n", key);
 	PEERS_UNTIL((engine_says(command, line, sizeof(line)),
 		strcmp(line, "EN\r\n") == 0));
-	/* A host that fetches it and is refused leaves a note. */
+	/* A host that fetches the item, and whose push is refused, leaves a
+	 * note. */
 	number += 100;
 	ck_assert_int_eq(
 		ask_again(a, &r, number, UNIT_BYTES, -ENOENT), -ENOENT);

@@ -15,7 +15,8 @@
 
 #define ITEM_BYTES (2 * UNIT_BYTES + 70001)
 #define LARGE_BYTES ((uint64_t)8 << 20)
-/* A read is given up earlier; the rest is for a busy machine. */
+/* A read is given up earlier than this; the other part of the time is for a
+ * busy machine. */
 #define READ_MAX_NS (5 * NS_PER_S)
 #define CONNECTIONS_MAX 64
 
@@ -158,7 +159,8 @@ static bool say_value(int fd, uint32_t n, unsigned opaque)
 	return going;
 }
 
-/* Answer a get of a unit or of a lease; whoever asks gets the lease. */
+/* Answer a get of a unit or of a lease. Each client that asks gets the lease.
+ */
 static bool say_get(int fd, const char *line)
 {
 	const char *opaque = strstr(line, " O"), *n = strrchr(line, ':');

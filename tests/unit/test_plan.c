@@ -165,7 +165,8 @@ START_TEST(test_progress_retires_all_before_it)
 	plan_progress(plan, 4);
 	WAIT_FOR(&k, plan, done, 4);
 	WAIT_FOR(&k, plan, wasted, 4);
-	/* Giving up items and adding new ones are two steps. */
+	/* The plan gives items up in one step, and adds new items in another.
+	 */
 	WAIT_FOR(&k, plan, cursor, AHEAD + 4);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
 	plan_progress(plan, 1000000);
@@ -175,7 +176,8 @@ START_TEST(test_progress_retires_all_before_it)
 }
 END_TEST
 
-/* Read only the beginning: the kernel has the rest already. */
+/* Read only the beginning of the file, because the kernel has its other pages
+ * already. */
 static void begin_file(struct course *k, uint64_t cookie)
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
@@ -188,7 +190,7 @@ static void begin_file(struct course *k, uint64_t cookie)
 	probe_wait(&p);
 }
 
-/* The time of three windows whose reader reports each read. */
+/* Returns the time of three windows in which the reader reports each read. */
 static uint64_t three_windows_ns(void)
 {
 	uint64_t begin_ns = clock_now_ns();
@@ -212,8 +214,8 @@ static uint64_t three_windows_ns(void)
 
 START_TEST(test_what_its_reader_has_done_with_makes_room_at_once)
 {
-	/* Reports must not come only after a second; a busy machine has several
-	 * tries. */
+	/* Reports must come within a second. There are several attempts,
+	 * because a machine may be busy. */
 	for (int i = 0; three_windows_ns() >= NS_PER_S; i++)
 		ck_assert_int_lt(i, 5);
 }

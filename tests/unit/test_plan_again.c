@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Files that are read twice at one position, as the kernel does when it has
- * dropped pages before their reader got them.
- */
+/* Tests of files that are read twice at one position. The kernel does so when
+ * it has dropped pages before their reader got them. */
 #include <stdio.h>
 
 #include "cache_fixture.h"
@@ -76,7 +74,7 @@ static void read_bytes(
 	ck_assert(p.right);
 }
 
-/* Is this the first read of a position? Otherwise it is a repeated one. */
+/* Is this the first read of a position, not a repeated one? */
 static bool is_first(struct course *k, uint64_t cookie, uint64_t off)
 {
 	enum plans_turn turn = read_at(k, cookie, off);
@@ -149,12 +147,13 @@ START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 	}
 	cache_settle(k.g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(c->admitted, FILES);
-	/* Some of it came into the tier before it was read. */
+	/* Some of the file came into the tier before it was read. */
 	hits = c->hit_bytes;
 	read_bytes(&k, 3, 40960, 4096);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096);
 	ck_assert_uint_eq(c->reread_bytes, 4096);
-	/* In the next epoch everything is a hit, also in two pieces. */
+	/* In the next epoch all reads hit, even if a file is read in two
+	 * pieces. */
 	read_bytes(&k, 3, 0, 131072);
 	read_bytes(&k, 3, 131072, SIZE - 131072);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096 + SIZE);

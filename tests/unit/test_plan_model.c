@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Positions against a model: plans over several epochs, read by their owners
- * slightly out of order, with strangers and repeated reads between, and with
- * memory for more and for less than the dataset. Random cases, by seed.
- */
+/* Tests of positions against a model. Plans cover several epochs, and their
+ * owners read slightly out of order. Between their reads come repeated reads,
+ * and reads of strangers. The memory has room for more or for less than the
+ * dataset. A seed determines each random case. */
 #include <stdio.h>
 
 #include "cache_fixture.h"
@@ -15,7 +14,7 @@
 #define PLANS 3u
 #define POSITIONS_MAX (FILES_MAX * EPOCHS_MAX)
 #define SPREAD 4u  /* the maximum distance between reads of one owner */
-#define SLACK 8u   /* the distance that its plan allows */
+#define SLACK 8u   /* out-of-order distance that the owner's plan allows */
 #define STRANGER 9 /* a process that has no plan */
 #define SEEDS 24u
 
@@ -288,7 +287,7 @@ START_TEST(test_positions_are_those_of_the_model)
 	ck_assert_uint_eq(c->hits, 0);
 	ck_assert_uint_eq(c->prefetch_wasted, 0);
 	ck_assert_uint_eq(c->prefetch_used, c->prefetch_issued);
-	/* The rest of what the kernel had is still coming. */
+	/* The last requests may still be in progress: wait for their bytes. */
 	for (uint64_t until = clock_now_ns() + 5 * NS_PER_S;
 		c->origin_bytes + c->prefetch_carried_bytes !=
 			s.read_bytes + c->reread_bytes &&

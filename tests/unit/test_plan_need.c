@@ -166,7 +166,8 @@ START_TEST(test_echo_makes_steps_of_fewer_examples)
 	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
 	ck_assert_int_eq(schedule_fresh(&s, 40, &slot, &step), 0);
 	ck_assert_uint_eq(STATUS(plan, step), step);
-	/* Now by steps: a step retires what no later step needs. */
+	/* The same with steps: a step retires the items that no later step
+	 * needs. */
 	plan_progress_step(plan, step + 1);
 	ck_assert_uint_eq(
 		STATUS(plan, done), schedule_fresh_before(&s, step + 1));

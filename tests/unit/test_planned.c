@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Planned items in the cache: the order in which they are fetched, how long
- * they are held, and what they leave to others.
- */
+/* Tests of planned items in the cache: the order in which they are fetched, how
+ * long the cache holds them, and what other reads get of the memory. */
 #include "cache_fixture.h"
 #include "suite.h"
 
@@ -122,7 +120,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 	ck_assert_int_eq(h[1].status, 1);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
 	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 500000);
-	/* Its reader has come, and got the item from elsewhere. */
+	/* Its reader has come, but got the item from another place. */
 	h[0] = (struct held){
 		.p = {.done = held_done, .read = true}, .item = h[1].item};
 	ck_assert_int_eq(cache_plan(g.cache, &h[0].item, &h[0].p), -EALREADY);
@@ -280,7 +278,7 @@ START_TEST(test_planned_items_have_half_of_staging)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 1), -EAGAIN);
-	/* One of these once more: it exists only once. */
+	/* Read one of these items again: memory has it only once. */
 	ck_assert_int_eq(hold(&g, &h[2], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * LIMIT);
@@ -331,7 +329,7 @@ START_TEST(test_what_is_not_needed_soon_is_fetched_one_request_at_a_time)
 	ck_assert_uint_eq(g.hand.n, 1);
 	answer(hand_take(&g.hand, 0), 0);
 	ck_assert_uint_eq(g.hand.n, 1);
-	/* A reader of another item waits for no more than that. */
+	/* A reader of another item waits only for these requests. */
 	probe_read(&g, &p, file_item(&g, 3, 5000, 0), 0, 5000);
 	ck_assert_uint_eq(g.hand.n, 2);
 	answer(hand_take(&g.hand, 1), 0);

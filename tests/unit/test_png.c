@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests of PNG decoding: whatever the kind of file and the region, pixels are
- * those that PIL makes of the whole (see png_fixture.h); damaged and enormous
- * files are refused with a message, in what may be decoded by the kind of
- * memory that the header's check promised.
- */
+/* Tests of PNG decoding. For each kind of file and each region, the pixels must
+ * equal those that PIL makes of the whole image (see png_fixture.h). Damaged
+ * and enormous files are refused with a message. Decoding stays within the
+ * memory that the check of the header has announced. */
 #include <errno.h>
 
 #include "common/base/cleanup.h"
@@ -251,7 +249,7 @@ END_TEST
 
 /* -- Damage ---------------------------------------------------------------- */
 
-/* Decode the top left quarter: 0 or what went wrong. */
+/* Decode the top left quarter. Returns 0 or the error. */
 static int decode_quarter(const void *data, size_t bytes)
 {
 	CLEANUP_FREE uint8_t *memory = NULL;
@@ -295,7 +293,7 @@ START_TEST(test_a_png_that_is_cut_anywhere_is_refused)
 }
 END_TEST
 
-/* Wherever it is, also below the part that is decoded. */
+/* The damage is found anywhere, even below the decoded part. */
 START_TEST(test_any_byte_that_is_changed_is_seen)
 {
 	struct png_file f = png_make(&png_kinds[_i], 30, 20, 1);
@@ -400,7 +398,7 @@ END_TEST
 
 /* -- Bombs ----------------------------------------------------------------- */
 
-/* A header that claims this, and a valid stream of some bytes. */
+/* Write a header with these values, and a valid stream of some bytes. */
 static int decode_bomb(const struct png_kind *kind, uint32_t width,
 	uint32_t height, uint32_t idat_bytes)
 {

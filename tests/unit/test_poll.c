@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How a thread that answers requests waits: when a pipe has something to read,
- * a thread that polls sees it.
- */
+/* Tests of how a thread that answers requests waits: a thread that polls sees
+ * that a pipe has data. */
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <unistd.h>

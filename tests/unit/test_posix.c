@@ -169,7 +169,7 @@ START_TEST(test_posix_says_io_error_when_its_source_went_away)
 }
 END_TEST
 
-/* For a while, the source is the directory m in the fixture's source. */
+/* Make the directory m of the fixture the source, until leave_storage(). */
 static void enter_storage(void)
 {
 	strcat(source, "/m");
@@ -180,7 +180,7 @@ static void leave_storage(void)
 	*strrchr(source, '/') = '\0';
 }
 
-/* Mount storage that has one file. */
+/* Mount a file system that has one file. */
 static void mount_storage(const char *file, const char *like)
 {
 	enter_storage();
@@ -201,7 +201,7 @@ static void open_storage(int row)
 	leave_storage();
 }
 
-/* The final result of a stat that returns -EIO at first. */
+/* Returns the final result of a stat; it may be -EIO at first. */
 static int stat_again(const char *path)
 {
 	struct stat_wait s;

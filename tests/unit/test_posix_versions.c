@@ -55,7 +55,7 @@ static int64_t wall_now_ns(void)
 struct rewriter {
 	_Atomic bool stop;
 	_Atomic unsigned rounds;
-	int64_t slowest_ns; /* of the writer, until it is joined */
+	int64_t slowest_ns; /* belongs to the writer until it is joined */
 	const char *path;   /* set once, as is fd */
 	int fd;
 };
@@ -191,8 +191,8 @@ START_TEST(test_posix_abandons_reads_of_young_versions)
 	f = origin_file_new(o, "young");
 	for (unsigned i = 0; i < YOUNG; i++)
 		read_begin(o, &w[i], f, young, i, 1000);
-	/* Abandon some before they begin, and the others when the rest begins.
-	 */
+	/* Abandon some reads before they begin, and the others when the last
+	 * ones begin. */
 	for (unsigned i = 0; i < YOUNG; i += 2)
 		origin_read_abandon(o, &w[i].r);
 	ck_assert_int_eq(read_end(&w[1]), 1000);

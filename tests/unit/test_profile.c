@@ -118,7 +118,8 @@ START_TEST(test_workers_are_predicted_under_a_bound_if_they_only_read)
 }
 END_TEST
 
-/* A plan reads at the rate of the source, so the interval of that counts. */
+/* A plan reads at the rate of the source, so the interval of the source counts.
+ */
 START_TEST(test_the_interval_of_a_plan_has_that_of_the_source)
 {
 	struct profile p = measured;
@@ -431,7 +432,7 @@ START_TEST(test_bytes_of_no_known_format_are_files)
 
 	ck_assert_int_eq(unit_of("", 0, 1).unit, UNIT_FILES);
 	memcpy(head, record, sizeof(head));
-	head[8] ^= 1; /* changes the checksum of the length */
+	head[8] ^= 1; /* this changes the checksum of the length */
 	ck_assert_int_eq(unit_of(head, sizeof(head), 9000).unit, UNIT_FILES);
 }
 END_TEST

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Providers between a tier and the origin: stand-ins that answer when the test
- * says so. Which one is asked for what, in which order, and with what result.
- */
+/* Tests of providers, which the cache asks before the origin. They are
+ * stand-ins that answer when the test says so. The tests check which provider
+ * is asked for which bytes, in which order, and the result. */
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -28,7 +27,7 @@ START_TEST(test_what_a_provider_has_is_not_asked_of_the_origin)
 	ck_assert_uint_eq(counts(0).hits, SIZE / UNIT);
 	ck_assert_uint_eq(counts(0).bytes, SIZE);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 0);
-	/* Nothing is pushed to it, either. */
+	/* Nothing is pushed to this provider, either. */
 	ck_assert_uint_eq(stand_in[0].npushes, 0);
 	rig_stop(&g);
 }
@@ -100,7 +99,7 @@ START_TEST(test_a_late_provider_is_given_up_and_the_origin_asked)
 }
 END_TEST
 
-/* A provider like this is the main use of `refrain status --debug`. */
+/* `refrain status --debug` is mainly used to find such a provider. */
 START_TEST(test_the_view_shows_requests_that_were_given_up)
 {
 	struct cache_view *v = malloc(sizeof(*v));
@@ -192,7 +191,7 @@ START_TEST(test_providers_do_not_share_their_depth)
 	read_whole(&p[1], 2);
 	give(asked(&stand_in[0]), 0, -ENOENT);
 	held = asked(&stand_in[1]);
-	/* Meanwhile the first provider gets its own. */
+	/* At the same time the first provider gets its units. */
 	for (size_t i = 0; i < SIZE / UNIT; i++)
 		give_all(asked(&stand_in[0]));
 	finish(&p[1]);

@@ -103,7 +103,7 @@ START_TEST(test_training_crops_are_within_one_of_the_reference)
 }
 END_TEST
 
-/* The image that a decoder would return for the box alone. */
+/* Returns the image that a decoder would return for the box alone. */
 static struct image boxed(const struct image *whole, const struct rect *box)
 {
 	struct image in = *whole;
@@ -279,8 +279,8 @@ START_TEST(test_simd_gives_the_same_bytes_as_plain_c)
 }
 END_TEST
 
-/* The script's input: four numbers of the image, four of the box, the resized
- * size, where to crop after it, and the pixels. */
+/* Write the input of the script: size of the image, the box, the resized size,
+ * the offset of the crop after it, and the pixels. */
 static const char script[] =
 	"import sys, struct\n"
 	"from PIL import Image\n"

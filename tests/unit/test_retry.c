@@ -107,7 +107,8 @@ START_TEST(test_retry_goes_on_where_a_read_was_cut)
 	f = origin_file_new(o, file_path(0));
 	read_begin(o, &w, f, version, 5, 1000);
 	while (counters.origin_retries < 9) /* 500, 250, ... 1, of 2 */
-		(void)usleep(100);	    /* a condition, not a time */
+		/* this waits for a condition; the time does not matter */
+		(void)usleep(100);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
 	ck_assert_int_eq(read_end(&w), 1000);
 	check_bytes(file_path(0), 5, 1000, w.data);
@@ -162,7 +163,8 @@ START_TEST(test_retry_ends_at_its_total_bound)
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), -ETIMEDOUT);
 	ck_assert_uint_ge(clock_now_ns() - begun_ns, 50 * NS_PER_MS);
-	/* There are three, unless the machine is too busy to be in time. */
+	/* There must be three, unless the machine is too busy to send them in
+	 * time. */
 	ck_assert_uint_ge(counters.origin_timeouts, 1);
 	ck_assert_uint_le(counters.origin_timeouts, 3);
 	close_stack();
@@ -180,7 +182,8 @@ START_TEST(test_retry_goes_on_when_the_origin_returns)
 	f = origin_file_new(o, file_path(2));
 	read_begin(o, &w, f, version, 77, 5000);
 	while (counters.origin_timeouts < 3)
-		(void)usleep(100); /* a condition, not a time */
+		/* this waits for a condition; the time does not matter */
+		(void)usleep(100);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
 	ck_assert_int_eq(read_end(&w), 5000);
 	check_bytes(file_path(2), 77, 5000, w.data);
@@ -494,8 +497,8 @@ static void late_done(struct origin_request *q, int status)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* An abandon at this moment would take leftover data there for its own request.
- */
+/* An abandon at this moment would take data that was left in the request for
+ * its own. */
 START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
 {
 	struct late_wait w[3] = {0};

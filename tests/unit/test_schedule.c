@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Thousands of random configurations of the schedule against obvious checks:
- * counters, bitmaps, and the construction by plain loops without a closed form.
- * REFRAIN_TEST_SCHEDULES sets the number, REFRAIN_TEST_SEED the seed.
+/* Tests of the schedule with thousands of random configurations, which are
+ * compared with simple checks: counters, bitmaps, and the construction by plain
+ * loops. REFRAIN_TEST_SCHEDULES sets their number, REFRAIN_TEST_SEED the seed.
  */
 #include <malloc.h>
 #include <stdio.h>

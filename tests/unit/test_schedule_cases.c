@@ -218,8 +218,8 @@ static int by_fresh(const void *a, const void *b)
 	return x->echo < y->echo ? -1 : 1;
 }
 
-/* The share of the other examples in its batch that an example meets again at
- * its next serving. */
+/* Returns the share of the other examples of its batch that an example meets
+ * again at its next serving. */
 static double meet_again(
 	const struct schedule *s, const struct stream *st, uint64_t step)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The schedule of a run whose end is not known: slot by slot, it is that of a
- * run that knew its end, and a position restores it. REFRAIN_TEST_RUNS sets how
- * many random runs.
- */
+/* Tests of the schedule of a run whose end is not known. Its slots must equal
+ * those of a run that knew its end, and a saved position must restore it.
+ * REFRAIN_TEST_RUNS sets the number of random runs. */
 #include <errno.h>
 #include <string.h>
 
@@ -59,7 +57,8 @@ static void draw_run(struct run *r, uint64_t seed, bool changes)
 	}
 }
 
-/* Make the changes whose step has come; at the same steps in any schedule. */
+/* Make the changes whose step has come. They come at the same steps in both
+ * schedules. */
 static void change(struct schedule *s, const struct run *r,
 	const struct schedule_cursor *at, uint32_t *next)
 {
@@ -67,7 +66,8 @@ static void change(struct schedule *s, const struct run *r,
 		(void)schedule_change(s, at->step + 1, r->echoes[*next]);
 }
 
-/* The next slot as one who asks a source has it: `have` examples came. */
+/* Get the next slot as a stage does that pulls from a source, which has given
+ * `have` examples. */
 static int pull(struct schedule *s, struct schedule_cursor *at,
 	struct schedule_slot *slot, uint64_t *have, uint64_t fresh)
 {
@@ -89,7 +89,7 @@ static void add_slot(struct stream *st, const struct schedule_slot *slot)
 	st->slots[st->n++] = *slot;
 }
 
-/* From a position to the end. */
+/* Compare all slots from a position to the end. */
 static void run_open(struct stream *st, struct schedule *s, const struct run *r,
 	struct schedule_cursor at, uint64_t have, uint32_t changed)
 {
@@ -111,7 +111,8 @@ static void begin_run(
 	ck_assert_int_eq(schedule_seek(s, at, 0), 0);
 }
 
-/* One that knew its end; closed: as loaders have it. */
+/* Make the run with a schedule that knows its end; `closed`: as a loader sets
+ * it up. */
 static void run_known(struct stream *st, const struct run *r, bool closed)
 {
 	struct schedule_config c = r->c;
@@ -140,7 +141,7 @@ static void expect_same(
 		ck_assert(same_slot(&a->slots[from + i], &b->slots[i]));
 }
 
-/* Each example as often as its factor says, in order. */
+/* Each example must be served as often as its factor says, in order. */
 static void expect_counts(const struct stream *st, uint64_t fresh)
 {
 	uint32_t *served = calloc(fresh + 1, sizeof(*served));
@@ -222,8 +223,8 @@ START_TEST(test_so_is_one_whose_factor_changes)
 }
 END_TEST
 
-/* Save before each slot, as one who may stop in the middle of a batch, and go
- * on from there. */
+/* Save before each slot, as a user may who stops in the middle of a batch, and
+ * continue from there. */
 static void resume_everywhere(const struct run *r, const struct stream *want)
 {
 	uint8_t state[SCHEDULE_STATE_BYTES];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments of an analysis: what is skipped and measured, and when they end. */
+/* Tests of the segments of an analysis: what is skipped, what is measured, and
+ * when a segment ends. */
 #include <math.h>
 #include <stdint.h>
 

@@ -77,7 +77,7 @@ START_TEST(test_a_dead_member_is_dropped_though_its_child_has_the_socket)
 
 		(void)close(hold[1]);
 		join_at(&s, &dead, 2);
-		if (fork() == 0) { /* the child lives on, with the socket */
+		if (fork() == 0) { /* the child lives on, and has the socket */
 			(void)!read(hold[0], &byte, 1);
 			_exit(0);
 		}
@@ -250,7 +250,7 @@ START_TEST(test_a_host_begins_with_its_own_member)
 	config.place = s.place;
 	config.ops.arg = &s.m;
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
-	/* A new member might want steps that are over. */
+	/* A new member might want steps that were already released. */
 	ck_assert_int_eq(join_with(&s, &j[0], &hello.hello, &err), -EAGAIN);
 	ck_assert_ptr_nonnull(strstr(err.msg, "a new host"));
 	part(&j[0]);

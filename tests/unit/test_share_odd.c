@@ -48,14 +48,14 @@ START_TEST(test_a_member_that_is_parted_keeps_what_it_has_taken)
 		give_back(&j[0], step);
 	}
 	ck_assert_uint_eq(j[1].area.words->parted[j[1].welcome.place], 1);
-	/* No slot of the others was that of step 1. */
+	/* No slot that other members hold was the slot of step 1. */
 	ck_assert_int_eq(*taken, 1);
 	do
 		ck_assert_int_eq(next_message(&j[1], &msg, WAIT_MS), 1);
 	while (msg.type == SHARE_BATCH);
 	ck_assert_int_eq(msg.type, SHARE_ALONE);
 	ck_assert_uint_eq(msg.step.step, 2);
-	/* First it is not there, then it is. */
+	/* First the file does not exist, later it does. */
 	give_back(&j[1], 1);
 	say(&j[1], SHARE_ALONE, 3);
 	ck_assert_int_eq(next_message(&j[1], &msg, 10), 0);
@@ -223,8 +223,8 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	struct error err = {""};
 	struct scene s;
 
-	/* One of them lives; the other's number belongs to another process now.
-	 */
+	/* One member lives. The number of the other belongs to another process
+	 * now. */
 	for (unsigned i = 0; i < 2; i++)
 		before.jobs[i] = (struct share_job){.id = 10 + i,
 			.pid = (uint32_t)getpid(),
@@ -315,8 +315,8 @@ static bool is_dropped(struct joined *j)
 	return rc < 0;
 }
 
-/* The member may have to try again: the host has not looked at all that wait.
- */
+/* Try until the connection succeeds: it fails while too many others wait for
+ * the host. */
 static void connect_again(struct scene *s, struct joined *j)
 {
 	struct error err = {""};

@@ -116,7 +116,8 @@ START_TEST(test_a_state_before_the_first_batch_of_a_late_job_is_right)
 	l[1] = open_loader(&c);
 	n = refrain_save(l[1], late, sizeof(late));
 	ck_assert_int_gt(n, 0);
-	/* The factor is that of the other job, once that job gets there. */
+	/* The factor becomes that of the other job when this job reaches the
+	 * step of the change. */
 	while (refrain_step(l[0]) < refrain_step(l[1])) {
 		ck_assert_int_eq(refrain_next(l[0], &b, WAIT_MS), 1);
 		refrain_release(b);

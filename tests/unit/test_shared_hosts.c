@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Loaders that share batches, when their host closes, is killed, leaves a child
- * behind, or the next one refuses them.
- */
+/* Tests of loaders that share batches when their host closes, is killed, leaves
+ * a child behind, or is followed by a host that refuses them. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -37,7 +35,7 @@ START_TEST(test_another_job_hosts_when_the_host_closes)
 		for (int i = 1; i < 3; i++)
 			ck_assert_uint_gt(step_of(l[i], &r[i]), 0);
 	ck_assert_uint_eq(stats_of(l[2]).share_takeovers, 1);
-	/* Close the host, whichever of the two it is. */
+	/* Close the loader that is the host; either of the two may be. */
 	ck_assert_int_eq(refrain_close(l[1]), 0);
 	while (step_of(l[2], &r[2]) > 0)
 		;

@@ -67,7 +67,7 @@ START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
 		ck_assert_int_eq(rename(path, image), 0);
 		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
 			refrain_release(b);
-		/* It may have been opened before the change. */
+		/* The host may have opened the dataset before the change. */
 		ck_assert_msg(rc == 0 || rc == -ESTALE, "%d: %s", rc,
 			refrain_message(l));
 		ck_assert(rc == 0 || strstr(refrain_message(l), "changed"));
@@ -222,10 +222,9 @@ static void until_it_hangs(struct refrain_loader *l)
 	} while (!strstr(refrain_message(l), "c9/0299.jpg"));
 }
 
-/*
- * The last image has a write lease that is never given up, so opening it hangs.
- * The job loses its host, which it has to leave behind, and becomes host again.
- */
+/* A write lease on the last image is never given up, so opening that image
+ * hangs. The job loses its connection, leaves its hanging host behind, and
+ * becomes host again. */
 START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 {
 	struct refrain_config c = shared_config(0);

@@ -56,7 +56,8 @@ static void step_if_ready(struct job *j)
 	refrain_release(b);
 }
 
-/* Run until the last job is back in the share; jobs behind it run, too. */
+/* Run until the last job is back in the share. Jobs that are behind it run,
+ * too. */
 static void catch_up(struct job *jobs, unsigned n)
 {
 	struct job *late = &jobs[n - 1];
@@ -69,8 +70,8 @@ static void catch_up(struct job *jobs, unsigned n)
 	}
 }
 
-/* Run all jobs to the end, the last one first, because the others may have to
- * wait for it. */
+/* Run all jobs to the end, beginning with the last one, because the others may
+ * have to wait for it. */
 static void run_out(struct job *jobs, unsigned n)
 {
 	bool over[3] = {false};
@@ -240,8 +241,8 @@ START_TEST(test_a_job_that_passes_the_others_waits_for_them)
 	steps_of(&j[1], 30);
 	passed = refrain_step(j[1].l);
 	ck_assert_int_eq(kill(pid, SIGCONT), 0);
-	/* The host knows before the job has so many more. On a busy machine the
-	 * job may have been slow again since then. */
+	/* The host must know before the job is ahead by so many more batches.
+	 * On a busy machine the job may have been slow again since then. */
 	while (refrain_step(j[0].l) < passed) {
 		step_if_ready(&j[0]);
 		step_if_ready(&j[1]);
@@ -362,8 +363,8 @@ END_TEST
 /* -- A host that hangs ----------------------------------------------------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* Replaces pthread_create() in this program: it can fail for the test's own
- * thread, and hang for the thread that was started before that. */
+/* Replaces pthread_create() in this program: it can fail in the test's own
+ * thread, and hang in the thread that was started before. */
 static struct {
 	_Atomic bool armed, hung, let_go;
 	pthread_t own;

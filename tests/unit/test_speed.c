@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast an origin is: simulated answers, alone and in groups. */
+/* Tests of how the speed of an origin is measured, with simulated answers that
+ * come alone or in groups. */
 #include "common/base/speed.h"
 #include "suite.h"
 
@@ -119,7 +120,7 @@ START_TEST(test_what_is_dropped_is_not_waited_for)
 	s.now_ns += 60 * NS_PER_S;
 	burst(&s, 2 * DEPTH, NS_PER_S);
 	check_speed(s.s.full_ns, s.s.full_bytes, 1. * NS_PER_S / DEPTH / BYTES);
-	/* The same if some requests are answered. */
+	/* The same must hold if some requests are answered. */
 	s.more = 2 * DEPTH;
 	answers(&s, 1);
 	s.more = 2;

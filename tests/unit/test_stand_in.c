@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Images in place of others: which one, and which bytes. */
+/* Tests of images that a mount serves in place of others: which image, and
+ * which bytes. */
 #include <string.h>
 
 #include "analysis/subject/stand_in.h"

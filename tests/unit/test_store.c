@@ -141,7 +141,8 @@ START_TEST(test_store_keeps_entries_over_a_restart)
 
 		fixture_close(&fx);
 		ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
-		/* At once, while the directories are still being read. */
+		/* This works at once, while the tier still reads its
+		 * directories. */
 		for (uint64_t i = 0; i < 50; i++)
 			ck_assert_int_eq(fixture_get(&fx, fixture_key(i),
 						 ITEM + i, i, ITEM),
@@ -248,7 +249,8 @@ START_TEST(test_store_comes_back_to_a_tier_that_failed)
 	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
 	ck_assert_uint_eq(r.tier, 1);
 	store_unreserve(fx.store, &r);
-	/* After a second one write tries again; if it succeeds, all do. */
+	/* A second later one write tries the tier again. If it succeeds, all
+	 * later writes use the tier. */
 	do {
 		store_unreserve(fx.store, &r);
 		ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
@@ -320,7 +322,7 @@ START_TEST(test_store_invalidates)
 	ck_assert_uint_eq(fixture_count(&fx.counters.invalidated), 1);
 	ck_assert_uint_eq(status_of(0).used_bytes, 0);
 	ck_assert_int_ne(access(fixture_path(&fx, 0, key, ITEM, path), 0), 0);
-	/* The same before the directories have been read. */
+	/* The same, before the tier has read its directories. */
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	fixture_close(&fx);
 	ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store against a model of it in memory: long random sequences of
- * everything that may happen to a cache, kill -9 included. After every step the
- * accounts of both must agree, and no wrong byte may ever come back.
+ * Tests of the store against a model of it in memory: long random sequences of
+ * everything that may happen to a cache, including kill -9. After each step the
+ * counts of store and model must be equal, and no wrong byte may ever be
+ * returned.
  *
  * REFRAIN_TEST_SEED repeats a run (except for the moments of kills),
  * REFRAIN_TEST_STEPS makes it longer, and TMPDIR puts it on a disk.
@@ -236,7 +237,7 @@ static struct model_entry *any_sound(void)
 	return NULL;
 }
 
-/* Reserve, and check that the tier, or the failure, is as in the model. */
+/* Reserve, and check that the tier or the error is that of the model. */
 static int reserve(uint64_t size, struct reservation *r)
 {
 	uint64_t held[TIERS] = {0};

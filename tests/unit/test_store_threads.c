@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Many threads in one store: whatever they do to the same few entries at a
- * time, bytes are right, the budget holds at every sample, and in the end the
- * accounts agree with the directory.
- */
+/* Tests of many threads in one store, which work on the same few entries at a
+ * time. All bytes must be right, the budget must hold whenever it is checked,
+ * and at the end the counts must agree with the directory. */
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -192,7 +190,7 @@ static void count_disk(size_t t, uint64_t *entries, uint64_t *bytes)
 static void check_accounts(void)
 {
 	store_wait_ready(fx.store);
-	/* A deleted entry is noticed when it is requested. */
+	/* A deleted entry is noticed when a read asks for it. */
 	for (uint64_t i = 0; i < KEYS; i++)
 		(void)read_one(fx.scratch, i);
 	for (size_t t = 0; t < 2; t++) {

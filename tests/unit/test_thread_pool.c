@@ -59,7 +59,7 @@ START_TEST(test_a_pool_runs_the_first_job_of_a_job_on_its_thread)
 }
 END_TEST
 
-/* Two jobs that wait for each other end only if neither is kept for later. */
+/* Two jobs wait for each other. They end only if both run at the same time. */
 struct pair {
 	struct thread_pool *pool;
 	struct thread_job first, kept, other;

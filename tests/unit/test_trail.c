@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A manifest that another process continues: from the kept file and from the
- * record of the changes since.
- */
+/* Tests of a manifest that another process continues, from the saved file and
+ * from the record of the changes since then. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -270,8 +268,8 @@ START_TEST(test_a_change_that_was_not_completed_did_not_happen)
 	before = manifest_trail(m);
 	(void)put(NODE_ROOT, "a", KIND_FILE, 2, 1, true);
 	after = manifest_trail(m);
-	/* This stands for a process that died before it wrote the last byte and
-	 * announced it. */
+	/* Simulate a process that died before it had written and announced the
+	 * last byte. */
 	map[4096 + after - 1] ^= 1;
 	memcpy(map + 48, &before, sizeof(before));
 	manifest_free(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of an analysed command: their processor time, and which they
- * are. */
+/* Tests of the processes of an analysed command: which they are, and their
+ * processor time. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The tree over an origin that answers when the test says so: the effect of
- * answers that arrive after other events.
- */
+/* Tests of the tree over an origin that answers when the test says so: what
+ * answers do that arrive after other events. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -448,7 +446,7 @@ START_TEST(test_an_origin_that_does_not_answer_is_waited_for_once)
 	put_due("a");
 	put_due("b");
 	put_due("c");
-	/* although a question is in flight */
+	/* this asks the origin although a question is in flight */
 	ck_assert_int_eq(mtime_of("a"), 1);
 	s = take_stat();
 	ck_assert_int_eq(mtime_of("b"), 1); /* this one is a probe */
@@ -515,7 +513,7 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 	/* Requests that have begun continue, and no others start. */
 	while (tree_list(t, NODE_ROOT, false, NULL) != -ENOTCONN)
 		sched_yield();
-	/* A thread that ends too early has time to do so. */
+	/* A thread that would end too early has time to do so here. */
 	stopping_ns = clock_now_ns();
 	while (clock_now_ns() < stopping_ns + 10 * NS_PER_MS)
 		sched_yield();

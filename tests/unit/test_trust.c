@@ -11,7 +11,7 @@
 #define START_NS (1000 * NS_PER_S)
 #define OTHER UINT64_C(12345)
 
-/* The comparisons that were requested and have not ended. */
+/* Comparisons that were requested and have not ended. */
 static struct peers_check *asked[64];
 static unsigned nasked;
 static struct counters counters;
@@ -75,7 +75,7 @@ START_TEST(test_a_writer_is_trusted_after_some_units_were_the_same)
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_LATER);
 		ck_assert_uint_eq(nasked, 1);
 		answer_all(1);
-		/* This unit was compared itself. */
+		/* This unit itself was compared. */
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_YES);
 		ck_assert_uint_eq(nasked, 0);
 	}
