@@ -112,7 +112,8 @@ static size_t service_seed(unsigned i, uint8_t *buf)
 		"aspect_max 1.33333337\njitter 0,0,0\n"
 		"max_pixels 200000000\nin_order 0\nno_flip 0\n"
 		"no_orient 0\npad_ranks 0\nallow_duplicates 0\n"
-		"exact 0\nequal_ranks 0\n",
+		"exact 0\nequal_ranks 0\nepoch_examples 0\n"
+		"subset 0\nsubset_seed 0\n",
 		"RFS1....aaaabbbbccccddddeeee", NULL};
 
 	return fuzz_seed_text(texts, i, buf);

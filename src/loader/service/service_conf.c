@@ -21,7 +21,8 @@ static const char *const conf_members[] = {"source", "epochs", "seed",
 	"echo_point", "shuffle_window", "last", "height", "width", "augment",
 	"area_min", "area_max", "aspect_min", "aspect_max", "jitter",
 	"max_pixels", "in_order", "no_flip", "no_orient", "pad_ranks",
-	"allow_duplicates", "exact", "equal_ranks"};
+	"allow_duplicates", "exact", "equal_ranks", "epoch_examples", "subset",
+	"subset_seed"};
 
 #define CONF_MEMBERS (sizeof(conf_members) / sizeof(conf_members[0]))
 
@@ -90,6 +91,8 @@ static int conf_refuse(const struct settings *s, struct error *err)
 		what = "raw records need no preparation";
 	else if (s->fields.count)
 		what = "examples have several fields";
+	else if (s->c.mix)
+		what = "it is a mix";
 	return what ? error_set(err, -EOPNOTSUPP,
 			      "service: workers cannot prepare this: %s", what)
 		    : 0;

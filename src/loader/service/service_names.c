@@ -22,7 +22,7 @@ size_t service_sample_key(char key[SERVICE_KEY_MAX], struct hash128 job,
 	/* Global numbers are below 2^56, and factors at most 64. */
 	return (size_t)snprintf(key, SERVICE_KEY_MAX,
 		"rs1:%s:%014" PRIx64 ".%014" PRIx64 ".%02x.%02x",
-		hex_of(digits, job), name->epoch & UINT64_C(0xffffffffffffff),
+		hex_of(digits, job), name->pass & UINT64_C(0xffffffffffffff),
 		name->index & UINT64_C(0xffffffffffffff), k & 0xff,
 		name->servings & 0xff);
 }
@@ -42,7 +42,7 @@ struct hash128 range_name(const struct sample_name *name, uint32_t count)
 	uint32_t n = count < RANGE_EXAMPLES_MAX ? count : RANGE_EXAMPLES_MAX;
 
 	for (uint32_t i = 0; i < n; i++) {
-		words[3 * i] = htole64(name[i].epoch);
+		words[3 * i] = htole64(name[i].pass);
 		words[3 * i + 1] = htole64(name[i].index);
 		words[3 * i + 2] = htole64(name[i].servings);
 	}

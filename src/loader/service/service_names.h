@@ -2,7 +2,7 @@
 /*
  * The names of samples and ranges in the preparation service, and the keys of
  * its states; doc/formats.md describes them. The pixels of a sample are a
- * function of its job (configuration, dataset, seed), the epoch, the example
+ * function of its job (configuration, dataset, seed), the pass, the example
  * and the echo number. So two processes that compute the same name make the
  * same bytes, and neither needs to know of the other. Pure functions.
  */
@@ -28,11 +28,11 @@
  * servings is part of the name of each sample: the first decode covers the
  * crops of all servings, so it decides whether a damaged file is usable. */
 struct sample_name {
-	uint64_t epoch, index;
+	uint64_t pass, index; /* as in struct schedule_slot */
 	uint32_t servings;
 };
 
-/* Write the key of serving k of an example, "rs1:JOB:EPOCH.INDEX.K.SERVINGS".
+/* Write the key of serving k of an example, "rs1:JOB:PASS.INDEX.K.SERVINGS".
  * All keys have the same length. Returns the length. */
 size_t service_sample_key(char key[SERVICE_KEY_MAX], struct hash128 job,
 	const struct sample_name *name, uint32_t k);

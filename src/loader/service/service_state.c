@@ -190,7 +190,7 @@ static bool is_sane(const struct reader_note *n)
 		n->window <= SCHEDULE_WINDOW_MAX && n->echo.q > 0 &&
 		n->echo.q <= SCHEDULE_DENOMINATOR_MAX &&
 		n->echo.p >= n->echo.q &&
-		n->echo.p / n->echo.q <= SCHEDULE_ECHO_MAX &&
+		n->echo.p <= (uint64_t)SCHEDULE_ECHO_MAX * n->echo.q &&
 		n->cursor <= n->begin && n->begin <= n->end &&
 		n->end <= SCHEDULE_GLOBAL_MAX;
 }
