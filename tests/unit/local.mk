@@ -91,6 +91,7 @@ unit_tests = \
 	tests/unit/test_schedule_end \
 	tests/unit/test_segment \
 	tests/unit/test_trainer \
+	tests/unit/test_work \
 	tests/unit/test_service \
 	tests/unit/test_share \
 	tests/unit/test_share_msg \
@@ -200,7 +201,10 @@ if HAVE_REMOTE
 tests_unit_test_origin_LDADD = libobject.la $(LDADD)
 endif
 tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
-tests_unit_test_service_LDADD = libservice.la libloader.la $(LDADD)
+tests_unit_test_work_LDADD = libwork.la libloader.la libmakedataset.la \
+	libbase.la $(unit_libs)
+tests_unit_test_service_LDADD = libservice.la libloader.la libbase.la \
+	$(unit_libs)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)

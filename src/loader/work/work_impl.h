@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the worker. The *scout*, the thread that called
+ * work_run(), learns from the board what is needed, and renews claims. *Hands*
+ * are threads that claim a range, make it and say so; each has connections of
+ * its own. work.lock guards what both use. Private to this room.
+ */
+#ifndef WORK_IMPL_H
+#define WORK_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/memcached/memcached_ask.h"
+#include "loader/dataset/dataset.h"
+#include "loader/service/service_call.h"
+#include "loader/service/service_conf.h"
+#include "loader/service/service_state.h"
+#include "loader/work/work.h"
+
+#define WORK_JOBS_MAX 64u
+#define WORK_READERS_MAX 64u	 /* of one job */
+#define WORK_CANDIDATES_MAX 512u /* ranges of one look */
+#define WORK_ANSWER_MS 2000u
+
+/* A job that this worker knows. It stays until the end of the worker. */
+struct work_job {
+	/* Set once */
+	struct hash128 id;
+	struct service_conf conf;
+	struct settings s;
+	const struct dataset *dataset; /* NULL: the worker does not join */
+	char refusal[128];	       /* the reason, then */
+};
+
+/* A range that somebody needs. */
+struct work_range {
+	const struct work_job *job;
+	struct hash128 name;
+	uint32_t count;
+	struct sample_name example[RANGE_EXAMPLES_MAX];
+};
+
+/* A range that a hand has claimed; guarded by work.lock. */
+struct work_claim {
+	bool held, lost;
+	char key[SERVICE_KEY_MAX];
+	char text[RANGE_STATE_MAX]; /* as it is on the board */
+	struct work_range range;
+};
+
+struct work;
+
+struct work_hand {
+	struct work *work;
+	pthread_t thread;
+	bool started;
+	struct asker *board, *store;
+	struct work_claim claim;
+	uint64_t random;
+};
+
+struct work {
+	const struct work_config *config; /* set once, as the next members */
+	struct dataset **datasets;
+	uint64_t print, seed, maker;
+	char id[SERVICE_ID_MAX + 1];
+	struct work_hand *hands;
+	unsigned nhands;
+
+	/* Used only by the scout */
+	struct asker *board, *store;
+	struct work_job *jobs[WORK_JOBS_MAX];
+	unsigned njobs, nworkers;
+	uint64_t look_jobs_ns, beat_ns, busy_ns;
+
+	pthread_mutex_t lock; /* guards the next members */
+	pthread_cond_t news;
+	struct work_range *candidates; /* free ranges, the next one first */
+	unsigned ncandidates, choose;  /* choose among so many */
+	uint64_t looks;		       /* number of looks at the board */
+	uint64_t full_until_ns;	       /* the store has refused a sample */
+	bool ending;
+
+	_Atomic uint64_t ranges, decodes, samples, reused, lost, refused,
+		failed, away;
+};
+
+static inline void work_count(_Atomic uint64_t *count, uint64_t n)
+{
+	(void)atomic_fetch_add_explicit(count, n, memory_order_relaxed);
+}
+
+/* -- work_jobs.c: the scout's look at the board ---------------------------- */
+
+/* Learn of new jobs, and find the ranges that readers need and nobody has.
+ * Returns the number of ranges that are needed, free or not; -errno if the
+ * board does not answer. */
+int work_look(struct work *w);
+/* Does any reader still need this range? `known` false: the board does not
+ * answer. Any thread, with its own connection. */
+bool work_is_needed(
+	struct asker *board, const struct work_range *r, bool *known);
+
+/* -- work_claim.c ---------------------------------------------------------- */
+
+/* Claim a range. Returns 1 if it is ours, 0 if not, -errno without a board. */
+int work_claim(struct work_hand *h, const struct work_range *r);
+/* Renew all claims; by the scout. */
+void work_renew(struct work *w);
+/* Say that the claimed range is done. Returns 1; 0 if it was lost or is not
+ * needed any more; -errno without a board. */
+int work_done(struct work_hand *h, uint32_t mask, uint32_t ms);
+/* Is the claimed range another's now? */
+bool work_is_lost(struct work_hand *h);
+
+/* -- work_make.c ----------------------------------------------------------- */
+
+struct maker;
+
+int maker_new(struct maker **out, struct work_hand *h);
+void maker_free(struct maker *m);
+/* Make the claimed range and put its samples into the store. Returns a bit for
+ * each example that is there. */
+uint32_t maker_make(struct maker *m, const struct work_range *r);
+/* Delete what was put there for this range, and is still ours. */
+void maker_drop(struct maker *m);
+
+#endif
