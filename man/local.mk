@@ -22,7 +22,8 @@ man_pages = \
 	man/refrain-umount.1 \
 	man/refrain-upgrade.1 \
 	man/refrain-verify.1 \
-	man/refrain-warm.1
+	man/refrain-warm.1 \
+	man/refrain-work.1
 man_pages_3 = man/refrain_echo.3 man/refrain_loader.3
 if HAVE_MAN
 man_MANS = $(man_pages) $(man_pages_3)

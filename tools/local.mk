@@ -85,10 +85,11 @@ refrain_SOURCES = \
 	tools/umount.c \
 	tools/upgrade.c tools/upgrade.h \
 	tools/verify.c \
-	tools/warm.c
+	tools/warm.c \
+	tools/work.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
 	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
-refrain_LDADD = libloader.la libstudy.la libsubject.la libdaemon.la \
+refrain_LDADD = libwork.la libloader.la libstudy.la libsubject.la libdaemon.la \
 	libstore.la libfleet.la libmakedataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path. It

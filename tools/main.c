@@ -37,6 +37,8 @@ const struct command command_table[] = {
 		&serve_usage},
 	{"share", "show who shares batches on this host", cmd_share,
 		&share_usage},
+	{"work", "prepare samples for loaders on other hosts", cmd_work,
+		&work_usage},
 	{"analyze", "measure where a trainer's time goes", cmd_analyze,
 		&analyze_usage},
 	{"peers", "check the servers of a partitioned cache", cmd_peers,

@@ -263,7 +263,8 @@ other_tests = \
 	tests/system/tree-layers.sh \
 	tests/system/tree-packages.sh \
 	tests/system/tree-alerts.sh \
-	tests/system/tree-rooms.sh
+	tests/system/tree-rooms.sh \
+	tests/system/work-command.sh
 
 system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
 	$(mount_tests) $(other_tests) $(timed_tests) $(quiet_tests)
