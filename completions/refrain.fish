@@ -48,7 +48,7 @@ function __refrain
         return
     end
     switch $words[2]
-        case umount upgrade status warm refresh fault verify plan trace
+        case umount upgrade status warm refresh fault verify plan trace doctor
             __refrain_mounts
             test -z "$current"; or __fish_complete_directories $current ''
         case peers

@@ -49,6 +49,7 @@ refrain_SOURCES = \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
+	tools/doctor.c \
 	tools/exporter.c \
 	tools/exporter_options.c tools/exporter_options.h \
 	tools/fault.c \

@@ -20,6 +20,8 @@ const struct command command_table[] = {
 	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"top", "show all mounts and shares of this host", cmd_top, &top_usage},
 	{"trace", "show each read of a mount", cmd_trace, &trace_usage},
+	{"doctor", "look for faults of this host and its mounts", cmd_doctor,
+		&doctor_usage},
 	{"exporter", "serve metrics of this host to Prometheus", cmd_exporter,
 		&exporter_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},

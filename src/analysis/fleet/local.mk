@@ -1,6 +1,15 @@
 noinst_LTLIBRARIES += libfleet.la
 libfleet_la_SOURCES = \
 	src/analysis/fleet/client.c src/analysis/fleet/client.h \
+	src/analysis/fleet/doctor.c src/analysis/fleet/doctor.h \
+	src/analysis/fleet/doctor_archive.c \
+	src/analysis/fleet/doctor_findings.c \
+	src/analysis/fleet/doctor_machine.c \
+	src/analysis/fleet/doctor_impl.h \
+	src/analysis/fleet/doctor_mount.c \
+	src/analysis/fleet/doctor_places.c \
+	src/analysis/fleet/doctor_secrets.c \
+	src/analysis/fleet/doctor_words.c \
 	src/analysis/fleet/fleet.c src/analysis/fleet/fleet.h \
 	src/analysis/fleet/fleet_find.c \
 	src/analysis/fleet/fleet_find_impl.h \

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What the checks of refrain doctor share. */
+#ifndef FLEET_DOCTOR_IMPL_H
+#define FLEET_DOCTOR_IMPL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "analysis/fleet/doctor.h"
+#include "analysis/fleet/fleet.h"
+#include "common/base/array.h"
+
+#define DOCTOR_TEXT_MAX 2048
+
+/* A finding. The array has its texts. */
+struct doctor_finding {
+	enum doctor_level level;
+	char *what; /* "device", or a mountpoint */
+	char *text;
+	char *advice; /* or "" */
+};
+
+/* A program that serves a mount, or would: its words, each with its NUL. */
+struct doctor_words {
+	char *words;
+	size_t bytes;
+	pid_t pid;
+	char cwd[PATH_MAX]; /* "" if it is not known */
+};
+
+struct doctor {
+	struct fleet *fleet;
+	struct doctor_finding *finding;
+	size_t nfindings, room;
+	struct array secrets;	    /* texts, each with its NUL */
+	bool *chosen;		    /* of the mounts of the fleet */
+	struct doctor_words *words; /* of the mounts of the fleet */
+};
+
+/* doctor_findings.c: add a finding. Texts are copied; for want of memory it is
+ * left out. */
+void doctor_find(struct doctor *d, enum doctor_level level, const char *what,
+	const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* doctor_machine.c: what needs no mount. */
+void doctor_machine(struct doctor *d, const char *holder);
+
+/* doctor_mount.c: check the chosen mounts. */
+void doctor_mounts(struct doctor *d);
+
+/* doctor_words.c: find the words of the programs of all mounts. */
+void doctor_words_find(struct doctor *d);
+/* The value of an option: "--name VALUE" or "--name=VALUE"; NULL: not given.
+ * `at` counts its repetitions. */
+const char *doctor_option(
+	const struct doctor_words *w, const char *name, unsigned at);
+/* The source of a mount, or NULL. */
+const char *doctor_source(const struct doctor_words *w);
+
+/* doctor_places.c: check places that may hang, all at once. */
+struct doctor_place {
+	enum {
+		PLACE_TIER,
+		PLACE_SOURCE, /* a directory */
+		PLACE_HOST,   /* a URL */
+	} kind;
+	const char *mountpoint;
+	char text[PATH_MAX]; /* a path or a URL */
+};
+void doctor_places(struct doctor *d, struct doctor_place *place, size_t n);
+
+/* doctor_secrets.c: collect the values of secrets; remove them, and what looks
+ * like one, from a text. The caller frees the result; NULL: no memory. */
+void doctor_secrets_find(struct doctor *d);
+char *doctor_redact(const struct doctor *d, const char *text);
+
+#endif
