@@ -62,15 +62,18 @@ struct refrain_echo;
 
 /* What to do next. */
 struct refrain_serving {
-	size_t size;	  /* size of this struct */
-	uint64_t example; /* its number in the source, counted from 0 */
-	uint64_t seed;	  /* SERVE: of the augmentation; different for each
-			     serving, example, epoch and rank */
-	uint32_t echo;	  /* SERVE: 0: fresh, 1: first echo, ... */
-	uint32_t last;	  /* 1: the example is not needed any more after this.
-			     PULL: it need not be kept at all, as a resumed
-			     stage had served it before */
-	uint64_t serving; /* servings of the epoch before this one */
+	size_t size; /* size of this struct */
+	/* number of the example in the source, counted from 0 */
+	uint64_t example;
+	/* SERVE: seed of the augmentation; it differs for each serving,
+	 * example, epoch and rank */
+	uint64_t seed;
+	uint32_t echo; /* SERVE: 0: fresh, 1: first echo, ... */
+	/* 1: the example is not needed any more after this. PULL: the example
+	 * need not be kept at all, because it was served before the state was
+	 * saved */
+	uint32_t last;
+	uint64_t serving; /* number of servings of the epoch before this one */
 	uint64_t epoch;
 };
 
@@ -78,22 +81,27 @@ struct refrain_serving {
 struct refrain_echo_stats {
 	size_t size; /* size of this struct */
 	uint64_t epoch;
-	uint64_t serving;    /* servings of the epoch so far */
-	uint64_t fresh;	     /* served for the first time */
-	uint64_t served;     /* fresh examples and echoes */
-	uint64_t pulled;     /* taken from the source */
-	uint64_t duplicates; /* pairs of servings of one example in a batch,
-				where a small window, or a change of the factor
-				less than a window before the end, allows any */
+	uint64_t serving; /* number of servings of the epoch so far */
+	/* number of examples that were served for the first time */
+	uint64_t fresh;
+	uint64_t served; /* number of servings, fresh ones and echoes */
+	/* number of examples that were taken from the source */
+	uint64_t pulled;
+	/* number of pairs of servings of one example in a batch. There are some
+	 * only if the window is small, or if the factor changed less than a
+	 * window before the end */
+	uint64_t duplicates;
 	uint64_t pull_ns;    /* time that the source took */
-	uint64_t augment_ns; /* from a serving to refrain_echo_served() */
-	uint64_t trainer_ns; /* until the next refrain_echo_next() */
-	uint64_t window;     /* examples that are kept, at most */
-	double echo_factor;  /* the current factor e */
+	uint64_t augment_ns; /* time from a serving to refrain_echo_served() */
+	/* time from then to the next refrain_echo_next() */
+	uint64_t trainer_ns;
+	uint64_t window;    /* maximum number of examples that are kept */
+	double echo_factor; /* the current factor e */
 	uint64_t echo_changes;
 	/* With REFRAIN_ECHO_AUTO, else 0. */
-	double t_upstream_ms;	/* a batch of examples of the busy source */
-	double t_downstream_ms; /* a step, with its augmentation */
+	/* time of the busy source for a batch of examples */
+	double t_upstream_ms;
+	double t_downstream_ms; /* time for a step with its augmentation */
 	double r;		/* t_upstream_ms / t_downstream_ms */
 };
 
@@ -121,15 +129,14 @@ REFRAIN_API int refrain_echo_open(struct refrain_echo **out,
  * their echoes are dropped. */
 REFRAIN_API int refrain_echo_begin(struct refrain_echo *e, uint64_t epoch);
 
-/*
- * After opening with a state: the first example that is still needed. The
- * source must be put to it, or to any before it; refrain_echo_from() says where
- * the source is, 0 unless said. The stage then asks for the examples from there
- * on.
- */
+/* After opening with a state: returns the first example that is still needed.
+ * The source must begin at that example or before it. refrain_echo_from() tells
+ * the stage where the source begins; the default is 0. The stage asks for the
+ * examples from there on. */
 REFRAIN_API uint64_t refrain_echo_needs(struct refrain_echo *e);
-/* Returns -EINVAL if that is after refrain_echo_needs(), or if an example has
- * been pulled or served since the epoch began or the state was restored. */
+/* Set the example at which the source begins. Returns -EINVAL if that is after
+ * refrain_echo_needs(), or if an example was pulled or served since the epoch
+ * began or the state was restored. */
 REFRAIN_API int refrain_echo_from(struct refrain_echo *e, uint64_t example);
 
 /*
@@ -141,18 +148,18 @@ REFRAIN_API int refrain_echo_next(
 	struct refrain_echo *e, struct refrain_serving *out);
 
 /*
- * Say that the last refrain_echo_next() was done: the source has given the
- * example; the source has no more; the example was served. Return -EINVAL if
- * refrain_echo_next() had not asked for it. refrain_echo_ended() returns
- * -ESTALE if the stage needs examples that the source had before the state was
- * saved.
+ * Say that the action of the last refrain_echo_next() was done: the source has
+ * given the example; or it has no more; or the example was served. Returns
+ * -EINVAL if refrain_echo_next() had asked for another action.
+ * refrain_echo_ended() returns -ESTALE if the stage needs examples that the
+ * source had before the state was saved.
  */
 REFRAIN_API int refrain_echo_pulled(struct refrain_echo *e);
 REFRAIN_API int refrain_echo_ended(struct refrain_echo *e);
 REFRAIN_API int refrain_echo_served(struct refrain_echo *e);
 
-/* The number of servings of an epoch of so many examples, if the factor that
- * the present epoch began with does not change. */
+/* Returns the number of servings of an epoch of so many examples, if the factor
+ * at the beginning of the present epoch does not change. */
 REFRAIN_API uint64_t refrain_echo_servings(
 	struct refrain_echo *e, uint64_t examples);
 

@@ -169,7 +169,8 @@ enum refrain_kind {
 /* Bits of refrain_crop.flip. */
 enum refrain_flip {
 	REFRAIN_FLIP_HORIZONTAL = 0x1, /* left and right are exchanged */
-	REFRAIN_FLIP_VERTICAL = 0x2,   /* top and bottom; never set yet */
+	/* top and bottom are exchanged; no crop has this yet */
+	REFRAIN_FLIP_VERTICAL = 0x2,
 };
 
 /* How to handle a short last batch of the run. */
@@ -585,21 +586,23 @@ struct refrain_batch {
 	const void *data;  /* count samples of sample_bytes each */
 	size_t data_bytes; /* count * sample_bytes */
 	size_t sample_bytes;
-	uint32_t count;	     /* examples, at most the configured batch */
-	int32_t type;	     /* enum refrain_type */
-	int32_t layout;	     /* enum refrain_layout */
-	uint32_t ndim;	     /* 4, or 2 for records: count, bytes */
-	uint64_t shape[4];   /* in the order of the layout */
-	uint64_t step;	     /* counted from 0 in this rank's run */
-	uint64_t epoch;	     /* the epoch of its last fresh example */
-	uint32_t fresh;	     /* examples served for the first time */
-	uint32_t ends_epoch; /* 1: it has the last fresh example of an epoch */
-	const int64_t *labels;	     /* class numbers; -1: none */
-	const uint64_t *indices;     /* the examples that were scheduled */
-	const uint64_t *substitutes; /* the examples in the batch: the same
-					unless one was substituted */
-	const uint32_t *echoes;	     /* 0: fresh, 1: first echo, ... */
-	const uint64_t *seeds;	     /* seeds of the augmentation */
+	uint32_t count;	   /* examples, at most the configured batch */
+	int32_t type;	   /* enum refrain_type */
+	int32_t layout;	   /* enum refrain_layout */
+	uint32_t ndim;	   /* 4, or 2 for records: count, bytes */
+	uint64_t shape[4]; /* in the order of the layout */
+	uint64_t step;	   /* counted from 0 in this rank's run */
+	uint64_t epoch;	   /* the epoch of its last fresh example */
+	uint32_t fresh;	   /* examples served for the first time */
+	/* 1: the batch has the last fresh example of an epoch */
+	uint32_t ends_epoch;
+	const int64_t *labels;	 /* class numbers; -1: the example has none */
+	const uint64_t *indices; /* the examples that were scheduled */
+	/* the examples that the batch has; they differ from `indices` where an
+	 * example was substituted */
+	const uint64_t *substitutes;
+	const uint32_t *echoes; /* 0: fresh, 1: first echo, ... */
+	const uint64_t *seeds;	/* seeds of the augmentation */
 	const refrain_status *status;
 	const struct refrain_crop *crops; /* see refrain_crop_at() */
 	uint64_t ended_epoch; /* if ends_epoch is 1, the epoch that ended (the
@@ -611,12 +614,12 @@ struct refrain_batch {
 	 * refrain_column_at(). */
 	const struct refrain_column *columns;
 	uint32_t column_count;
-	uint32_t column_bytes; /* from one column to the next */
-	uint32_t crop_bytes;   /* from one crop to the next */
-	uint32_t reserved;     /* 0 */
+	uint32_t column_bytes; /* distance of two columns in memory */
+	uint32_t crop_bytes;   /* distance of two crops in memory */
+	uint32_t reserved;     /* always 0 */
 };
 
-/* The crop of sample i, which must be below b->count. */
+/* Returns the crop of sample i, which must be below b->count. */
 static inline const struct refrain_crop *refrain_crop_at(
 	const struct refrain_batch *b, size_t i)
 {
@@ -625,7 +628,7 @@ static inline const struct refrain_crop *refrain_crop_at(
 		i * b->crop_bytes);
 }
 
-/* Column i of a batch, or NULL if it has no such column. */
+/* Returns column i of a batch, or NULL if the batch has no such column. */
 static inline const struct refrain_column *refrain_column_at(
 	const struct refrain_batch *b, size_t i)
 {
@@ -635,7 +638,7 @@ static inline const struct refrain_column *refrain_column_at(
 			*)((const char *)b->columns + i * b->column_bytes);
 }
 
-/* The column of this name, or NULL. */
+/* Returns the column with this name, or NULL. */
 static inline const struct refrain_column *refrain_column_find(
 	const struct refrain_batch *b, const char *name)
 {
@@ -656,55 +659,68 @@ struct refrain_stage {
 			     little as the other grows. TRAINER: 0, as it is
 			     not measured */
 	uint64_t busy_ns; /* wall time in the stage, summed over items */
-	uint64_t wait_ns; /* wall time waiting for it, summed over items */
+	/* wall time of waiting for the stage, summed over items */
+	uint64_t wait_ns;
 };
 
 enum refrain_stage_name {
 	REFRAIN_STAGE_READ = 0,
 	REFRAIN_STAGE_DECODE,
 	REFRAIN_STAGE_AUGMENT,
-	REFRAIN_STAGE_TRAINER, /* between refrain_next() calls */
+	REFRAIN_STAGE_TRAINER, /* time between calls of refrain_next() */
 	REFRAIN_STAGES,
 };
 
 /* Counters since refrain_open(), and rates over the last window of steps. */
 struct refrain_stats {
 	size_t size;
-	uint64_t epochs, steps;		 /* completed by this handle */
-	uint64_t fresh, served;		 /* examples in returned batches */
-	uint64_t files_read, bytes_read; /* a tar member counts as a file */
+	/* number of epochs and steps that this handle has completed */
+	uint64_t epochs, steps;
+	uint64_t fresh, served; /* numbers of examples in returned batches */
+	/* files and bytes that were read; a tar member counts as a file */
+	uint64_t files_read, bytes_read;
 	uint64_t decodes;
-	uint64_t redecodes; /* decodes repeated for lack of memory or after a
-			       restart */
-	uint64_t rereads;   /* files_read again, for the same reasons */
-	/* Fresh examples that failed, then the same by cause. A damaged example
-	 * counts again in each epoch. See also damaged_examples and
-	 * substitute_errors. */
+	/* decodes that were repeated, because memory was short or after a
+	 * restart */
+	uint64_t redecodes;
+	uint64_t rereads; /* files that were read again, for the same reasons */
+	/* Fresh examples that failed, and below it their numbers by cause. A
+	 * damaged example counts again in each epoch. See also damaged_examples
+	 * and substitute_errors. */
 	uint64_t errors;
-	uint64_t errors_read;	   /* could not be opened or read, or is not a
-				      regular file */
-	uint64_t errors_format;	   /* not an image, or of an unsupported kind */
-	uint64_t errors_damaged;   /* truncated or corrupt */
-	uint64_t errors_too_large; /* over max_pixels, the limit that it sets
-				      for a file, or the memory */
-	uint64_t substituted, zero_filled; /* servings */
-	uint64_t dropped_examples;    /* servings in the run's last batch, if it
-					 was short and dropped */
-	uint64_t dropped_echoes;      /* echoes due when the world changed */
+	/* the file could not be opened or read, or is not a regular file */
+	uint64_t errors_read;
+	/* the file is not an image, or of an unsupported kind */
+	uint64_t errors_format;
+	uint64_t errors_damaged; /* the file is truncated or corrupt */
+	/* the image exceeds max_pixels, the size limit that follows from it, or
+	 * the memory */
+	uint64_t errors_too_large;
+	uint64_t substituted, zero_filled; /* number of such servings */
+	/* servings in the last batch of the run, if it was short and was
+	 * dropped */
+	uint64_t dropped_examples;
+	/* echoes that were due when the world changed, and are never served */
+	uint64_t dropped_echoes;
 	uint64_t in_batch_duplicates; /* pairs of servings of one decoded
 					 example in one batch; the decode of the
 					 next epoch is another example */
 	uint64_t min_lag_steps;
 	double mean_lag_steps;
-	double echo_factor;			  /* the current factor e */
-	uint64_t pool_bytes, pool_bytes_peak;	  /* decoded examples kept */
-	uint64_t memory_bytes, memory_bytes_peak; /* the whole loader */
-	uint64_t reads_abandoned;		  /* hung at refrain_close() */
+	double echo_factor; /* the current factor e */
+	/* bytes of the decoded examples that are kept */
+	uint64_t pool_bytes, pool_bytes_peak;
+	/* bytes of the whole loader */
+	uint64_t memory_bytes, memory_bytes_peak;
+	uint64_t reads_abandoned; /* reads that hung at refrain_close() */
 	struct refrain_stage stages[REFRAIN_STAGES];
-	double t_upstream_ms;	/* a batch of fresh examples, upstream busy */
-	double t_downstream_ms; /* a step without waiting for the batch */
-	double r;		/* t_upstream_ms / t_downstream_ms */
-	double stall_pct;	/* share of time waiting in refrain_next() */
+	/* time of the busy upstream for a batch of fresh examples */
+	double t_upstream_ms;
+	/* time for a step without waiting for the batch */
+	double t_downstream_ms;
+	double r; /* t_upstream_ms / t_downstream_ms */
+	/* share of the time that was spent waiting in refrain_next() */
+	double stall_pct;
 	uint64_t stream_hash;	/* XXH3 over (index, echo number, seed) of each
 				   serving, 8 bytes little endian each */
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
@@ -712,9 +728,11 @@ struct refrain_stats {
 	 * Never "batch": samples are augmented in place in the batch, so
 	 * nothing lies between the two. */
 	const char *suggested_point;
-	uint64_t echo_changes; /* in the whole run, also before a restart */
-	uint64_t direct_hits;  /* files_read that came straight from the cache
-				  of a refrain mount */
+	/* changes of the factor in the whole run, also before a restart */
+	uint64_t echo_changes;
+	/* number of files_read that were read directly from the cache of a
+	 * refrain mount */
+	uint64_t direct_hits;
 	/* in_batch_duplicates in the one batch near the end of a run where a
 	 * fractional echo may leave some, whatever the window. This is all of
 	 * them, unless the window is allowed to be too small or the run has
@@ -733,14 +751,16 @@ struct refrain_stats {
 				   REFRAIN_FLAG_EQUAL_RANKS */
 	/* With refrain_config.share; else 0. Reads and decodes are counted in
 	 * the job that hosts. */
-	uint64_t share_host_pid;  /* 0: this job has no host now */
-	uint64_t share_jobs;	  /* jobs in the share now, including this one:
-				     the host's last number, which falls when a
-				     job leaves */
-	uint64_t share_takeovers; /* hosts that have ended */
-	uint64_t share_solo;   /* 1: this job makes its own batches, because it
-				  was slow or joined a new host too late */
-	uint64_t share_parted; /* times that it began to do so */
+	/* process that hosts the share; 0: this job has no host now */
+	uint64_t share_host_pid;
+	/* number of jobs in the share now, with this one. The host has sent it,
+	 * so it falls when a job leaves */
+	uint64_t share_jobs;
+	uint64_t share_takeovers; /* number of hosts that have ended */
+	uint64_t share_solo; /* 1: this job makes its own batches, because it
+				was slow or joined a new host too late */
+	/* number of times that this job began to make its own batches */
+	uint64_t share_parted;
 	/*
 	 * The number of things in the dataset that are not examples: files of
 	 * other kinds, hidden names, broken links; in a tar, base names without
@@ -753,14 +773,15 @@ struct refrain_stats {
 	const char *skipped_first;
 	uint64_t empty_classes;
 	const char *empty_first;
-	uint64_t memory_wanted_bytes; /* with rereads: the memory_bytes with
-					 which there would hardly be any;
-					 else 0 */
+	/* If files are reread: the memory_bytes with which hardly any would be;
+	 * else 0 */
+	uint64_t memory_wanted_bytes;
 	uint64_t mount_returns; /* times that the daemon of the dataset's mount
 				   was replaced by another, which was sent the
 				   plan again */
-	uint64_t rows_cut;	/* rows of `fields` above the max of their
-				   field, in all servings that were made */
+	/* number of rows that `fields` had no room for (option max), in all
+	 * servings that were made */
+	uint64_t rows_cut;
 };
 
 /* -- Calls -------------------------------------------------------------- */
@@ -889,15 +910,13 @@ REFRAIN_API int refrain_stats_json(
 REFRAIN_API int refrain_memory(
 	struct refrain_loader *l, const void **base, size_t *bytes);
 
-/* The number of examples and of classes in the dataset. */
+/* Return the number of examples and of classes in the dataset. */
 REFRAIN_API uint64_t refrain_examples(struct refrain_loader *l);
 REFRAIN_API uint64_t refrain_classes(struct refrain_loader *l);
-/*
- * The number of batches left in this rank's run, including the next one. With
- * REFRAIN_ECHO_AUTO this assumes that the factor stays as it is.
- */
+/* Returns the number of batches left in this rank's run, with the next one.
+ * With REFRAIN_ECHO_AUTO this assumes that the factor stays as it is. */
 REFRAIN_API uint64_t refrain_steps_left(struct refrain_loader *l);
-/* The number of the next batch in the run. */
+/* Returns the number of the next batch in the run. */
 REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
 
 /*
@@ -921,38 +940,38 @@ REFRAIN_API uint64_t refrain_epoch_end(
 REFRAIN_API int refrain_fresh(
 	struct refrain_loader *l, uint64_t f, uint64_t *index);
 
-/* The name of a class (any bytes, then NUL), or NULL. The loader owns it.
- * `bytes` may be NULL. */
+/* Returns the name of a class (any bytes, then NUL), or NULL. The loader owns
+ * the name. `bytes` may be NULL. */
 REFRAIN_API const char *refrain_class_name(
 	struct refrain_loader *l, int64_t label, size_t *bytes);
 
-/* Likewise, the name of a class of the boxes that are in
+/* Like refrain_class_name(), for the classes of the boxes in
  * refrain_config.annotations. */
 REFRAIN_API const char *refrain_annotation_class(
 	struct refrain_loader *l, int64_t label, size_t *bytes);
 
-/* The path of an example in the dataset, or NULL. The loader owns it. */
+/* Returns the path of an example in the dataset, or NULL. The loader owns the
+ * path. */
 REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
 
-/* Likewise, the path of the file that contains the example: of the shard, if
- * the example is in one. It is relative to the dataset's directory, or to
- * refrain_config.root. */
+/* Like refrain_path(), but returns the path of the file that contains the
+ * example: that of the shard, if the example is in one. The path is relative to
+ * the dataset's directory, or to refrain_config.root. */
 REFRAIN_API const char *refrain_file(struct refrain_loader *l, uint64_t index);
 
-/*
- * The message of the last call that failed on this handle; for NULL, of this
- * thread's last failure without a handle, such as of refrain_open(). Never
- * returns NULL. The text is valid until this thread's next call on the handle.
- */
+/* Returns the message of the last call that failed on this handle. If the
+ * handle is NULL, returns that of this thread's last failure without a handle,
+ * such as a failed refrain_open(). Never returns NULL. The text is valid until
+ * this thread's next call on the handle. */
 REFRAIN_API const char *refrain_message(struct refrain_loader *l);
 
-/* The example that the last refrain_next() failed at. */
+/* The example at which the last refrain_next() has failed. */
 struct refrain_failure {
 	size_t size;	/* size of this struct */
 	int32_t error;	/* -errno */
 	int32_t stage;	/* enum refrain_stage_name */
-	uint64_t index; /* for refrain_path() */
-	uint64_t step;	/* step of its batch */
+	uint64_t index; /* number of the example, for refrain_path() */
+	uint64_t step;	/* step of the example's batch */
 };
 
 /* Fill the first out->size bytes of *out; set out->size first. Returns 1, or 0
@@ -968,7 +987,7 @@ REFRAIN_API int refrain_failure_get(
  */
 REFRAIN_API int refrain_close(struct refrain_loader *l);
 
-/* The version of the library, in the format of REFRAIN_VERSION. */
+/* Returns the version of the library, in the format of REFRAIN_VERSION. */
 REFRAIN_API int refrain_version(void);
 
 #ifdef __cplusplus

@@ -80,8 +80,9 @@ static uint32_t mix_part_of(const struct part_mix *mix,
 {
 	uint32_t low = 0, high = mix->part_count;
 
-	/* The last part whose first ticket is not above this one: parts of
-	 * weight 0 have the first ticket of the next part. */
+	/* Find the last part whose first ticket is not above the ticket. A part
+	 * of weight 0 has the first ticket of the next part, so it is never the
+	 * last. */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

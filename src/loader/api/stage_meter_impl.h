@@ -75,8 +75,9 @@ void stage_meter_served(struct stage_meter *m, uint64_t now_ns, bool fresh);
 /* Call this when a step is complete. */
 void stage_meter_step(struct stage_meter *m);
 
-/* Should the next example be pulled before it is needed? A probe begins with a
- * pull that is needed, when nothing is left of the probe before. */
+/* Should the next example be pulled before it is needed? Only in a probe. A
+ * probe begins with a pull that is needed anyway, when no example of the probe
+ * before is left. */
 bool stage_meter_probes(const struct stage_meter *m);
 /* Call this when the source has ended. */
 void stage_meter_ended(struct stage_meter *m);

@@ -74,7 +74,7 @@ struct sample_layout {
 	struct rect region;
 	size_t bytes;
 	uint64_t extra_bytes;	  /* memory of the decoder during the decode */
-	uint64_t new_extra_bytes; /* the same for a decoder that is new */
+	uint64_t new_extra_bytes; /* the same for a new decoder */
 };
 
 /* A decoded example, in memory of the pool or of a worker. */

@@ -47,7 +47,8 @@ static struct notice notice_inode(fuse_ino_t ino, int64_t off)
 	return n;
 }
 
-/* Returns false if no process can do it. */
+/* Let another process send the notifications. Returns false if there is none
+ * that can. */
 static bool notify_elsewhere(
 	struct fs *fs, const struct notice *notice, unsigned count)
 {

@@ -77,7 +77,8 @@ size_t session_changes(int fd, char *text, size_t size);
 enum session_end {
 	SESSION_KILLED = 0,
 	SESSION_UPGRADED = 1, /* another program has replaced it */
-	SESSION_LEFT = 1000,  /* it exits for a restart, and the mount stays */
+	/* the process exits for a restart, and the mount stays */
+	SESSION_LEFT = 1000,
 };
 void session_note_end(struct session *s, enum session_end end);
 
