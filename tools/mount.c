@@ -400,8 +400,7 @@ static int mount_run(
 
 	o->source.name = argv[1];
 	o->mountpoint = argv[2];
-	/* A program has passed this process a connection, and waits for the end
-	 * of this process: so it stays in the foreground. */
+	/* The program that passed the connection waits for this process. */
 	if (fs_given_connection(o->mountpoint) >= 0)
 		o->foreground = true;
 	if (!mount_take_peers(args))
@@ -415,8 +414,7 @@ static int mount_run(
 			      "changes only on 'refrain refresh'");
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
-	/* Without --chunk the source chooses a chunk size that fits the limit.
-	 */
+	/* Without --chunk the source chooses a size that fits the limit. */
 	if (cache_check_sizes(o->limit_bytes,
 		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
 		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
@@ -428,8 +426,7 @@ static int mount_run(
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
 	o->nwords = words->n;
-	/* Start no exporter if refrain-hold has started this daemon again: the
-	 * exporter of the first daemon still runs. */
+	/* If this daemon was started again, the first one's exporter runs. */
 	if (args->metrics && !o->held && !o->check &&
 		exporter_start(args->metrics, o->mountpoint, &err) < 0)
 		return command_fail("mount", &err);
