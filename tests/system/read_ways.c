@@ -19,8 +19,7 @@
 #include "ring_read.h"
 
 #define PAGE ((size_t)4096)
-#define STEP ((size_t)4093) /* a prime number, so that each alignment occurs   \
-			     */
+#define STEP ((size_t)4093) /* prime, so that each alignment occurs */
 /* number of bytes that are read with a call for each */
 #define ONE_BYTE_MAX ((size_t)20000)
 
