@@ -84,9 +84,8 @@ const struct fuzz_target fuzz_name = {"name", name_one, name_seed};
 /* -- The file of an entry -------------------------------------------------- */
 
 #define ITEM_BYTES ((size_t)1000)
-#define TRAILER_BYTES                                                          \
-	(8 + ENTRY_FOOTER_BYTES) /* a block's hash, the footer                 \
-				  */
+/* the hash of the only block, and the footer */
+#define TRAILER_BYTES (8 + ENTRY_FOOTER_BYTES)
 #define ENTRY_BYTES (ITEM_BYTES + TRAILER_BYTES)
 
 static const struct hash128 key = {
