@@ -23,7 +23,7 @@
 #include "suite.h"
 
 static char base[64];  /* directory that has the two directories below */
-static char tree[80];  /* datasets */
+static char tree[80];  /* directory in which tests make datasets */
 static char cache[80]; /* $XDG_CACHE_HOME */
 static struct error err;
 

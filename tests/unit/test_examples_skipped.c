@@ -23,7 +23,8 @@ static struct dataset *open_again(struct dataset *ds)
 
 	dataset_close(ds);
 	ds = open_as(tree, REFRAIN_SOURCE_AUTO);
-	ck_assert_uint_eq(dataset_memory_bytes(ds) < 4096, 1); /* mapped */
+	/* the index was mapped */
+	ck_assert_uint_eq(dataset_memory_bytes(ds) < 4096, 1);
 	ck_assert_uint_eq(dataset_fingerprint(ds), print);
 	return ds;
 }

@@ -35,7 +35,8 @@
 #define STEP_NS ((TIME_LIMIT_FACTOR > 1 ? 8 : 2) * NS_PER_MS)
 #define MAX_ECHO 4.
 #define TRIES 4
-#define FAILED_MAX 2 /* failed tries that only the loader can explain */
+/* maximum number of failed runs that other programs do not explain */
+#define FAILED_MAX 2
 #define WAKE_NS (NS_PER_MS / 4) /* the time that a wake-up may take */
 #define LATE_PCT 3 /* a run with more late time than this was disturbed */
 

@@ -450,7 +450,7 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 210000), 0);
-	/* The fetch never began, so nothing is wasted. */
+	/* The fetch never began, so no fetched byte is wasted. */
 	cache_unplan(g.cache, &h[2].p, false);
 	ck_assert(h[2].told);
 	ck_assert_int_eq(h[2].status, -ECANCELED);

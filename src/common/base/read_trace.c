@@ -73,7 +73,7 @@ void read_trace_free(struct read_trace *t)
 	free(t);
 }
 
-/* The memory of this thread's ring; NULL if there is none. */
+/* Returns the memory of this thread's ring; NULL if the thread has none. */
 static struct read_record *ring_records(struct ring *r)
 {
 	struct read_record *records =
