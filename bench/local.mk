@@ -85,6 +85,15 @@ bench_slow_fs_SOURCES = bench/slow_fs.c
 bench_slow_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 bench_slow_fs_LDADD = libbase.la $(FUSE3_LIBS)
 
+# What a cold file costs, beside the least that it can.
+BENCHES += bench/passthrough.sh
+CLEANFILES += bench-passthrough.json
+EXTRA_DIST += bench/passthrough.sh
+noinst_PROGRAMS += bench/passthrough
+bench_passthrough_SOURCES = bench/passthrough.c
+bench_passthrough_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
+bench_passthrough_LDADD = libbase.la $(FUSE3_LIBS)
+
 noinst_PROGRAMS += bench/loader-run
 bench_loader_run_SOURCES = bench/loader_run.c \
 	bench/loader_options.c bench/loader_options.h \
