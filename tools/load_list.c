@@ -38,18 +38,16 @@ static void keep_name(void *name)
 static int list_file(
 	const char *base, const char *file, void **seen, struct error *err)
 {
-	const char *const *found;
 	size_t n = strlen(base);
 
 	if (strchr(file, '\n'))
 		return error_set(err, -EILSEQ,
 			"the name of a file has a line break, so it cannot be "
 			"in a list of lines");
-	found = tsearch(file, seen, compare_names);
-	if (!found)
-		return error_set(err, -ENOMEM, "%m");
-	if (*found != file)
+	if (tfind(file, seen, compare_names))
 		return 0;
+	if (!tsearch(file, seen, compare_names))
+		return error_set(err, -ENOMEM, "%m");
 	if (printf("%s%s%s\n", base, n && base[n - 1] == '/' ? "" : "/", file) <
 		0)
 		return error_set(err, -errno, "cannot write the list: %m");
