@@ -415,7 +415,7 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	if (r == 0 && v.c.open_end && now.c.open_end)
 		/* If the source of the saved run has ended, this is the number
 		 * of its examples; otherwise 0. */
-		now.c.examples = v.c.examples;
+		now.c.examples = now.c.epoch_examples = v.c.examples;
 	if (r == 0)
 		r = compare_configs(&v.c, &now.c, err);
 	if (r == 0 && v.c.open_end && v.c.world != now.c.world)
