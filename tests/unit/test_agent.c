@@ -25,8 +25,8 @@ static const struct agent_message message = {&forget, sizeof(forget), -1};
 struct fixture {
 	struct agent *agent;
 	int kernel, connection;
-	pid_t pid; /* the last process; 0: there is none */
-	int spare; /* so many more can be started */
+	_Atomic pid_t pid; /* the last process; 0: there is none */
+	_Atomic int spare; /* so many more can be started */
 	_Atomic int replaced, lost;
 	struct event_sink sink;
 };
