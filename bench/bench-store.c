@@ -43,7 +43,7 @@ static struct store *open_store(const char *dir, bool verify)
 	struct store *s;
 	struct error err;
 
-	config.tiers[0] = (struct tier_config){dir, "50%"};
+	config.tiers[0] = (struct tier_config){.dir = dir, .size = "50%"};
 	if (store_open(&s, &config, &counters, &err))
 		die(err.msg);
 	return s;

@@ -188,7 +188,7 @@ static void open_parts(struct bench *b, const char *size)
 	(void)snprintf(spec, sizeof(spec),
 		"files=%" PRIu64 ",size=%" PRIu64 ",dirs=1", b->files,
 		b->bytes);
-	store.tiers[0] = (struct tier_config){b->dir, size};
+	store.tiers[0] = (struct tier_config){.dir = b->dir, .size = size};
 	if (store_open(&b->store, &store, &b->counters, &err) ||
 		origin_synthetic_new(&b->origin, spec, &err))
 		die(err.msg);

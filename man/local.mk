@@ -3,6 +3,7 @@
 man_pages = \
 	man/refrain.1 \
 	man/refrain-analyze.1 \
+	man/refrain-caches.1 \
 	man/refrain-clear.1 \
 	man/refrain-doctor.1 \
 	man/refrain-exporter.1 \

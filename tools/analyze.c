@@ -164,10 +164,10 @@ static int start_mount(
 	o->mountpoint = at->mountpoint;
 	/* Without --cache the tier is in memory, which the trainer needs, too:
 	 * so the tier gets only a half. */
-	o->tiers[0] = (struct tier_config){at->tier,
-		args->cache_size      ? args->cache_size
-			: args->cache ? "90%"
-				      : "50%"};
+	o->tiers[0] = (struct tier_config){.dir = at->tier,
+		.size = args->cache_size ? args->cache_size
+			: args->cache	 ? "90%"
+					 : "50%"};
 	o->ntiers = 1;
 	/* flush before the fork: the daemon would print the buffer again */
 	(void)fflush(NULL);

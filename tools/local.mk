@@ -46,6 +46,7 @@ refrain_SOURCES = \
 	tools/analyze.c \
 	tools/analyze_output.c tools/analyze_output.h \
 	tools/analyze_place.c tools/analyze_place.h \
+	tools/caches.c \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \

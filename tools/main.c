@@ -32,6 +32,8 @@ const struct command command_table[] = {
 	{"refresh", "look for changes at the source", cmd_refresh,
 		&refresh_usage},
 	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
+	{"caches", "list or drop the caches of a root", cmd_caches,
+		&caches_usage},
 	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},
 	{"load", "load a dataset as a trainer would, with echoes", cmd_load,
 		&load_usage},

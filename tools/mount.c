@@ -28,6 +28,7 @@
 struct mount_args {
 	struct mount_options options;
 	char *dirs[STORE_TIERS_MAX]; /* memory for options.tiers[].dir */
+	char *root;		     /* memory for options.root */
 	struct peer_list peers;	     /* memory for options.peers */
 	bool no_hold;
 	const char *metrics;
@@ -68,8 +69,43 @@ static int mount_add_cache(void *out, const char *value, struct error *err)
 	if (!dir)
 		return error_set(err, -ENOMEM, "%m");
 	args->dirs[o->ntiers] = dir;
-	o->tiers[o->ntiers++] = (struct tier_config){dir, colon + 1};
+	o->tiers[o->ntiers++] =
+		(struct tier_config){.dir = dir, .size = colon + 1};
 	return 0;
+}
+
+/* Parse DIR[:SIZE]. What follows the last colon is a size if it looks like one.
+ */
+static int mount_set_root(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+	const char *colon = strrchr(value, ':');
+	uint64_t bytes;
+
+	if (args->root)
+		return error_set(err, -EINVAL, "only one root is supported");
+	if (!*value)
+		return error_set(err, -EINVAL, "the directory must be named");
+	args->root = strdup(value);
+	if (!args->root)
+		return error_set(err, -ENOMEM, "%m");
+	args->options.root.root = args->root;
+	if (!colon || colon == value || strchr(colon, '/'))
+		return 0;
+	if (size_parse(colon + 1, UINT64_MAX, &bytes, err) < 0)
+		return -EINVAL;
+	args->root[colon - value] = '\0';
+	args->options.root.size = colon + 1;
+	return 0;
+}
+
+static int mount_set_keep_free(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+	uint64_t bytes;
+
+	args->options.keep_free = value;
+	return size_parse(value, UINT64_MAX, &bytes, err);
 }
 
 static int set_verify(void *out, const char *value, struct error *err)
@@ -129,7 +165,25 @@ static const struct option_def mount_table[] = {
 			"takes K, M, G, T, or N% of the file system.",
 		.kind = OPTION_CALL,
 		.call = mount_add_cache,
-		.required = true,
+	},
+	{
+		.name = "cache-root",
+		.arg = "DIR[:SIZE]",
+		.help = "Keep the dataset in a cache of its own in DIR, whose "
+			"datasets together use up to SIZE, which is then "
+			"remembered (default: 90% of the file system). As a "
+			"tier it comes after those of --cache.",
+		.kind = OPTION_CALL,
+		.call = mount_set_root,
+	},
+	{
+		.name = "keep-free",
+		.arg = "SIZE|N%",
+		.help = "Cache nothing more while the file system of a cache "
+			"has less space free than that, or less than the same "
+			"share of its inodes.",
+		.kind = OPTION_CALL,
+		.call = mount_set_keep_free,
 	},
 	{
 		.name = "foreground",
@@ -476,9 +530,13 @@ static int mount_parse(const struct command_words *words)
 	memcpy(argv, words->v, words->n * sizeof(*argv));
 	if (command_parse(&mount_usage, (int)words->n, argv, &args, &status) >=
 		0)
-		status = mount_run(&args, argv, words);
+		status = args.options.ntiers == 0 && !args.root
+			? refuse("--cache DIR:SIZE or --cache-root DIR is "
+				 "required")
+			: mount_run(&args, argv, words);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);
+	free(args.root);
 	peer_list_release(&args.peers);
 	return status;
 }

@@ -90,7 +90,7 @@ static void open_all(void)
 	struct error err;
 
 	(void)fuzz_dir(path);
-	in.tiers[0] = (struct tier_config){path, "1M"};
+	in.tiers[0] = (struct tier_config){.dir = path, .size = "1M"};
 	fill_manifest();
 	FUZZ_MUST(store_open(&store, &in, &counters, &err) == 0);
 	FUZZ_MUST(timers_new(&timers) == 0);

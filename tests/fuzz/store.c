@@ -110,7 +110,7 @@ static void open_store(void)
 	struct error err;
 
 	(void)close(fuzz_dir(path));
-	config.tiers[0] = (struct tier_config){path, "1M"};
+	config.tiers[0] = (struct tier_config){.dir = path, .size = "1M"};
 	FUZZ_MUST(store_open(&store, &config, &counters, &err) == 0);
 	store_wait_ready(store);
 	scratch = store_scratch_new();

@@ -74,6 +74,7 @@ mount_tests = \
 	tests/system/survive-requests.sh \
 	tests/system/survive-unserved.sh \
 	tests/system/survive-upgrade.sh \
+	tests/system/cache-root.sh \
 	tests/system/doctor-faults.sh \
 	tests/system/trace-reads.sh
 

@@ -70,7 +70,8 @@ static inline int fixture_open(
 		.dataset = "/data/set", .ntiers = n, .verify = true};
 
 	for (size_t i = 0; i < n; i++)
-		config.tiers[i] = (struct tier_config){f->dirs[i], sizes[i]};
+		config.tiers[i] = (struct tier_config){
+			.dir = f->dirs[i], .size = sizes[i]};
 	return store_open(&f->store, &config, &f->counters, &f->err);
 }
 

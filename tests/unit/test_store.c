@@ -483,7 +483,7 @@ START_TEST(test_store_files_are_readable_by_the_group)
 	if (!group)
 		return; /* a group without a name cannot be passed */
 	config.group = group->gr_name;
-	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
+	config.tiers[0] = (struct tier_config){.dir = fx.dirs[0], .size = "1M"};
 	(void)umask(077);
 	ck_assert_int_eq(
 		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);

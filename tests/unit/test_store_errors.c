@@ -28,7 +28,7 @@ static int open_one(const char *dataset, const char *dir, const char *size)
 	struct store *s = NULL;
 	int rc;
 
-	config.tiers[0] = (struct tier_config){dir, size};
+	config.tiers[0] = (struct tier_config){.dir = dir, .size = size};
 	rc = store_open(&s, &config, &fx.counters, &fx.err);
 	store_close(s);
 	return rc;
@@ -167,7 +167,8 @@ START_TEST(test_store_takes_a_tier_that_lost_its_identity)
 	struct tier_status st;
 
 	make_unmarked_tier();
-	config.tiers[0] = (struct tier_config){fx.dirs[0], "10M"};
+	config.tiers[0] =
+		(struct tier_config){.dir = fx.dirs[0], .size = "10M"};
 	ck_assert_int_eq(
 		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);
 	ck_assert_uint_eq(identities_reported, 1);
@@ -386,7 +387,7 @@ START_TEST(test_store_refuses_an_unknown_group)
 	struct store_config config = {
 		.dataset = "d", .ntiers = 1, .group = "no-such-group-here"};
 
-	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
+	config.tiers[0] = (struct tier_config){.dir = fx.dirs[0], .size = "1M"};
 	ck_assert_int_eq(
 		store_open(&fx.store, &config, &fx.counters, &fx.err), -EINVAL);
 	CHECK_MESSAGE("no-such-group-here", "getent group");

@@ -134,6 +134,8 @@ static int build_store(struct mount *m, struct error *err)
 	};
 
 	memcpy(config.tiers, m->options.tiers, sizeof(config.tiers));
+	for (size_t i = 0; i < config.ntiers; i++)
+		config.tiers[i].keep_free = m->options.keep_free;
 	return store_open(&m->store, &config, &m->counters, err);
 }
 
@@ -537,6 +539,8 @@ static void mount_free(struct mount *m)
 {
 	for (size_t i = 0; i < STORE_TIERS_MAX; i++)
 		free(m->tier_dir[i]);
+	free(m->root);
+	free(m->root_dir);
 	/* No thread waits any more */
 	(void)pthread_cond_destroy(&m->life.cond);
 	(void)pthread_mutex_destroy(&m->life.lock);

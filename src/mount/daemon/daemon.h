@@ -35,6 +35,10 @@ struct mount_options {
 	const char *mountpoint; /* as given by the user; may be relative */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
+	/* The root of one more tier, the last; dir is set by the daemon. No
+	 * root: NULL. */
+	struct tier_config root;
+	const char *keep_free; /* of all tiers; or NULL */
 	bool foreground;
 	bool held; /* refrain-hold has started this process in the background */
 	/* Only check whether this program could take over */

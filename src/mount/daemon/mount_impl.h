@@ -145,6 +145,7 @@ struct mount {
 	 * NULL */
 	char *refused;
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	char *root, *root_dir; /* memory for the tier in a cache root */
 	/* The same directories, as given by the user */
 	const char *typed[STORE_TIERS_MAX];
 	char *cwd; /* working directory at the start */

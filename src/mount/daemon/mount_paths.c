@@ -13,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/path.h"
 #include "common/base/unmount.h"
+#include "mount/store/grants.h"
 
 /* Does the last tier have a saved manifest? If so, the mount can start without
  * the source. */
@@ -239,12 +241,63 @@ static int find_given(struct mount *m, int fd, bool held, struct error *err)
 	return m->mountpoint ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }
 
+/* Add the tier of the dataset in the cache root, which has its name only when
+ * the source is known. */
+static int add_root_tier(struct mount *m, struct error *err)
+{
+	struct mount_options *o = &m->options;
+	char name[GRANT_NAME_MAX];
+	CLEANUP_FREE char *root = NULL;
+
+	if (o->ntiers == STORE_TIERS_MAX)
+		return error_set(err, -EINVAL,
+			"at most %d caches are supported", STORE_TIERS_MAX);
+	root = path_of_mountpoint(o->root.root);
+	if (!root)
+		return error_set(err, -errno,
+			"cannot use cache root '%s': %m; create its parent "
+			"directory",
+			o->root.root);
+	/* The tier's own path is resolved below it. */
+	if (mkdir(root, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno,
+			"cannot create cache root '%s': %m; choose a directory "
+			"of your own",
+			o->root.root);
+	grant_name(stack_dataset(m->stack), name);
+	if (asprintf(&m->root_dir, "%s/%s", root, name) < 0) {
+		m->root_dir = NULL;
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	}
+	m->root = steal_ptr(&root);
+	o->tiers[o->ntiers++] = (struct tier_config){
+		.dir = m->root_dir, .size = o->root.size, .root = m->root};
+	return 0;
+}
+
+/* Open the source. If it cannot be reached, a saved manifest is enough; but
+ * where one in a cache root is, only the source itself tells. */
+static int open_source(struct mount *m, bool held, struct error *err)
+{
+	struct error why;
+	int rc = stack_new(
+		&m->stack, &m->options.source, held || has_manifest(m), err);
+
+	if (rc == 0 && m->options.root.root)
+		return add_root_tier(m, err);
+	if (rc == 0 || !m->options.root.root ||
+		stack_new(&m->stack, &m->options.source, true, &why) < 0)
+		return rc;
+	if (add_root_tier(m, &why) == 0 && has_manifest(m))
+		return 0;
+	return rc;
+}
+
 int mount_resolve(struct mount *m, struct error *err)
 {
 	int given = fs_given_connection(m->options.mountpoint);
 	bool held = m->given.fuse >= 0 || m->options.check;
-	int rc = stack_new(
-		&m->stack, &m->options.source, held || has_manifest(m), err);
+	int rc = open_source(m, held, err);
 
 	if (rc == 0 && given >= 0)
 		rc = find_given(m, given, held, err);

@@ -138,6 +138,7 @@ static void start_item(struct warm *k, const struct cache_item *item)
 	struct warm_item *i = malloc(sizeof(*i));
 	int rc = -ENOMEM;
 
+	store_await_room(k->of->store, item->size);
 	pthread_mutex_lock(&k->lock);
 	k->out++;
 	k->out_bytes += item->size;

@@ -29,8 +29,15 @@ struct store;
 #define STORE_READ_MAX_BYTES ((size_t)1 << 20)
 
 struct tier_config {
-	const char *dir;  /* created if it is missing; its parent must exist */
-	const char *size; /* SIZE or N% of the file system, as in --cache */
+	const char *dir; /* created if it is missing; its parent must exist */
+	/* SIZE or N% of the file system, as in --cache; NULL only with a root:
+	 * the size that the root has already, or 90 % of its file system */
+	const char *size;
+	/* The cache root that `dir` is in, and whose size is `size`; NULL:
+	 * none */
+	const char *root;
+	/* Space of the file system that the tier leaves free; or NULL */
+	const char *keep_free;
 };
 
 struct store_config {
@@ -104,6 +111,9 @@ struct reservation {
  * no tier has enough space or the item is larger than ENTRY_ITEM_MAX_BYTES; or
  * -EAGAIN if admission is not open yet. */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
+/* Wait until a tier has enough space for an item, or none can get it: the grant
+ * of a tier in a cache root grows by and by. */
+void store_await_room(struct store *s, uint64_t item_bytes);
 void store_unreserve(struct store *s, struct reservation *r);
 
 /*

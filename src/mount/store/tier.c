@@ -171,12 +171,18 @@ static int check_identity(
 static int open_and_lock(struct tier *t, const struct tier_config *config,
 	const char *dataset, struct error *err)
 {
+	uint64_t granted = t->capacity_bytes;
 	int rc = tier_open_dir(t, err);
 
 	if (rc == 0)
 		rc = check_dir(t, err);
 	if (rc == 0)
-		rc = tier_check_size(t, config->size, err);
+		rc = tier_check_size(
+			t, config->root ? "100%" : config->size, err);
+	if (config->root)
+		t->capacity_bytes = granted;
+	if (rc == 0)
+		rc = tier_keep_free(t, config->keep_free, err);
 	if (rc == 0)
 		rc = check_identity(t, dataset, err);
 	if (rc)
@@ -194,15 +200,25 @@ static int open_and_lock(struct tier *t, const struct tier_config *config,
 int tier_open(struct tier *t, const struct tier_config *config,
 	const char *dataset, gid_t group, struct error *err)
 {
-	int rc;
+	CLEANUP_FD int root_lock = -1;
+	int rc = 0;
 
-	*t = (struct tier){.fd = -1, .lock_fd = -1, .group = group};
+	*t = (struct tier){.fd = -1,
+		.lock_fd = -1,
+		.root_fd = -1,
+		.group = group,
+		.capacity_entries = UINT64_MAX,
+		.room_bytes = UINT64_MAX,
+		.room_inodes = UINT64_MAX};
 	atomic_init(&t->tmpfile, feature_enabled("tmpfile"));
 	lock_init(&t->lock, RANK_TIER);
 	t->dir = strdup(config->dir);
 	if (!t->dir)
 		rc = error_set(err, -ENOMEM, "cannot open a cache: %m");
-	else
+	else if (config->root)
+		/* Locked until the tier is, so that nobody drops it. */
+		rc = root_lock = tier_root_begin(t, config, err);
+	if (rc >= 0)
 		rc = open_and_lock(t, config, dataset, err);
 	if (rc)
 		tier_close(t, true);
@@ -318,9 +334,12 @@ void tier_close(struct tier *t, bool undo)
 	if (t->fd >= 0)
 		/* nothing was written by this descriptor */
 		(void)close(t->fd);
+	if (t->root_fd >= 0)
+		/* nothing was written by this descriptor */
+		(void)close(t->root_fd);
 	(void)pthread_mutex_destroy(&t->lock); /* no thread uses it */
 	free(t->dir);
-	*t = (struct tier){.fd = -1, .lock_fd = -1};
+	*t = (struct tier){.fd = -1, .lock_fd = -1, .root_fd = -1};
 }
 
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
@@ -330,15 +349,43 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
 }
 
-static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)
+static bool has_room(const struct tier *t, uint64_t charge_bytes)
 {
 	uint64_t taken = t->charged_bytes + t->reserved_bytes;
 
 	ASSERT_HELD(&t->lock);
-	if (t->closed || taken > t->capacity_bytes ||
-		charge_bytes > t->capacity_bytes - taken)
+	return !t->closed && taken <= t->capacity_bytes &&
+		charge_bytes <= t->capacity_bytes - taken &&
+		t->entries + t->reserved_items < t->capacity_entries &&
+		charge_bytes <= t->room_bytes && t->room_inodes > 0;
+}
+
+bool tier_fits(struct tier *t, uint64_t charge_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+
+	return has_room(t, charge_bytes);
+}
+
+bool tier_grows(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+
+	return t->root_fd >= 0 && !t->grant_last && !t->closed &&
+		t->room_bytes > t->step_bytes;
+}
+
+static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)
+{
+	ASSERT_HELD(&t->lock);
+	if (!has_room(t, charge_bytes))
 		return false;
 	t->reserved_bytes += charge_bytes;
+	t->reserved_items++;
+	if (t->room_bytes != UINT64_MAX)
+		t->room_bytes -= charge_bytes;
+	if (t->room_inodes != UINT64_MAX)
+		t->room_inodes--;
 	return true;
 }
 
@@ -396,8 +443,9 @@ bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes)
 void tier_unreserve(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);
-	assert(t->reserved_bytes >= charge_bytes);
+	assert(t->reserved_bytes >= charge_bytes && t->reserved_items > 0);
 	t->reserved_bytes -= charge_bytes;
+	t->reserved_items--;
 }
 
 bool tier_commit(struct tier *t, uint64_t item_bytes)
@@ -406,8 +454,9 @@ bool tier_commit(struct tier *t, uint64_t item_bytes)
 	bool failed;
 
 	LOCK_SCOPE(&t->lock);
-	assert(t->reserved_bytes >= charge_bytes);
+	assert(t->reserved_bytes >= charge_bytes && t->reserved_items > 0);
 	t->reserved_bytes -= charge_bytes;
+	t->reserved_items--;
 	t->charged_bytes += charge_bytes;
 	t->resident_bytes += item_bytes;
 	t->entries++;
@@ -434,6 +483,8 @@ bool tier_was_deleted(const struct tier *t)
 static bool nearly_full(const struct tier *t)
 {
 	ASSERT_HELD(&t->lock);
+	if (t->root_fd >= 0 && !t->grant_last)
+		return false;
 	return t->charged_bytes + t->reserved_bytes >=
 		t->capacity_bytes / 10 * 9;
 }

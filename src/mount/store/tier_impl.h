@@ -38,6 +38,12 @@ struct tier {
 	 * work. */
 	_Atomic bool tmpfile;
 
+	/* Set once, by tier_open(). */
+	int root_fd; /* of the cache root; -1: there is none */
+	uint64_t keep_bytes, keep_inodes; /* to be left free */
+	/* The thread that watches the tier */
+	uint64_t grant_ns, touch_ns; /* of the next attempt */
+
 	/* Guards all members below. It is taken after the lock of a shard of
 	 * entries; no other lock is taken with it. */
 	pthread_mutex_t lock;
@@ -50,6 +56,12 @@ struct tier {
 	uint64_t entries;	 /* number of entries */
 	uint64_t errors;	 /* operations that failed */
 	bool full;		 /* reported as full */
+	uint64_t capacity_entries, reserved_items;
+	/* Free space when it was last looked at, beyond what is to be kept,
+	 * less what was reserved since; UINT64_MAX: all */
+	uint64_t room_bytes, room_inodes;
+	uint64_t step_bytes, step_inodes; /* by which a grant grows */
+	bool grant_last;		  /* the grant cannot grow now */
 	/* Some entries may not be charged, so nothing is admitted */
 	bool closed;
 	/* The time of the next attempt after a failed write; 0: the last write
@@ -76,6 +88,11 @@ int tier_make_subdir(const struct tier *t, const char *name);
 
 /* Returns the space charged for an entry of item_bytes content bytes. */
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
+
+/* Would an item fit now? */
+bool tier_fits(struct tier *t, uint64_t charge_bytes);
+/* May the tier get a larger grant soon? */
+bool tier_grows(struct tier *t);
 
 int tier_resize(struct tier *t, uint64_t capacity_bytes);
 
@@ -118,6 +135,21 @@ void tier_uncharge(struct tier *t, uint64_t item_bytes);
 
 /* Stop admission, because some entries may not be charged. */
 void tier_close_admission(struct tier *t);
+
+/* tier_root.c: tier_root_begin() opens the cache root and gets a grant. Returns
+ * a descriptor, whose closing unlocks the root, or -errno. tier_keep_free()
+ * sets what is to be left free. tier_watch() does that and gets a larger grant;
+ * it blocks. tier_root_end() returns what a tier does not use, if all its
+ * entries are counted. */
+int tier_root_begin(
+	struct tier *t, const struct tier_config *config, struct error *err);
+int tier_keep_free(struct tier *t, const char *text, struct error *err);
+void tier_watch(struct tier *t);
+void tier_root_end(struct tier *t, bool complete);
+static inline bool tier_is_watched(const struct tier *t)
+{
+	return t->root_fd >= 0 || t->keep_bytes > 0;
+}
 
 void tier_status(struct tier *t, struct tier_status *status);
 

@@ -2,17 +2,19 @@
 /*
  * The background thread of a store. It empties tmp/, reads the names in every
  * directory of the tiers, adds and charges the entries, and opens admission. It
- * calls stat() for no file, and deletes only second copies of entries. It runs
- * once in each mount. A few helper threads read with it, because a single
- * thread would read the directories of a disk one block at a time and use only
- * one processor.
+ * calls stat() for no file, and deletes only second copies of entries. After
+ * that it watches tiers that have grants or keep space free. A few helper
+ * threads read with it, because a single thread would read the directories of a
+ * disk one block at a time and use only one processor.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/base/magic.h"
 #include "common/format/entry.h"
 #include "mount/store/tier_identity_impl.h"
@@ -20,6 +22,8 @@
 
 /* Threads that read directories, besides the background thread. */
 #define SCAN_HELPERS 3
+/* Time between two looks at a tier that is watched. */
+#define WATCH_MS 20
 
 static bool stopping(struct store *s)
 {
@@ -120,19 +124,46 @@ static void scan_tier(struct store *s, size_t tier)
 		(void)pthread_join(helpers[--n], NULL);
 }
 
-void *store_scan(void *arg)
+/* Watch tiers that have grants, or that keep space free, until the store is
+ * closed. */
+static void watch_tiers(struct store *s)
 {
-	struct store *s = OBJECT(store, arg);
+	const struct timespec wait = {.tv_nsec = WATCH_MS * NS_PER_MS};
+	bool any = false;
 
+	for (size_t i = 0; i < s->ntiers; i++)
+		any = any || tier_is_watched(&s->tiers[i]);
+	while (any && !stopping(s)) {
+		for (size_t i = 0; i < s->ntiers; i++)
+			if (tier_is_watched(&s->tiers[i]))
+				tier_watch(&s->tiers[i]);
+		(void)nanosleep(&wait, NULL); /* an early return is harmless */
+	}
+	/* All entries are counted. */
+	for (size_t i = 0; i < s->ntiers; i++)
+		tier_root_end(&s->tiers[i], true);
+}
+
+static void scan_all(struct store *s)
+{
 	for (size_t i = 0; i < s->ntiers; i++) {
 		empty_tmp(s, &s->tiers[i]);
 		scan_tier(s, i);
 		if (stopping(s))
-			return NULL;
+			return;
 	}
 	entries_scanned(s->entries);
 	LOCK_SCOPE(&s->ready_lock);
 	atomic_store_explicit(&s->ready, true, memory_order_release);
 	(void)pthread_cond_broadcast(&s->ready_cond);
+}
+
+void *store_scan(void *arg)
+{
+	struct store *s = OBJECT(store, arg);
+
+	scan_all(s);
+	if (store_ready(s))
+		watch_tiers(s);
 	return NULL;
 }

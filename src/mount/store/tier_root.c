@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A tier in a cache root, whose capacity is its grant (grants.h), and the space
+ * that a tier keeps free for others. The store's background thread calls
+ * tier_watch() many times a second: it asks for a larger grant before the tier
+ * needs it, and looks at the free space of the disk, so that no admission waits
+ * for a disk. Each tier is watched by one thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/lock.h"
+#include "common/base/size.h"
+#include "mount/store/grants.h"
+#include "mount/store/tier_identity_impl.h"
+#include "mount/store/tier_impl.h"
+
+/* The inodes of an empty tier: its directories and files. */
+#define TIER_INODES (TIER_SUBDIRS + 8u)
+/* A grant grows by this share of the root. */
+#define GRANT_STEP 16u
+/* The time until a root without space is asked again, and until the lock file
+ * is touched again, whose time says when the tier was used last. */
+#define GRANT_AGAIN_NS NS_PER_S
+#define TOUCH_NS (30 * NS_PER_S)
+
+static int root_failed(int rc, const char *root, struct error *err)
+{
+	if (rc == -EBADMSG)
+		return error_set(err, rc,
+			"the grants of cache root '%s' are damaged or of "
+			"another version; clear its caches with 'refrain "
+			"clear', and delete '%s/refrain-grants'",
+			root, root);
+	return error_set(err, rc,
+		"cannot use cache root '%s': %m; choose a directory of your "
+		"own that you can write to",
+		root);
+}
+
+static int root_open(struct tier *t, const char *root, struct error *err)
+{
+	struct stat st;
+
+	if (mkdir(root, 0700) < 0 && errno != EEXIST)
+		return root_failed(-errno, root, err);
+	t->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->root_fd < 0 || fstat(t->root_fd, &st) < 0)
+		return root_failed(-errno, root, err);
+	if (st.st_uid != geteuid() || (st.st_mode & 0022))
+		return error_set(err, -EPERM,
+			"cache root '%s' belongs to another user, or others "
+			"can write to it; choose a directory of your own",
+			root);
+	return 0;
+}
+
+/* The size of the root, in bytes and inodes. */
+static int root_size(const struct tier *t, const struct tier_config *config,
+	struct grants *g, struct error *err)
+{
+	struct statvfs fs;
+	uint64_t whole;
+	int rc = 0;
+
+	if (fstatvfs(t->root_fd, &fs) < 0)
+		return root_failed(-errno, config->root, err);
+	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
+	if (config->size)
+		rc = size_parse(config->size, whole, &g->bytes, err);
+	else if (g->bytes == 0)
+		g->bytes = whole / 10 * 9;
+	if (rc < 0)
+		return rc;
+	if (g->bytes == 0 || (whole && g->bytes > whole))
+		return error_set(err, -EFBIG,
+			"cache root '%s' must have a size, which is not larger "
+			"than its file system; give one, as in '%s:80%%'",
+			config->root, config->root);
+	/* The same share of the inodes as of the bytes. */
+	g->inodes = fs.f_files && whole
+		? (uint64_t)((double)fs.f_files * (double)g->bytes /
+			  (double)whole)
+		: 0;
+	return 0;
+}
+
+/* Let the grant grow by a step, if the root has space. */
+static bool grant_grow(struct grants *g, struct grant *one)
+{
+	uint64_t bytes = g->bytes / GRANT_STEP, inodes = g->inodes / GRANT_STEP;
+	uint64_t left = grants_left_bytes(g),
+		 left_inodes = grants_left_inodes(g);
+
+	bytes = bytes < left ? bytes : left;
+	inodes = inodes < left_inodes ? inodes : left_inodes;
+	one->bytes += bytes;
+	one->inodes += inodes;
+	return bytes > 0 && (inodes > 0 || g->inodes == 0);
+}
+
+/* Use the grant from now on. */
+static void grant_take(
+	struct tier *t, const struct grants *g, const struct grant *one)
+{
+	LOCK_SCOPE(&t->lock);
+	t->capacity_bytes = one->bytes;
+	t->step_bytes = g->bytes / GRANT_STEP;
+	t->step_inodes = g->inodes / GRANT_STEP;
+	t->capacity_entries = g->inodes == 0 ? UINT64_MAX
+		: one->inodes > TIER_INODES  ? one->inodes - TIER_INODES
+					     : 0;
+}
+
+static int grant_begin(struct tier *t, const struct tier_config *config,
+	const char *name, struct grants *g, struct error *err)
+{
+	uint64_t before;
+	struct grant *one;
+	bool known;
+	int rc = grants_read(t->root_fd, g);
+
+	if (rc < 0)
+		return root_failed(rc, config->root, err);
+	before = g->bytes - grants_left_bytes(g);
+	rc = root_size(t, config, g, err);
+	if (rc < 0)
+		return rc;
+	if (before > g->bytes)
+		return error_set(err, -ENOSPC,
+			"the caches in '%s' have grants of %llu bytes, more "
+			"than its new size; give a larger size, or drop some "
+			"with 'refrain caches %s --drop-unused'",
+			config->root, (unsigned long long)before, config->root);
+	one = grants_find(g, name);
+	one = one ? one : grants_add(g, name);
+	if (!one)
+		return error_set(err, -ENOSPC,
+			"cache root '%s' has %u datasets already; drop some "
+			"with 'refrain caches'",
+			config->root, g->n);
+	/* A full disk cannot be written to, but the grant that the tier has
+	 * already is as it was. */
+	known = one->bytes > 0;
+	if (!known)
+		(void)grant_grow(g, one);
+	rc = grants_write(t->root_fd, g);
+	if (rc < 0 && !(known && (rc == -ENOSPC || rc == -EDQUOT)))
+		return root_failed(rc, config->root, err);
+	grant_take(t, g, one);
+	return 0;
+}
+
+int tier_root_begin(
+	struct tier *t, const struct tier_config *config, struct error *err)
+{
+	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
+	CLEANUP_FD int lock = -1;
+	int rc = root_open(t, config->root, err);
+
+	if (rc < 0)
+		return rc;
+	if (!g)
+		return error_set(err, -ENOMEM, "cannot open a cache: %m");
+	lock = grants_lock(t->root_fd);
+	if (lock == -EBUSY)
+		return error_set(err, -EBUSY,
+			"another process keeps the lock of cache root '%s'; "
+			"end it, or try again",
+			config->root);
+	if (lock < 0)
+		return root_failed(lock, config->root, err);
+	rc = grant_begin(t, config, strrchr(t->dir, '/') + 1, g, err);
+	return rc < 0 ? rc : steal_fd(&lock);
+}
+
+/* What a disk has free beyond what is to be kept. */
+static uint64_t space_beyond(uint64_t free, uint64_t keep)
+{
+	return free > keep ? free - keep : 0;
+}
+
+static void watch_space(struct tier *t)
+{
+	struct statvfs fs;
+
+	if (t->keep_bytes == 0 || fstatvfs(t->fd, &fs) < 0)
+		return;
+	LOCK_SCOPE(&t->lock);
+	/* Nothing of what is reserved need be written yet. */
+	t->room_bytes = space_beyond((uint64_t)fs.f_bavail * fs.f_frsize,
+		t->keep_bytes + t->reserved_bytes);
+	t->room_inodes = fs.f_files == 0
+		? UINT64_MAX
+		: space_beyond(fs.f_favail, t->keep_inodes + t->reserved_items);
+}
+
+int tier_keep_free(struct tier *t, const char *text, struct error *err)
+{
+	struct statvfs fs;
+	uint64_t whole;
+	int rc;
+
+	if (!text)
+		return 0;
+	if (fstatvfs(t->fd, &fs) < 0)
+		return error_set(
+			err, -errno, "cannot look at cache '%s': %m", t->dir);
+	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
+	rc = size_parse(text, whole, &t->keep_bytes, err);
+	if (rc < 0)
+		return error_wrap(err, rc, "--keep-free");
+	if (whole > 0)
+		t->keep_inodes = (uint64_t)((double)fs.f_files *
+			(double)t->keep_bytes / (double)whole);
+	watch_space(t);
+	return 0;
+}
+
+/* Will the tier soon need a larger grant? */
+static bool grant_wanted(struct tier *t)
+{
+	uint64_t taken, items;
+
+	LOCK_SCOPE(&t->lock);
+	taken = t->charged_bytes + t->reserved_bytes;
+	items = t->entries + t->reserved_items;
+	return taken + t->step_bytes > t->capacity_bytes ||
+		(t->capacity_entries != UINT64_MAX &&
+			items + t->step_inodes > t->capacity_entries);
+}
+
+/* Get a larger grant. False: the root has no space, or it failed. */
+static bool grant_extend(struct tier *t)
+{
+	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
+	CLEANUP_FD int lock = grants_lock(t->root_fd);
+	struct grant *one;
+
+	if (!g || lock < 0 || grants_read(t->root_fd, g) < 0)
+		return false;
+	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	if (!one || !grant_grow(g, one) || grants_write(t->root_fd, g) < 0)
+		return false;
+	grant_take(t, g, one);
+	return true;
+}
+
+void tier_watch(struct tier *t)
+{
+	uint64_t now_ns = clock_now_ns();
+	bool got;
+
+	watch_space(t);
+	if (t->root_fd < 0)
+		return;
+	if (now_ns > t->touch_ns) {
+		t->touch_ns = now_ns + TOUCH_NS;
+		/* a failure makes the tier look unused, but it is locked */
+		(void)futimens(t->lock_fd, NULL);
+	}
+	if (now_ns < t->grant_ns || !grant_wanted(t))
+		return;
+	got = grant_extend(t);
+	t->grant_ns = got ? 0 : now_ns + GRANT_AGAIN_NS;
+	LOCK_SCOPE(&t->lock);
+	t->grant_last = !got;
+}
+
+void tier_root_end(struct tier *t, bool complete)
+{
+	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
+	CLEANUP_FD int lock = -1;
+	struct grant *one;
+
+	if (t->root_fd < 0)
+		return;
+	(void)futimens(t->lock_fd, NULL); /* as in tier_watch() */
+	lock = complete && g ? grants_lock(t->root_fd) : -1;
+	if (lock < 0 || grants_read(t->root_fd, g) < 0)
+		return;
+	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	/* All entries were counted, so what they do not use is for others. */
+	if (one && t->charged_bytes <= one->bytes &&
+		t->entries + TIER_INODES <= one->inodes) {
+		one->bytes = t->charged_bytes;
+		one->inodes = t->entries + TIER_INODES;
+		(void)grants_write(t->root_fd, g); /* the grant stays larger */
+	}
+}
