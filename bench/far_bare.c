@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * |far-bare: reads from a store or a web server as fast as a client can. It
- * sends |DEPTH GETs at a time by libcurl's multi interface, and drops what it
- * receives. |epoll reports which transfers have bytes: curl_multi_perform()
- * would ask the |kernel about every transfer in each call. | |  far-bare URL
- * DEPTH [CA-FILE] <names | |Prints one JSON object: files, bytes, seconds,
- * processor seconds. One thread.
+ * far-bare: reads from a store or a web server as fast as a client can. It
+ * sends DEPTH GETs at a time by libcurl's multi interface, and drops what it
+ * receives. epoll reports which transfers have bytes: curl_multi_perform()
+ * would ask the kernel about every transfer in each call.
+ *
+ *	far-bare URL DEPTH [CA-FILE] <names
+ *
+ * Prints one JSON object: files, bytes, seconds, processor seconds. One thread.
  */
 #include <malloc.h>
 #include <stdbool.h>

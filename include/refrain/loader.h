@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain's loader reads a directory of JPEGs and PNGs, a list of files, tar
- *shards or raw records, on local or slow storage, and returns batches of
- *training examples. It supports data echoing: each example is read and decoded
- *once and served e times, with a new augmentation each time, so a step needs
- *1/e of the reads and decodes (Choi et al., "Faster Neural Network Training
- *with Data Echoing", 2019).
+ * shards or raw records, on local or slow storage, and returns batches of
+ * training examples. It supports data echoing: each example is read and decoded
+ * once and served e times, with a new augmentation each time, so a step needs
+ * 1/e of the reads and decodes (Choi et al., "Faster Neural Network Training
+ * with Data Echoing", 2019).
  *
  *	struct refrain_config c;
  *	struct refrain_loader *l;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * |failing-fs: shows a directory under another name, as a disk that fails and
- * is |repaired again. Only for tests. | |  failing-fs DIR MOUNTPOINT SWITCH
- * in the foreground until unmounted | |The file SWITCH has a word that says
- * what fails: |"all": everything that needs the disk fails with EIO. |"data":
- * reads and writes fail with EIO. Names can be looked up, made, removed. |"data
- * NAME": reads and writes of files with NAME in their path fail with EIO.
- * |"quota": writes fail with EDQUOT; "room": writes fail with ENOSPC.
- * |"frozen": writes and new files fail with EROFS. |If the file does not exist,
- * nothing fails. The kernel caches nothing, because |its cache would hide
- * failures. Unnamed files are not supported. All data that |libfuse's threads
+ * failing-fs: shows a directory under another name, as a disk that fails and is
+ * repaired again. Only for tests.
+ *
+ *	failing-fs DIR MOUNTPOINT SWITCH in the foreground until unmounted
+ *
+ * The file SWITCH has a word that says what fails:
+ * "all": everything that needs the disk fails with EIO.
+ * "data": reads and writes fail with EIO. Names can be looked up, made,
+ * removed.
+ * "data NAME": reads and writes of files with NAME in their path fail with EIO.
+ * "quota": writes fail with EDQUOT; "room": writes fail with ENOSPC.
+ * "frozen": writes and new files fail with EROFS. If the file does not exist,
+ * nothing fails. The kernel caches nothing, because its cache would hide
+ * failures. Unnamed files are not supported. All data that libfuse's threads
  * share is set before they start.
  */
 #define FUSE_USE_VERSION 314

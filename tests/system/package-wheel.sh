@@ -54,8 +54,8 @@ assert "site-packages" in refrain.__file__' 2>"$work/log" || fail 'import'
 
 # -- The tests of the package -------------------------------------------------
 
-# NumPy and pytest are the host's. This runs beside builds, where importing torch
-# alone has taken a minute.
+# NumPy and pytest are the host's. This runs beside builds, where importing
+# torch alone has taken a minute.
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-5}
 export CK_TIMEOUT_MULTIPLIER
 sed -i '/^include-system-site-packages/s/false/true/' "$work/env/pyvenv.cfg"

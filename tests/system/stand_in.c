@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * |Stands in for a mount and its daemon in tests of commands. |`stand_in DIR`
- * mounts an empty file system with refrain's type and attribute, |prints a line
- * when it is ready, and answers on a control socket until SIGTERM. |`stand_in
- * --socket DIR ATTRIBUTE` answers nothing: the attribute of its root |names
+ * Stands in for a mount and its daemon in tests of commands. `stand_in DIR`
+ * mounts an empty file system with refrain's type and attribute, prints a line
+ * when it is ready, and answers on a control socket until SIGTERM. `stand_in
+ * --socket DIR ATTRIBUTE` answers nothing: the attribute of its root names
  * another socket. The exit status is 77 if the mount fails. The threads of
- * |connections only read data that main() set before it started the server.
+ * connections only read data that main() set before it started the server.
  */
 #define FUSE_USE_VERSION 314
 #include <errno.h>

@@ -96,7 +96,7 @@ static inline void fixture_make(void)
 	}
 	for (unsigned i = 0; i < IMAGES; i++)
 		make_image(i, 64 + i % 7, 48 + i % 5);
-	/* A relative path would be ignored. */
+	/* The loader ignores XDG_CACHE_HOME if it is a relative path. */
 	ck_assert_ptr_nonnull(cwd);
 	(void)snprintf(cache, sizeof(cache), "%s/%s.index", cwd, top);
 	ck_assert_int_eq(setenv("XDG_CACHE_HOME", cache, 1), 0);

@@ -218,7 +218,7 @@ START_TEST(test_several_numbers_are_one_member)
 }
 END_TEST
 
-/* The exceptions are texts, and means, for which 0 is a value. */
+/* Except for texts, and for `mean`, where 0 is a value and not the default. */
 START_TEST(test_zero_is_the_default_of_every_member)
 {
 	struct refrain_config c, zero;

@@ -254,7 +254,8 @@ static Suite *memory_suite(void)
 	return s;
 }
 
-/* Valgrind replaces this program's functions by its own. */
+/* Is this program's malloc() called, so that it can count? Under Valgrind it is
+ * not, because Valgrind puts its own malloc() in its place. */
 static bool counts(void)
 {
 	size_t before = calls;

@@ -228,7 +228,8 @@ static void refuse_one(int listener, int error)
 	ck_assert_int_gt(read(fd, bytes, sizeof(bytes)), 0);
 }
 
-/* The job's host is killed, and the next one refuses the job. */
+/* Kill the job's host. Then listen in its place, as the next host, and refuse
+ * the job with `error` until it goes on alone. */
 static void refuse_next(pid_t host, struct refrain_loader *l, int error)
 {
 	CLEANUP_FD int listener = listen_as_host();

@@ -45,7 +45,8 @@ static bool has_rows(const struct field_def *f)
 	return f->kind == REFRAIN_KIND_BOXES || f->kind == REFRAIN_KIND_POINTS;
 }
 
-/* A member that several fields have is optional if it is so for all. */
+/* Find the member of each field. Several fields may share a member; it is
+ * optional only if all of these fields are optional. */
 static void find_members(struct settings *s)
 {
 	for (unsigned i = 0; i < s->fields.count; i++) {

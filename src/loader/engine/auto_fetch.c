@@ -105,8 +105,9 @@ void fetch_step(struct auto_echo *a, const struct auto_sums *now)
 	a->untimed = now->fresh - a->timed_fresh;
 }
 
-/* Was the source not busy for a whole window? Then it may be faster now than
- * measured. */
+/* Has no fetch time been taken for a whole window (AUTO_PARTS parts), because
+ * the source had too little to do? Then it may be faster now than the last
+ * measurement says. */
 static bool is_stale(const struct auto_echo *a)
 {
 	return a->untimed > AUTO_PARTS * a->part_fresh;

@@ -40,7 +40,7 @@ enum original_state {
 enum original_list {
 	ON_NONE,
 	ON_URGENT, /* to be read for planned servings */
-	ON_AHEAD,  /* to be read, but not planned yet */
+	ON_AHEAD,  /* to be read ahead: no serving of it is planned yet */
 	ON_READY,  /* the file was read ahead, but is not planned yet */
 	ON_IDLE,   /* will be served again, but that is not planned yet */
 	/* The file was read for planned servings, but there was no memory to

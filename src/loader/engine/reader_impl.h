@@ -31,7 +31,7 @@ struct read_op;
 /* Returns 0 or -ENOMEM. Free *out after a failure, too. */
 int reader_new(struct reader **out, const struct engine_parts *parts);
 void reader_free(struct reader *reader); /* NULL is allowed */
-/* Returns the bytes of a reader with so many reads at a time. */
+/* Returns the bytes that a reader needs for this number of reads at a time. */
 uint64_t reader_bytes(uint32_t reads);
 /* Start the reader's threads. Returns 0, or -errno with err set. */
 int reader_start(struct reader *reader, struct error *err);

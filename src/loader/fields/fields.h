@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * |The fields of an example: parses texts such as | |       image; boxes
- * max=100 keep=centre; text=txt max=512 optional | |Each field is NAME or
- * NAME=MEMBER, followed by options. NAME is the name of the |field in the
- * batch. MEMBER is the suffix of the field's member in a tar or a |folder; the
- * default depends on the kind. The kind is the one that is called |NAME; if
- * there is none, the one of the option `kind`; and without that option, |the
- * one that MEMBER's suffix suggests. Pure functions; any thread.
+ * The fields of an example: parses texts such as
+ *
+ *	image; boxes max=100 keep=centre; text=txt max=512 optional
+ *
+ * Each field is NAME or NAME=MEMBER, followed by options. NAME is the name of
+ * the field in the batch. MEMBER is the suffix of the field's member in a tar
+ * or a folder; the default depends on the kind. The kind is the one that is
+ * called NAME; if there is none, the one of the option `kind`; and without that
+ * option, the one that MEMBER's suffix suggests. Pure functions; any thread.
  */
 #ifndef FIELDS_H
 #define FIELDS_H

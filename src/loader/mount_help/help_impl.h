@@ -14,9 +14,9 @@
  *	  WORKS -> NONE         help_start(): the thread was not created
  *	  WORKS -> SLEEPS       sleep_until_due()
  *	  SLEEPS -> STIRRED     help_knows(), help_moved(): it has work
- *	  STIRRED -> SLEEPS     help_take_stirred(): it is woken
- *	  SLEEPS -> WORKS       sleep_until_due(): it is awake
- *	  STIRRED -> WORKS      sleep_until_due(): it awoke by itself
+ *	  STIRRED -> SLEEPS     help_take_stirred(): the caller will wake it
+ *	  SLEEPS -> WORKS       sleep_until_due(): it has woken up
+ *	  STIRRED -> WORKS      sleep_until_due(): it woke up by itself
  *	  WORKS -> ENDED        the thread
  *	the plan in the mount
  *	  NONE -> BEGUN         help_plan_begin()

@@ -4,12 +4,11 @@
  * what a reader needs, and lists of names. Pure functions; the bytes on a board
  * are not trusted. States of a range:
  *
- *	          add, by a worker             compare-and-set, by that worker
- *	(no key) -----------------> RANGE_CLAIMED --------------------->
- *RANGE_DONE | \                          |  it expires                      |
- *	    |  +------------------- <----+                                  |
- *	    |        add, by a reader                  deleted by a reader  |
- *	    +-----------------------> RANGE_LOCAL           (no key) <------+
+ *	(no key)      -> RANGE_CLAIMED  add, by a worker
+ *	RANGE_CLAIMED -> RANGE_DONE     compare-and-set, by that worker
+ *	RANGE_CLAIMED -> (no key)       it expires
+ *	(no key)      -> RANGE_LOCAL    add, by a reader
+ *	RANGE_DONE    -> (no key)       deleted by a reader
  */
 #ifndef SERVICE_STATE_H
 #define SERVICE_STATE_H

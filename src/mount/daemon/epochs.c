@@ -386,8 +386,8 @@ static void tell_gain(const struct epochs *e, const struct epochs_look *now,
 	double resident = (double)now->resident_bytes;
 	struct stretch s = e->last;
 
-	/* There is no earlier epoch to measure: the first epoch fills the
-	 * cache. */
+	/* Until epoch 3 no earlier epoch can be measured, because the first one
+	 * only filled the cache. Measure the present epoch so far. */
 	if (e->epoch < 3) {
 		s = stretch_between(&e->begun, now);
 		if (done < TIMED || s.time_ns <= 0)

@@ -34,7 +34,8 @@ static int notifier_ask(enum notifier_kind kind)
 
 	if (notifier_pair(end) < 0)
 		return -1;
-	/* A holder that does not know this closes the descriptor. */
+	/* A refrain-hold that does not know this request closes the descriptor
+	 * that it was sent. */
 	notify_holder(notifier_kinds[kind].ask, end[1]);
 	(void)close(end[1]);
 	return end[0];

@@ -354,8 +354,8 @@ static void add_passed(struct pages *p, const struct cache_item *item,
 	struct passed *i = malloc(sizeof(*i));
 
 	if (!i)
-		/* If memory is short, only the kernel's own reclaim limits the
-		 * pages */
+		/* Without memory to note the item, its pages stay until the
+		 * kernel reclaims them */
 		return;
 	*i = (struct passed){
 		.item = *item, .keep_ns = keep_ns, .crowd_bytes = crowd_bytes};

@@ -154,8 +154,8 @@ struct named_batch {
 	bool any, is_file;
 	struct file_entry entry[NAMED_BATCH];
 	char text[8 * PATH_MAX];
-	/* the last directory, because many names follow that are in the same
-	 * one */
+	/* name of the directory that was added last: many names in a row are in
+	 * one directory, which must be added only once */
 	char last[NAME_MAX + 1];
 };
 
