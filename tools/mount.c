@@ -532,7 +532,7 @@ static int mount_parse(const struct command_words *words)
 		0)
 		status = args.options.ntiers == 0 && !args.root
 			? refuse("--cache DIR:SIZE or --cache-root DIR is "
-				 "required")
+				 "required: see 'refrain mount --help'")
 			: mount_run(&args, argv, words);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);

@@ -76,7 +76,7 @@ for c in $("$refrain" --words); do
 	ends 2 "$c" --no-such-option && one_line && says err no-such-option
 	# Some commands have something to say without an operand.
 	case $c in
-	exporter | share | top) ;;
+	doctor | exporter | share | top) ;;
 	*) ends 2 "$c" && one_line ;;
 	esac
 	# Its page is there and its tables are filled in.

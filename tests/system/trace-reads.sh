@@ -44,16 +44,19 @@ trace_has() {
 	[ "$(grep -c '"path"' "$out")" -ge "$1" ]
 }
 
-# read_all FILE: read the small files in one process, whose number FILE gets.
+# read_all FILE [GO]: read the small files in one process, whose number FILE
+# gets. With GO it lives until the file GO is there.
 read_all() {
 	python3 -c '
-import os, sys
+import os, sys, time
 with open(sys.argv[1], "w") as f:
     f.write(str(os.getpid()))
 for i in range(int(sys.argv[3])):
     with open("%s/some dir/f%d" % (sys.argv[2], i), "rb", 0) as f:
         assert len(f.read(30000)) == 30000
-' "$1" "$mnt" $files || fail 'cannot read'
+while len(sys.argv) > 4 and not os.path.exists(sys.argv[4]):
+    time.sleep(0.01)
+' "$1" "$mnt" $files ${2:+"$2"} || fail 'cannot read'
 }
 
 note 'each READ of a run, and the histograms of that run'
@@ -64,8 +67,13 @@ trace_start "$work/trace" --json
 read_all "$work/reader"
 wait_for 20 has_status entries $files || fail 'not all is cached'
 drop_caches
-read_all "$work/again"
+# A process that ends at once has no name.
+read_all "$work/again" "$work/go" &
+reader=$!
 wait_for 20 trace_has $((2 * files)) || fail "READs are missing: $(cat "$out")"
+: >"$work/go"
+wait $reader || exit 1
+rm "$work/go"
 trace_stop
 "$refrain" status "$mnt" --json >"$work/status.json"
 python3 - "$work" $files <<'END' || fail 'the trace is wrong'
@@ -148,7 +156,11 @@ grep -q '^100.0 % .*  some dir$' "$work/summary" ||
 	fail "said: $(cat "$work/summary")"
 drop_caches
 trace_start "$work/lines"
-read_all "$work/reader"
+read_all "$work/reader" "$work/go" &
+reader=$!
+wait_for 20 grep -q 'some dir/f39$' "$work/lines" || fail 'READs are missing'
+: >"$work/go"
+wait $reader || exit 1
 trace_stop
 grep -q ' tier .* python3 .*  some dir/f7$' "$work/lines" ||
 	fail "said: $(cat "$work/lines")"
