@@ -107,7 +107,7 @@ START_TEST(test_a_state_has_the_same_hashes_as_ever)
 		"augment", "mean", "std", "area_min", "area_max", "aspect_min",
 		"aspect_max", "jitter", "cutout", "flags", "record_bytes",
 		"label_bytes", "sample_bytes", "policy", "max_pixels", "decode",
-		"augment_fn", "fields"};
+		"augment_fn", "fields", "subset", "subset_seed", "mix"};
 	const struct member *m;
 	size_t rows = 0;
 

@@ -247,6 +247,10 @@ static const struct {
 	{"exact", "1"},
 	{"equal_ranks", "1"},
 	{"fields", "image"},
+	{"epoch_examples", NULL}, /* the stream is the same */
+	{"subset", "5"},
+	{"subset_seed", "1"},
+	{"mix", "classes=1"},
 };
 #define OTHER_VALUES (sizeof(other_values) / sizeof(*other_values))
 

@@ -185,8 +185,16 @@ static bool is_free(const struct member *m)
 		m->offset == offsetof(struct refrain_config, max_pixels);
 }
 
-/* Compare the hashes. A state that was saved by an older version has fewer
- * hashes. */
+/* Returns the n-th hash of a configuration that does not set the member. */
+static uint16_t hash_of_none(size_t n)
+{
+	static const struct settings none;
+
+	return member_hash(&none, &none.c, n);
+}
+
+/* Compare the hashes. A state of an older version has only the first ones; no
+ * run that it saved had set the members of the others. */
 static int compare(
 	const struct state_of *of, struct state_head *h, struct error *err)
 {
@@ -197,12 +205,13 @@ static int compare(
 		return error_set(err, -ESTALE,
 			"the state belongs to another dataset: names, "
 			"positions or labels differ");
-	for (size_t i = 0; i < h->members; i++) {
-		uint16_t hash = (uint16_t)get(&h->rest, 2);
+	if (h->members > SAVED_HASHES)
+		return error_set(err, -ESTALE,
+			"the state was saved by a newer library");
+	for (size_t i = 0; i < SAVED_HASHES; i++) {
+		uint16_t hash = i < h->members ? (uint16_t)get(&h->rest, 2)
+					       : hash_of_none(i);
 
-		if (i >= SAVED_HASHES)
-			return error_set(err, -ESTALE,
-				"the state was saved by a newer library");
 		if (hash != member_hash(of->s, &c, i) &&
 			!is_free(member_of_hash(i)))
 			return error_set(err, -ESTALE,
