@@ -58,6 +58,7 @@ int load_list(const struct load_options *o, struct refrain_loader *l,
 	struct error *err)
 {
 	uint64_t n = refrain_examples(l), index;
+	uint64_t left = o->config.subset ? o->config.subset : n;
 	CLEANUP_FREE char *base = base_of(&o->config);
 	CLEANUP_FREE unsigned char *served = calloc(n, 1);
 	void *seen = NULL;
@@ -65,10 +66,14 @@ int load_list(const struct load_options *o, struct refrain_loader *l,
 
 	if (!base || !served)
 		return error_set(err, -ENOMEM, "%m");
-	for (uint64_t f = 0; rc == 0 && refrain_fresh(l, f, &index) == 0; f++)
-		if (!served[index]++)
-			rc = list_file(
-				base, refrain_file(l, index), &seen, err);
+	for (uint64_t f = 0; rc == 0 && left && !refrain_fresh(l, f, &index);
+		f++) {
+		if (served[index])
+			continue;
+		served[index] = 1;
+		left--;
+		rc = list_file(base, refrain_file(l, index), &seen, err);
+	}
 	tdestroy(seen, keep_name);
 	return rc;
 }

@@ -61,8 +61,9 @@ static const struct option_def own[] = {
 		"of the time.",
 		no_hash),
 	FLAG("list-examples",
-		"Load nothing. Print the paths of the files that the run would "
-		"read, for 'refrain warm MOUNTPOINT -'.",
+		"Load nothing. Print the paths of the files that contain the "
+		"examples of the run, for 'refrain warm MOUNTPOINT -'. Members "
+		"in files of their own are not listed.",
 		list),
 	FLAG("json", "Print one JSON object.", json),
 	{.name = NULL},

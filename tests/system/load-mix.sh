@@ -106,6 +106,28 @@ fi
 grep -q 'mix differs' "$work/out" || fail "$(cat "$work/out")"
 note 'resumed runs'
 
+# The stages of a mix begin at epochs, so these must stay as long.
+load --mix "$mix" --epoch-examples 100 --state "$work/state3" --steps 15
+if "$refrain" load "$data" --batch $batch --epochs 10 --size 32 --seed 5 \
+	--state "$work/state3" --epoch-examples 50 --mix "$mix" \
+	>"$work/out" 2>&1; then
+	fail 'stages have begun elsewhere in the resumed run'
+fi
+grep -q 'epoch-examples for the stages' "$work/out" ||
+	fail "$(cat "$work/out")"
+
+# A damaged example is replaced by one of its part.
+cp -r "$data" "$work/bad"
+for file in "$work"/bad/class_002/*0.jpg; do
+	: >"$file"
+done
+"$refrain" load "$work/bad" --batch $batch --epochs 3 --size 32 --seed 5 \
+	--mix class_002=1 --max-damage 1 --json --trace "$work/all" \
+	>"$work/json" 2>&1 || fail "$(cat "$work/json")"
+expect 'substitutes' "$(value substituted)" 30
+expect 'samples of other parts' \
+	"$(awk '$2 < 200' "$work/all" | wc -l)" 0
+
 # Class balance, whatever the sizes of the classes are.
 rm "$data"/class_001/*[1-9].jpg
 epochs=3
@@ -156,6 +178,8 @@ refused "mix, at byte 13.*NAME=WEIGHT" --mix 'class_000=1 x'
 refused 'add up to 1 to 4096' --mix 'class_000=0'
 refused 'begins with its first epoch' --mix 'class_000=1; class_001=1'
 refused 'later epoch' --mix 'class_000=1; 3: class_001=1; 3: class_002=1'
+refused 'has this name already' --mix 'class_000=1 class_000/=2'
+refused 'NAME=WEIGHT\|whole number' --mix 'class_000=1class_001=2'
 refused 'closing quote' --mix '"class_000=1'
 refused 'exclude each other' --mix 'class_000=1' --subset 10
 refused 'order of its own' --mix 'class_000=1' --in-order

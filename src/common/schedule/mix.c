@@ -94,6 +94,14 @@ static uint32_t mix_part_of(const struct part_mix *mix,
 	return low;
 }
 
+uint64_t mix_member(const struct part_mix *mix, uint32_t part, uint64_t i)
+{
+	const struct mix_part *p = &mix->parts[part];
+
+	i %= p->examples;
+	return p->members ? p->members[i] : p->first + i;
+}
+
 /* The example that part j serves as its k-th. */
 static uint64_t mix_example(const struct part_mix *mix, uint32_t j, uint64_t k)
 {
@@ -105,7 +113,7 @@ static uint64_t mix_example(const struct part_mix *mix, uint32_t j, uint64_t k)
 	permute_init(
 		&p, part->examples, hash64(words, sizeof(words), mix->seed));
 	i = permute_at(&p, k % part->examples);
-	return part->members ? part->members[i] : part->first + i;
+	return mix_member(mix, j, i);
 }
 
 void mix_at(const struct part_mix *mix, uint64_t g, struct mix_pick *pick)
@@ -128,6 +136,26 @@ void mix_at(const struct part_mix *mix, uint64_t g, struct mix_pick *pick)
 uint64_t mix_examples(const struct part_mix *mix)
 {
 	return mix->examples;
+}
+
+uint64_t mix_hash(const struct part_mix *mix)
+{
+	uint64_t hash = mix->part_count;
+
+	for (uint32_t j = 0; j < mix->part_count; j++) {
+		uint64_t words[] = {mix->parts[j].examples,
+			mix_member(mix, j, 0), mix_member(mix, j, UINT64_MAX)};
+
+		hash = hash64(words, sizeof(words), hash);
+	}
+	for (uint32_t i = 0; i < mix->stage_count; i++) {
+		const struct mix_phase *stage = &mix->stages[i];
+
+		hash = hash64(&stage->begin, sizeof(stage->begin), hash);
+		hash = hash64(stage->cum,
+			(mix->part_count + 1) * sizeof(*stage->cum), hash);
+	}
+	return hash;
 }
 
 /* --- construction --- */

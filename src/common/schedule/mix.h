@@ -58,6 +58,12 @@ struct mix_pick {
 	uint64_t index; /* in the dataset */
 };
 
+/* Returns example i modulo the size of a part. */
+uint64_t mix_member(const struct part_mix *mix, uint32_t part, uint64_t i);
+
+/* Returns a hash of the parts, of all weights and of where the stages begin. */
+uint64_t mix_hash(const struct part_mix *mix);
+
 /* Find the example of slot g. */
 void mix_at(const struct part_mix *mix, uint64_t g, struct mix_pick *pick);
 

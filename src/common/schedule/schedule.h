@@ -36,7 +36,7 @@
 #define SCHEDULE_WINDOW_MAX ((uint64_t)UINT32_MAX)
 #define SCHEDULE_GLOBAL_MAX ((uint64_t)1 << 56) /* examples of a run */
 #define SCHEDULE_SEGMENTS 8 /* number of segments of the log that are kept */
-#define SCHEDULE_STATE_BYTES 152 /* maximum size of a saved position */
+#define SCHEDULE_STATE_BYTES 160 /* maximum size of a saved position */
 
 /* The echo factor p / q >= 1, in lowest terms. */
 struct schedule_echo {
@@ -136,6 +136,7 @@ struct schedule_slot {
 	uint64_t fresh; /* f, which finds the example in the pool */
 	uint64_t epoch; /* epoch of the example, not of the step */
 	uint64_t pass;	/* pass of the example; with a mix that of its part */
+	uint32_t part;	/* number of the part of a mix; 0 without one */
 	uint64_t augment_seed;
 	uint32_t echo;	   /* k: how often the example was served before */
 	uint32_t servings; /* number of servings of this example */
@@ -243,6 +244,12 @@ uint64_t schedule_fresh_before(const struct schedule *s, uint64_t step);
 /* Returns the augmentation seed of serving k of the example in `slot`. */
 uint64_t schedule_augment_seed(
 	const struct schedule *s, const struct schedule_slot *slot, uint32_t k);
+
+/* Returns an example to be served in place of the one in `slot`: one of the
+ * same part of the mix, or of the subset, or else of the dataset. `number` may
+ * be any number. */
+uint64_t schedule_substitute(const struct schedule *s,
+	const struct schedule_slot *slot, uint64_t number);
 
 /* Find the step of serving k of f; k is less than the number of servings.
  * Returns 0, or -ERANGE if there is no such step. */

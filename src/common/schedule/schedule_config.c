@@ -192,8 +192,12 @@ static int check_numbers(const struct schedule_config *c, struct error *err)
 			"subset is %" PRIu64 ": the dataset has %" PRIu64
 			" examples",
 			c->subset, c->examples);
-	if (c->epoch_examples > SCHEDULE_GLOBAL_MAX ||
-		c->epochs > SCHEDULE_GLOBAL_MAX / c->epoch_examples)
+	if (c->epoch_examples > SCHEDULE_GLOBAL_MAX)
+		return error_set(err, -EINVAL,
+			"epoch_examples is %" PRIu64 ": it must be at most "
+			"%" PRIu64,
+			c->epoch_examples, SCHEDULE_GLOBAL_MAX);
+	if (c->epochs > SCHEDULE_GLOBAL_MAX / c->epoch_examples)
 		return error_set(err, -EINVAL,
 			"%" PRIu64 " epochs are too many: use 0 for no end",
 			c->epochs);

@@ -76,6 +76,7 @@ static void pick(
 		struct mix_pick found;
 
 		mix_at(s->c.mix, g, &found);
+		slot->part = found.part;
 		slot->pass = found.pass;
 		slot->index = found.index;
 		return;
@@ -84,6 +85,15 @@ static void pick(
 	slot->index = pass_example(s, slot->pass, g % n);
 	if (s->c.subset)
 		slot->index = subset_example(s, slot->index);
+}
+
+uint64_t schedule_substitute(const struct schedule *s,
+	const struct schedule_slot *slot, uint64_t number)
+{
+	if (s->c.mix)
+		return mix_member(s->c.mix, slot->part, number);
+	number %= pass_examples(&s->c);
+	return s->c.subset ? subset_example(s, number) : number;
 }
 
 uint64_t schedule_augment_seed(

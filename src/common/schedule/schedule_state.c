@@ -10,10 +10,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Version 2 adds the examples of an epoch. It is written only if they are not
- * those of the dataset, so that older programs read all other states. */
+#include "common/base/hash.h"
+
+/* Version 2 adds the examples of an epoch and a hash of the subset or the mix.
+ * It is written only if a run has one of them, so that older programs read all
+ * other states. */
 #define STATE_VERSION 1
-#define STATE_VERSION_EPOCHS 2
+#define STATE_VERSION_CHOICE 2
 /* one before the present segment, the present one, and two that follow */
 #define SEGMENTS_SAVED 4
 
@@ -29,9 +32,20 @@ struct saved {
 	uint64_t anchor_slot; /* number of slots before the segment `anchor` */
 	uint32_t anchor;
 	uint32_t segments;
-	bool forgotten; /* segments before the first saved one were dropped */
+	uint64_t choice; /* choice_hash() */
+	bool forgotten;	 /* segments before the first saved one were dropped */
 	struct saved_segment segment[SEGMENTS_SAVED];
 };
+
+/* A hash of which examples are served, and in which proportions; 0: all of the
+ * dataset. */
+static uint64_t choice_hash(const struct schedule_config *c)
+{
+	uint64_t words[] = {c->subset, c->subset ? c->subset_seed : 0,
+		c->mix ? mix_hash(c->mix) : 0};
+
+	return c->subset || c->mix ? hash64(words, sizeof(words), 1) : 0;
+}
 
 /* Reads or writes the fields, so that there is one list of fields for both. */
 struct codec {
@@ -117,8 +131,10 @@ static void code(struct codec *c, struct saved *v, uint32_t *version)
 		field(c, &v->segment[i].start, 8);
 		echo_field(c, &v->segment[i].echo);
 	}
-	if (*version >= STATE_VERSION_EPOCHS)
+	if (*version >= STATE_VERSION_CHOICE) {
 		field(c, &v->c.epoch_examples, 8);
+		field(c, &v->choice, 8);
+	}
 }
 
 size_t schedule_save(const struct schedule *s, uint64_t step,
@@ -128,9 +144,11 @@ size_t schedule_save(const struct schedule *s, uint64_t step,
 	struct saved v = {.c = s->c,
 		.base = s->base,
 		.step_base = s->step_base,
-		.step = step};
-	bool usual = s->c.epoch_examples == s->c.examples;
-	uint32_t version = usual ? STATE_VERSION : STATE_VERSION_EPOCHS;
+		.step = step,
+		.choice = choice_hash(&s->c)};
+	bool usual = s->c.epoch_examples == s->c.examples && !s->c.subset &&
+		!s->c.mix;
+	uint32_t version = usual ? STATE_VERSION : STATE_VERSION_CHOICE;
 	uint32_t now, first;
 	struct schedule_cursor c;
 
@@ -168,7 +186,7 @@ static int read_state(const uint8_t *state, size_t size, struct saved *v)
 		return -EBADMSG;
 	if (version == STATE_VERSION)
 		v->c.epoch_examples = v->c.examples;
-	if (!version || version > STATE_VERSION_EPOCHS || codec.at != size ||
+	if (!version || version > STATE_VERSION_CHOICE || codec.at != size ||
 		!v->segments || v->segments > SEGMENTS_SAVED || v->anchor > 1 ||
 		v->anchor >= v->segments || (v->forgotten && !v->anchor))
 		return -EBADMSG;
@@ -424,7 +442,10 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	if (r < 0)
 		return r;
 	*restored = (struct schedule_restored){.step = v.step};
-	/* The caller has compared these. */
+	if (v.choice != choice_hash(&now.c))
+		return error_set(err, -EINVAL,
+			"saved with another subset or mix, or with other "
+			"epoch_examples for the stages of a mix");
 	v.c.subset = now.c.subset;
 	v.c.subset_seed = now.c.subset_seed;
 	v.c.mix = now.c.mix;

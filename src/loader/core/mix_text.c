@@ -61,6 +61,15 @@ static char *take_quoted(struct mix_parse *p)
 	return name;
 }
 
+/* "web/" is the directory "web". */
+static void trim_slashes(char *name)
+{
+	size_t n = strlen(name);
+
+	while (n > 1 && name[n - 1] == '/')
+		name[--n] = '\0';
+}
+
 /* Returns the number of this name, or -1 if there are too many names. Takes
  * `name`. */
 static int name_number(struct mix_text *mix, char *name, bool classes)
@@ -99,6 +108,7 @@ static int take_item(struct mix_parse *p, struct mix_text_stage *stage)
 	}
 	if (!name)
 		return mix_wrong(p, begin, "this name has no closing quote");
+	trim_slashes(name);
 	if (!*name || *p->at != '=') {
 		free(name);
 		return mix_wrong(p, begin, "this is not NAME=WEIGHT");
@@ -106,8 +116,11 @@ static int take_item(struct mix_parse *p, struct mix_text_stage *stage)
 	n = name_number(p->mix, name, !quoted && strcmp(name, "classes") == 0);
 	if (n < 0)
 		return mix_wrong(p, begin, "there are too many names");
+	if (stage->weight[n] != MIX_NOT_NAMED)
+		return mix_wrong(p, begin, "the stage has this name already");
 	p->at++;
-	if (!take_whole(&p->at, MIX_BLOCK_MAX, &weight))
+	if (!take_whole(&p->at, MIX_BLOCK_MAX, &weight) ||
+		!strchr(BLANKS ";", *p->at))
 		return mix_wrong(
 			p, begin, "a weight is a whole number from 0 to 4096");
 	stage->weight[n] = (uint32_t)weight;

@@ -44,8 +44,8 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 	uint64_t words[] = {
 		SUBSTITUTE_PURPOSE, o->slot.pass, o->slot.index, ++o->attempt};
 
-	o->index = hash64(words, sizeof(words), parts->c->seed) %
-		dataset_count(parts->dataset);
+	o->index = schedule_substitute(parts->schedule, &o->slot,
+		hash64(words, sizeof(words), parts->c->seed));
 	dataset_example(parts->dataset, o->index, &o->example);
 	o->label = o->example.label;
 	original_forget_sizes(parts->pool, o);

@@ -91,8 +91,6 @@ static int add_named(struct mixing *m, unsigned from)
 	}
 	part->name = name;
 	part->name_bytes = strlen(name);
-	while (part->name_bytes > 1 && name[part->name_bytes - 1] == '/')
-		part->name_bytes--;
 	return 0;
 }
 
@@ -295,6 +293,10 @@ static int fill_mixture(struct mixing *m, const struct settings *s)
 	for (uint64_t i = 0; i < m->labels; i++)
 		m->part_of_label[i] = NO_PART;
 	rc = add_parts(m);
+	if (rc == 0 && !m->mixture->part_count)
+		rc = error_set(m->err, -EINVAL,
+			"mix: 'classes' stands for each class, but the dataset "
+			"has none");
 	if (rc == 0)
 		rc = collect_examples(m);
 	return rc == 0 ? make_mix(m, s) : rc;
