@@ -112,7 +112,7 @@ static int show_caches(
 			args->dry_run, fn, list, err);
 	else
 		rc = root_caches_list(root, fn, list, &size, err);
-	if (rc == 0 && args->json) {
+	if (args->json && (rc == 0 || json_array_size(list) > 0)) {
 		json_t *o = json_pack("{s:O}", "caches", list);
 
 		if (!args->drop) {

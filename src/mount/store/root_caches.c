@@ -41,8 +41,9 @@ static int caches_open(const char *root, struct grants *g, struct error *err)
 	return steal_fd(&fd);
 }
 
-/* Fill in what the directory of a cache tells. `dataset` is memory. */
-static void cache_look(int root_fd, struct root_cache *c, char **dataset)
+/* Fill in what the directory of a cache tells. `dataset` is memory. Returns 0
+ * also if there is no directory, or -errno if it cannot be looked at. */
+static int cache_look(int root_fd, struct root_cache *c, char **dataset)
 {
 	CLEANUP_FD int dir = openat(root_fd, c->dir,
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -51,13 +52,23 @@ static void cache_look(int root_fd, struct root_cache *c, char **dataset)
 
 	c->dataset = "";
 	if (dir < 0)
-		return;
+		return errno == ENOENT ? 0 : -errno;
 	if (identity_read(dir, c->dir, dataset, &ignored) == 0)
 		c->dataset = *dataset;
 	if (fstatat(dir, LOCK_FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		c->used = st.st_mtime;
 	if (flock(dir, LOCK_SH | LOCK_NB) < 0)
 		c->in_use = errno == EWOULDBLOCK;
+	return 0;
+}
+
+/* Does the root belong to this user? Files that root would create in another
+ * user's directory would be refused by that user's mounts. */
+static bool root_is_own(int root_fd)
+{
+	struct stat st;
+
+	return fstat(root_fd, &st) == 0 && st.st_uid == geteuid();
 }
 
 int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
@@ -74,7 +85,7 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 		return fd;
 	/* No mount begins while this looks at locks. Without the lock, which
 	 * another user does not get, one might say that its cache is in use. */
-	lock = grants_lock(fd);
+	lock = root_is_own(fd) ? grants_lock(fd) : -1;
 	*size = (struct root_size){g->bytes, g->bytes - grants_left_bytes(g)};
 	for (unsigned i = 0; i < g->n; i++) {
 		CLEANUP_FREE char *dataset = NULL;
@@ -82,7 +93,8 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 			.granted_bytes = g->grant[i].bytes,
 			.granted_inodes = g->grant[i].inodes};
 
-		cache_look(fd, &c, &dataset);
+		/* a cache that cannot be looked at is listed, too */
+		(void)cache_look(fd, &c, &dataset);
 		fn(arg, &c);
 	}
 	return 0;
@@ -103,6 +115,9 @@ static int cache_set_aside(
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	int rc;
 
+	if (dir < 0 && errno != ENOENT)
+		return error_set(
+			err, -errno, "cannot open '%s': %m", one->name);
 	if (is_dropping(one->name))
 		return 0;
 	/* A mount that uses it keeps this lock. */
@@ -129,17 +144,23 @@ static int cache_delete(
 	char path[PATH_MAX];
 	uint64_t removed;
 	struct grant *one;
+	struct stat st;
 	int rc = 0;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", root, name);
-	if (access(path, F_OK) == 0)
+	if (fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		rc = store_clear_dir(path, &removed, err);
+	else if (errno != ENOENT)
+		rc = error_set(err, -errno, "cannot look at '%s': %m", path);
 	if (rc == -EINVAL) /* empty: it was killed after the last file */
 		rc = 0;
 	if (rc < 0)
 		return rc;
 	if (unlinkat(root_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return error_set(err, -errno, "cannot remove '%s': %m", path);
+		return error_set(err, -errno,
+			"cannot remove '%s': %m; delete what is not the "
+			"cache's in it, and try again",
+			path);
 	lock = grants_lock(root_fd);
 	rc = !g ? -ENOMEM : lock < 0 ? lock : grants_read(root_fd, g);
 	one = rc < 0 ? NULL : grants_find(g, name);
@@ -167,8 +188,13 @@ static int cache_drop(const char *root, int root_fd, const char *name,
 		*c = (struct root_cache){.dir = name,
 			.granted_bytes = one->bytes,
 			.granted_inodes = one->inodes};
-		cache_look(root_fd, c, dataset);
-		if (!c->in_use && (c->used < before || is_dropping(name))) {
+		rc = cache_look(root_fd, c, dataset);
+		if (rc < 0)
+			(void)error_set(err, rc,
+				"cannot open cache '%s/%s': %m; it stays", root,
+				name);
+		else if (!c->in_use &&
+			(c->used < before || is_dropping(name))) {
 			rc = dry_run ? 0
 				     : cache_set_aside(root_fd, g, one, err);
 			(void)snprintf(aside, sizeof(aside), "%s", one->name);
@@ -189,21 +215,29 @@ int root_caches_drop(const char *root, time_t before, bool dry_run,
 {
 	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
 	CLEANUP_FD int fd = -1;
-	int rc = 0;
+	int failed = 0;
 
 	if (!g)
 		return error_set(err, -ENOMEM, "%m");
 	fd = caches_open(root, g, err);
 	if (fd < 0)
 		return fd;
-	for (unsigned i = 0; rc >= 0 && i < g->n; i++) {
+	if (!root_is_own(fd))
+		return error_set(err, -EPERM,
+			"cache root '%s' belongs to another user; run this "
+			"command as that user",
+			root);
+	for (unsigned i = 0; i < g->n; i++) {
 		CLEANUP_FREE char *dataset = NULL;
 		struct root_cache c;
+		struct error why;
+		int rc = cache_drop(root, fd, g->grant[i].name, before, dry_run,
+			&c, &dataset, &why);
 
-		rc = cache_drop(root, fd, g->grant[i].name, before, dry_run, &c,
-			&dataset, err);
 		if (rc == 1)
 			fn(arg, &c);
+		if (rc < 0 && failed == 0)
+			failed = error_set(err, rc, "%s", why.msg);
 	}
-	return rc < 0 ? rc : 0;
+	return failed;
 }

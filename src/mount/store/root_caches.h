@@ -30,7 +30,9 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 /*
  * Drop the caches that no mount has used since `before`, and call fn() for
  * each; with `dry_run` only that. A cache that a mount has locked stays. If
- * this is killed, the next call goes on.
+ * this is killed, the next call goes on. If some cache cannot be dropped, the
+ * others are, and then the first failure is returned; -EPERM if the root
+ * belongs to another user.
  */
 int root_caches_drop(const char *root, time_t before, bool dry_run,
 	root_cache_fn *fn, void *arg, struct error *err);
