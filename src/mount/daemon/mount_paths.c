@@ -248,6 +248,7 @@ static int add_root_tier(struct mount *m, struct error *err)
 	struct mount_options *o = &m->options;
 	char name[GRANT_NAME_MAX];
 	CLEANUP_FREE char *root = NULL;
+	struct stat st;
 
 	if (o->ntiers == STORE_TIERS_MAX)
 		return error_set(err, -EINVAL,
@@ -257,6 +258,12 @@ static int add_root_tier(struct mount *m, struct error *err)
 		return error_set(err, -errno,
 			"cannot use cache root '%s': %m; create its parent "
 			"directory",
+			o->root.root);
+	/* Before anything is created in it */
+	if (stack_contains(m->stack, root))
+		return error_set(err, -EINVAL,
+			"cache root '%s' is inside the source, which is never "
+			"written to; choose another place",
 			o->root.root);
 	/* The tier's own path is resolved below it. */
 	if (mkdir(root, 0700) < 0 && errno != EEXIST)
@@ -269,6 +276,11 @@ static int add_root_tier(struct mount *m, struct error *err)
 		m->root_dir = NULL;
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	}
+	if (lstat(m->root_dir, &st) == 0 && S_ISLNK(st.st_mode))
+		return error_set(err, -ENOTDIR,
+			"'%s' in the cache root is a symbolic link; delete it, "
+			"and put a link in place of the whole root instead",
+			m->root_dir);
 	m->root = steal_ptr(&root);
 	o->tiers[o->ntiers++] = (struct tier_config){
 		.dir = m->root_dir, .size = o->root.size, .root = m->root};
