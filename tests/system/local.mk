@@ -75,6 +75,7 @@ mount_tests = \
 	tests/system/survive-unserved.sh \
 	tests/system/survive-upgrade.sh \
 	tests/system/cache-root.sh \
+	tests/system/cache-root-limits.sh \
 	tests/system/doctor-faults.sh \
 	tests/system/trace-reads.sh
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
@@ -17,6 +18,8 @@
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
+/* Time between two looks for space. */
+#define AWAIT_MS 5
 /* Number of rounds, if files change while they are fetched. */
 #define ROUNDS_MAX 3u
 
@@ -133,12 +136,22 @@ static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
 	}
 }
 
+/* Wait while a cache may soon have room for the item. */
+static void await_room(struct warm *k, const struct cache_item *item)
+{
+	const struct timespec wait = {.tv_nsec = AWAIT_MS * NS_PER_MS};
+
+	while (!k->gone && store_room_comes(k->of->store, item->size)) {
+		(void)nanosleep(&wait, NULL); /* an early return is harmless */
+		warm_tell(k, false);
+	}
+}
+
 static void start_item(struct warm *k, const struct cache_item *item)
 {
 	struct warm_item *i = malloc(sizeof(*i));
 	int rc = -ENOMEM;
 
-	store_await_room(k->of->store, item->size);
 	pthread_mutex_lock(&k->lock);
 	k->out++;
 	k->out_bytes += item->size;
@@ -171,6 +184,7 @@ static bool warm_item(void *arg, const struct cache_item *item)
 
 	warm_tell(k, false);
 	wait_below(k, WARM_ITEMS_MAX, cache_ahead_bytes(k->of->cache));
+	await_room(k, item);
 	if (!k->gone)
 		start_item(k, item);
 	return !k->gone;

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -24,9 +23,6 @@
 #include "common/format/entry.h"
 #include "mount/store/store_impl.h"
 #include "mount/store/tier_identity_impl.h"
-
-/* Time between two looks for space. */
-#define AWAIT_MS 5
 
 static int store_find_group(const char *name, gid_t *gid, struct error *err)
 {
@@ -350,24 +346,21 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 	return -ENOSPC;
 }
 
-void store_await_room(struct store *s, uint64_t item_bytes)
+bool store_room_comes(struct store *s, uint64_t item_bytes)
 {
-	const struct timespec wait = {.tv_nsec = AWAIT_MS * NS_PER_MS};
-	bool grows = store_ready(s);
+	bool grows = false;
 
-	while (grows) {
-		grows = false;
-		for (size_t i = 0; i < s->ntiers; i++) {
-			struct tier *t = &s->tiers[i];
+	if (!store_ready(s))
+		return false;
+	for (size_t i = 0; i < s->ntiers; i++) {
+		struct tier *t = &s->tiers[i];
+		uint64_t charge = tier_charge_of(t, item_bytes);
 
-			if (tier_fits(t, tier_charge_of(t, item_bytes)))
-				return;
-			grows = grows || tier_grows(t);
-		}
-		if (grows)
-			/* an early return is harmless */
-			(void)nanosleep(&wait, NULL);
+		if (tier_fits(t, charge))
+			return false;
+		grows = grows || tier_grows(t, charge);
 	}
+	return grows;
 }
 
 void store_unreserve(struct store *s, struct reservation *r)

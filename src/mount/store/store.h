@@ -111,9 +111,10 @@ struct reservation {
  * no tier has enough space or the item is larger than ENTRY_ITEM_MAX_BYTES; or
  * -EAGAIN if admission is not open yet. */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
-/* Wait until a tier has enough space for an item, or none can get it: the grant
- * of a tier in a cache root grows by and by. */
-void store_await_room(struct store *s, uint64_t item_bytes);
+/* Has no tier enough space for an item now, although one will soon have it or
+ * be known not to get it? The grant of a tier in a cache root grows by and by.
+ */
+bool store_room_comes(struct store *s, uint64_t item_bytes);
 void store_unreserve(struct store *s, struct reservation *r);
 
 /*

@@ -31,7 +31,9 @@
 
 static int tier_open_dir(struct tier *t, struct error *err)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	/* A link in a cache root would lead out of it. */
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+		(t->root_fd >= 0 ? O_NOFOLLOW : 0);
 	int rc;
 
 	t->fd = open(t->dir, flags);
@@ -105,6 +107,7 @@ static int check_dir(struct tier *t, struct error *err)
 	return 0;
 }
 
+/* `text` is NULL for a tier in a cache root, whose capacity is its grant. */
 static int tier_check_size(struct tier *t, const char *text, struct error *err)
 {
 	struct statvfs fs;
@@ -115,15 +118,15 @@ static int tier_check_size(struct tier *t, const char *text, struct error *err)
 		return disk_failed(t, -errno, "statfs", err);
 	/* A tmpfs without a limit reports 0. */
 	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
-	rc = size_parse(text, whole, &t->capacity_bytes, err);
+	rc = text ? size_parse(text, whole, &t->capacity_bytes, err) : 0;
 	if (rc)
 		return error_wrap(err, rc, "cache '%s'", t->dir);
-	if (t->capacity_bytes == 0)
+	if (text && t->capacity_bytes == 0)
 		return error_set(err, -EINVAL,
 			"size of cache '%s' is zero; give some bytes, as in "
 			"'%s:10G'",
 			t->dir, t->dir);
-	if (whole && t->capacity_bytes > whole)
+	if (text && whole && t->capacity_bytes > whole)
 		return error_set(err, -EFBIG,
 			"size %s of cache '%s' is larger than its file system; "
 			"give less, or a percentage as in '%s:80%%'",
@@ -171,16 +174,13 @@ static int check_identity(
 static int open_and_lock(struct tier *t, const struct tier_config *config,
 	const char *dataset, struct error *err)
 {
-	uint64_t granted = t->capacity_bytes;
 	int rc = tier_open_dir(t, err);
 
 	if (rc == 0)
 		rc = check_dir(t, err);
 	if (rc == 0)
 		rc = tier_check_size(
-			t, config->root ? "100%" : config->size, err);
-	if (config->root)
-		t->capacity_bytes = granted;
+			t, config->root ? NULL : config->size, err);
 	if (rc == 0)
 		rc = tier_keep_free(t, config->keep_free, err);
 	if (rc == 0)
@@ -220,8 +220,12 @@ int tier_open(struct tier *t, const struct tier_config *config,
 		rc = root_lock = tier_root_begin(t, config, err);
 	if (rc >= 0)
 		rc = open_and_lock(t, config, dataset, err);
-	if (rc)
+	if (rc) {
+		/* tier_close() locks the root itself. */
+		if (root_lock >= 0)
+			(void)close(steal_fd(&root_lock));
 		tier_close(t, true);
+	}
 	return rc;
 }
 
@@ -323,6 +327,8 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 
 void tier_close(struct tier *t, bool undo)
 {
+	if (undo)
+		tier_root_undo(t);
 	if (undo && t->made_lock)
 		/* a failure does no harm */
 		(void)unlinkat(t->fd, LOCK_FILE_NAME, 0);
@@ -349,13 +355,19 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
 }
 
-static bool has_room(const struct tier *t, uint64_t charge_bytes)
+/* Has the tier room for an item? Notes an item that needs a larger grant. */
+static bool has_room(struct tier *t, uint64_t charge_bytes)
 {
 	uint64_t taken = t->charged_bytes + t->reserved_bytes;
 
 	ASSERT_HELD(&t->lock);
-	return !t->closed && taken <= t->capacity_bytes &&
-		charge_bytes <= t->capacity_bytes - taken &&
+	if (taken + charge_bytes > t->capacity_bytes) {
+		if (charge_bytes > t->refused_bytes &&
+			taken + charge_bytes <= t->grant_max_bytes)
+			t->refused_bytes = charge_bytes;
+		return false;
+	}
+	return !t->closed &&
 		t->entries + t->reserved_items < t->capacity_entries &&
 		charge_bytes <= t->room_bytes && t->room_inodes > 0;
 }
@@ -367,12 +379,14 @@ bool tier_fits(struct tier *t, uint64_t charge_bytes)
 	return has_room(t, charge_bytes);
 }
 
-bool tier_grows(struct tier *t)
+bool tier_grows(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);
 
 	return t->root_fd >= 0 && !t->grant_last && !t->closed &&
-		t->room_bytes > t->step_bytes;
+		t->charged_bytes + t->reserved_bytes + charge_bytes <=
+		t->grant_max_bytes &&
+		charge_bytes <= t->room_bytes && t->room_inodes > 0;
 }
 
 static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)

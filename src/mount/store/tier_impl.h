@@ -29,7 +29,7 @@ struct tier {
 	bool in_memory; /* its file system is in memory */
 	gid_t group;	/* (gid_t)-1: none */
 	/* if another tier fails, delete what was created */
-	bool made_dir, made_lock;
+	bool made_dir, made_lock, made_grant;
 	/* The identity file is missing, but all files found are those of a tier
 	 */
 	bool lost_identity;
@@ -62,6 +62,10 @@ struct tier {
 	uint64_t room_bytes, room_inodes;
 	uint64_t step_bytes, step_inodes; /* by which a grant grows */
 	bool grant_last;		  /* the grant cannot grow now */
+	/* The grant with all that the root had left when it was last asked */
+	uint64_t grant_max_bytes;
+	uint64_t refused_bytes; /* largest charge that the grant had no room for
+				 */
 	/* Some entries may not be charged, so nothing is admitted */
 	bool closed;
 	/* The time of the next attempt after a failed write; 0: the last write
@@ -91,8 +95,8 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
 
 /* Would an item fit now? */
 bool tier_fits(struct tier *t, uint64_t charge_bytes);
-/* May the tier get a larger grant soon? */
-bool tier_grows(struct tier *t);
+/* May the tier get a grant soon that is large enough for the item? */
+bool tier_grows(struct tier *t, uint64_t charge_bytes);
 
 int tier_resize(struct tier *t, uint64_t capacity_bytes);
 
@@ -140,12 +144,14 @@ void tier_close_admission(struct tier *t);
  * a descriptor, whose closing unlocks the root, or -errno. tier_keep_free()
  * sets what is to be left free. tier_watch() does that and gets a larger grant;
  * it blocks. tier_root_end() returns what a tier does not use, if all its
- * entries are counted. */
+ * entries are counted. tier_root_undo() removes a grant that
+ * tier_root_begin() added. */
 int tier_root_begin(
 	struct tier *t, const struct tier_config *config, struct error *err);
 int tier_keep_free(struct tier *t, const char *text, struct error *err);
 void tier_watch(struct tier *t);
 void tier_root_end(struct tier *t, bool complete);
+void tier_root_undo(struct tier *t);
 static inline bool tier_is_watched(const struct tier *t)
 {
 	return t->root_fd >= 0 || t->keep_bytes > 0;

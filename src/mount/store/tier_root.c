@@ -93,13 +93,15 @@ static int root_size(const struct tier *t, const struct tier_config *config,
 	return 0;
 }
 
-/* Let the grant grow by a step, if the root has space. */
-static bool grant_grow(struct grants *g, struct grant *one)
+/* Let the grant grow by a step, or by `more` bytes if they are more than that,
+ * if the root has space. */
+static bool grant_grow(struct grants *g, struct grant *one, uint64_t more)
 {
 	uint64_t bytes = g->bytes / GRANT_STEP, inodes = g->inodes / GRANT_STEP;
 	uint64_t left = grants_left_bytes(g),
 		 left_inodes = grants_left_inodes(g);
 
+	bytes = bytes > more ? bytes : more;
 	bytes = bytes < left ? bytes : left;
 	inodes = inodes < left_inodes ? inodes : left_inodes;
 	one->bytes += bytes;
@@ -113,6 +115,8 @@ static void grant_take(
 {
 	LOCK_SCOPE(&t->lock);
 	t->capacity_bytes = one->bytes;
+	t->grant_max_bytes = one->bytes + grants_left_bytes(g);
+	t->refused_bytes = 0;
 	t->step_bytes = g->bytes / GRANT_STEP;
 	t->step_inodes = g->inodes / GRANT_STEP;
 	t->capacity_entries = g->inodes == 0 ? UINT64_MAX
@@ -125,7 +129,7 @@ static int grant_begin(struct tier *t, const struct tier_config *config,
 {
 	uint64_t before;
 	struct grant *one;
-	bool known;
+	bool known, made;
 	int rc = grants_read(t->root_fd, g);
 
 	if (rc < 0)
@@ -141,6 +145,7 @@ static int grant_begin(struct tier *t, const struct tier_config *config,
 			"with 'refrain caches %s --drop-unused'",
 			config->root, (unsigned long long)before, config->root);
 	one = grants_find(g, name);
+	made = !one;
 	one = one ? one : grants_add(g, name);
 	if (!one)
 		return error_set(err, -ENOSPC,
@@ -150,8 +155,9 @@ static int grant_begin(struct tier *t, const struct tier_config *config,
 	/* A full disk cannot be written to, but the grant that the tier has
 	 * already is as it was. */
 	known = one->bytes > 0;
+	t->made_grant = made;
 	if (!known)
-		(void)grant_grow(g, one);
+		(void)grant_grow(g, one, 0);
 	rc = grants_write(t->root_fd, g);
 	if (rc < 0 && !(known && (rc == -ENOSPC || rc == -EDQUOT)))
 		return root_failed(rc, config->root, err);
@@ -225,21 +231,46 @@ int tier_keep_free(struct tier *t, const char *text, struct error *err)
 	return 0;
 }
 
-/* Will the tier soon need a larger grant? */
-static bool grant_wanted(struct tier *t)
+/* Why a tier needs a larger grant. */
+struct grant_want {
+	bool step;	     /* what is left is less than a step */
+	uint64_t item_bytes; /* that a refused item lacks */
+};
+
+static bool grant_wanted(struct tier *t, struct grant_want *want)
 {
 	uint64_t taken, items;
 
 	LOCK_SCOPE(&t->lock);
 	taken = t->charged_bytes + t->reserved_bytes;
 	items = t->entries + t->reserved_items;
-	return taken + t->step_bytes > t->capacity_bytes ||
+	want->step = taken + t->step_bytes > t->capacity_bytes ||
 		(t->capacity_entries != UINT64_MAX &&
-			items + t->step_inodes > t->capacity_entries);
+			items + t->step_inodes >= t->capacity_entries);
+	want->item_bytes = t->refused_bytes > 0 &&
+			taken + t->refused_bytes > t->capacity_bytes
+		? taken + t->refused_bytes - t->capacity_bytes
+		: 0;
+	return want->step || want->item_bytes > 0;
+}
+
+/* Note how much the root has left. An item that it cannot take is not to get
+ * the space that others want. */
+static void grant_note_left(
+	struct tier *t, const struct grants *g, struct grant_want *want)
+{
+	uint64_t left = grants_left_bytes(g);
+
+	LOCK_SCOPE(&t->lock);
+	t->grant_max_bytes = t->capacity_bytes + left;
+	if (want->item_bytes > left) {
+		want->item_bytes = 0;
+		t->refused_bytes = 0;
+	}
 }
 
 /* Get a larger grant. False: the root has no space, or it failed. */
-static bool grant_extend(struct tier *t)
+static bool grant_extend(struct tier *t, struct grant_want *want)
 {
 	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
 	CLEANUP_FD int lock = grants_lock(t->root_fd);
@@ -248,7 +279,13 @@ static bool grant_extend(struct tier *t)
 	if (!g || lock < 0 || grants_read(t->root_fd, g) < 0)
 		return false;
 	one = grants_find(g, strrchr(t->dir, '/') + 1);
-	if (!one || !grant_grow(g, one) || grants_write(t->root_fd, g) < 0)
+	if (!one)
+		return false;
+	grant_note_left(t, g, want);
+	if (!want->step && want->item_bytes == 0)
+		return true;
+	if (!grant_grow(g, one, want->item_bytes) ||
+		grants_write(t->root_fd, g) < 0)
 		return false;
 	grant_take(t, g, one);
 	return true;
@@ -257,6 +294,7 @@ static bool grant_extend(struct tier *t)
 void tier_watch(struct tier *t)
 {
 	uint64_t now_ns = clock_now_ns();
+	struct grant_want want;
 	bool got;
 
 	watch_space(t);
@@ -267,12 +305,30 @@ void tier_watch(struct tier *t)
 		/* a failure makes the tier look unused, but it is locked */
 		(void)futimens(t->lock_fd, NULL);
 	}
-	if (now_ns < t->grant_ns || !grant_wanted(t))
+	if (now_ns < t->grant_ns || !grant_wanted(t, &want))
 		return;
-	got = grant_extend(t);
+	got = grant_extend(t, &want);
 	t->grant_ns = got ? 0 : now_ns + GRANT_AGAIN_NS;
 	LOCK_SCOPE(&t->lock);
 	t->grant_last = !got;
+}
+
+void tier_root_undo(struct tier *t)
+{
+	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
+	CLEANUP_FD int lock = -1;
+	struct grant *one;
+
+	if (t->root_fd < 0 || !t->made_grant)
+		return;
+	lock = g ? grants_lock(t->root_fd) : -1;
+	if (lock < 0 || grants_read(t->root_fd, g) < 0)
+		return;
+	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	if (one) {
+		grants_remove(g, one);
+		(void)grants_write(t->root_fd, g); /* the grant stays */
+	}
 }
 
 void tier_root_end(struct tier *t, bool complete)
@@ -290,7 +346,7 @@ void tier_root_end(struct tier *t, bool complete)
 	one = grants_find(g, strrchr(t->dir, '/') + 1);
 	/* All entries were counted, so what they do not use is for others. */
 	if (one && t->charged_bytes <= one->bytes &&
-		t->entries + TIER_INODES <= one->inodes) {
+		(g->inodes == 0 || t->entries + TIER_INODES <= one->inodes)) {
 		one->bytes = t->charged_bytes;
 		one->inodes = t->entries + TIER_INODES;
 		(void)grants_write(t->root_fd, g); /* the grant stays larger */

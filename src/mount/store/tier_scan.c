@@ -139,9 +139,6 @@ static void watch_tiers(struct store *s)
 				tier_watch(&s->tiers[i]);
 		(void)nanosleep(&wait, NULL); /* an early return is harmless */
 	}
-	/* All entries are counted. */
-	for (size_t i = 0; i < s->ntiers; i++)
-		tier_root_end(&s->tiers[i], true);
 }
 
 static void scan_all(struct store *s)
@@ -165,5 +162,10 @@ void *store_scan(void *arg)
 	scan_all(s);
 	if (store_ready(s))
 		watch_tiers(s);
+	for (size_t i = 0; i < s->ntiers; i++)
+		/* All entries are counted. A directory that this start created
+		 * has none before the store is ready. */
+		tier_root_end(
+			&s->tiers[i], store_ready(s) || s->tiers[i].made_dir);
 	return NULL;
 }
