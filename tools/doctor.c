@@ -46,7 +46,7 @@ int cmd_doctor(int argc, char **argv)
 	enum doctor_level worst = DOCTOR_OK;
 	struct doctor *d;
 	struct error err = {""};
-	int status, rc,
+	int status, rc, prepared = 0,
 		n = command_parse(&doctor_usage, argc, argv, &args, &status);
 
 	if (n < 0)
@@ -54,8 +54,12 @@ int cmd_doctor(int argc, char **argv)
 	d = doctor_new();
 	rc = d ? doctor_examine(d, argv + 1, n, found ? holder : NULL, &err)
 	       : error_set(&err, -ENOMEM, "%m");
+	if (rc == 0 && args.output)
+		prepared = doctor_prepare(d, &err);
 	if (rc == 0)
 		worst = doctor_print(d, stdout);
+	if (rc == 0)
+		rc = prepared;
 	if (rc == 0 && args.output)
 		rc = doctor_archive(d, args.output, stdout, &err);
 	doctor_free(d);

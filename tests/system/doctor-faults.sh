@@ -39,7 +39,8 @@ has_status_at() {
 examine() {
 	begun=$(date +%s)
 	got=0
-	"$refrain" doctor "$@" >"$work/out" 2>"$work/err" || got=$?
+	timeout -s KILL $((60 * patience)) "$refrain" doctor "$@" \
+		>"$work/out" 2>"$work/err" || got=$?
 	took=$(($(date +%s) - begun))
 	[ $took -le $((10 * patience)) ] || fail "it took $took s"
 	[ $got -le 1 ] || fail "it ended with $got: $(cat "$work/err")"
@@ -224,6 +225,49 @@ wait_for 20 has_ended "$(pid_of dead)" || fail 'the daemon does not die'
 examine "$work/m/dead"
 names bad "$work/m/dead: dead"
 advises 'refrain umount'
+note 'relative words of a daemon that does not answer'
+mkdir "$work/m/relative"
+(
+	cd "$work"
+	"$refrain" mount --no-hold src2 "$work/m/relative" \
+		--cache cache.relative:20M --log-file relative.log
+) || fail 'no mount of a relative source'
+pid=$(status_field pid "$work/m/relative")
+ends_with_test "$pid"
+stop_process "$pid"
+examine -o "$work/relative.tar" "$work/m/relative"
+says_not 'is gone'
+names warn "$work/m/relative: the source 'src2' cannot be checked"
+advises 'absolute path'
+names warn "$work/m/relative: cache 'cache.relative' cannot be checked"
+grep -aq "'relative.log' is a relative path" "$work/relative.tar" ||
+	fail 'nothing about the log'
+
+note 'a home directory that hangs'
+HOME=$work/m/still examine
+HOME=$work/m/still examine -o "$work/hung.tar"
+expect 'its status' $got 1
+grep -q 'no archive is written' "$work/err" || fail "said: $(cat "$work/err")"
+[ ! -e "$work/hung.tar" ] || fail 'an archive with secrets'
+grep -q "$work/m/still: hung" "$work/out" || fail 'no findings'
+
+note 'a process of another user that pretends to be the daemon'
+echo root-alone-may-read >"$work/root-only"
+chmod 600 "$work/root-only"
+setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '
+exec -a refrain python3 -c "import time
+print(1, flush=True)
+time.sleep(600)" \
+	mount "--log-file=$1" s "$2"' - "$work/root-only" "$work/m/dead" \
+	>"$work/pretends" &
+ends_with_test $!
+pretends() {
+	[ -s "$work/pretends" ]
+}
+wait_for 20 pretends || fail 'it does not start'
+examine -o "$work/pretended.tar" "$work/m/dead"
+! grep -aq root-alone "$work/pretended.tar" || fail 'a file of root'
+
 examine "$work"
 names bad "$work: it is not a refrain mount"
 [ $planted -ge 20 ] || fail "only $planted faults were planted"
@@ -259,6 +303,9 @@ cat >"$work/home/.aws/credentials" <<'END'
 [default]
 aws_access_key_id = AKIAPLANTED0SECRET01
 aws_secret_access_key = planted-secret-02/abc+def
+[other]
+aws_secret_access_key = /lanted/sicret-13/abc+def
+credential_process = /usr/bin/not-a-secret
 END
 echo 'planted-secret-03-of-peers' >"$work/secret"
 chmod 600 "$work/secret"
@@ -278,6 +325,8 @@ x-amz-security-token: planted-secret-09
 key AKIAPLANTED0SECRET11, planted-secret-03-of-peers, planted-secret-02/abc+def
 https://me:planted-secret-12@host/ and planted-secret-04
 proxy planted-secret-06, planted-secret-05
+keys /lanted/sicret-13/abc+def but not /usr/bin/not-a-secret
+http://me:pass@sicret-14@host/x
 END
 stop_process "$(pid_of web)"
 examine -o "$work/all.tar"
@@ -287,10 +336,11 @@ grep -q 'findings, [0-9]* bytes' "$work/out" || fail "no list of files"
 expect 'the mode' "$(stat -c %a "$work/all.tar")" 600
 mkdir "$work/untar"
 tar -xf "$work/all.tar" -C "$work/untar" || fail 'not a tar file'
-if grep -aiE 'planted.?0?secret|planted-' "$work/all.tar" "$work/out" \
+if grep -aiE 'planted.?0?secret|planted-|sicret' "$work/all.tar" "$work/out" \
 	>"$work/leaks"; then
 	fail "secrets: $(cat "$work/leaks")"
 fi
+grep -rq '/usr/bin/not-a-secret' "$work/untar" || fail 'a path is removed'
 grep -rq 'this stays' "$work/untar" || fail 'no log in the archive'
 grep -rq '^bad .*still: hung' "$work/untar/refrain-doctor/findings" ||
 	fail 'no findings in the archive'

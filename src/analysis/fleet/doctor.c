@@ -30,8 +30,10 @@ void doctor_free(struct doctor *d)
 		free(d->finding[i].text);
 		free(d->finding[i].advice);
 	}
-	for (size_t i = 0; d->words && i < fleet_count(d->fleet); i++)
+	for (size_t i = 0; d->words && i < fleet_count(d->fleet); i++) {
 		free(d->words[i].words);
+		free(d->words[i].log);
+	}
 	free(d->words);
 	free(d->chosen);
 	free(d->finding);
@@ -91,6 +93,15 @@ int doctor_examine(struct doctor *d, char *const *mountpoints, int n,
 	choose_mounts(d, mountpoints, n);
 	doctor_mounts(d);
 	return 0;
+}
+
+int doctor_prepare(struct doctor *d, struct error *err)
+{
+	int rc = doctor_secrets_files(d, err);
+
+	if (rc == 0)
+		doctor_logs(d);
+	return rc;
 }
 
 static void print_redacted(const struct doctor *d, const char *text, FILE *to)

@@ -30,13 +30,18 @@ void doctor_free(struct doctor *d); /* NULL is allowed */
 int doctor_examine(struct doctor *d, char *const *mountpoints, int n,
 	const char *holder, struct error *err);
 
+/* Read the files that an archive needs, before doctor_print(): logs, and files
+ * of secrets, so that these are removed. -ETIMEDOUT: a file of secrets hangs,
+ * so there must be no archive. */
+int doctor_prepare(struct doctor *d, struct error *err);
+
 /* Print a line for each finding, and another with what to do. Secrets are
  * removed. Returns the worst level. */
 enum doctor_level doctor_print(const struct doctor *d, FILE *to);
 
-/* Write a tar archive with the findings, the status of the mounts, their
- * options, the ends of their logs, and facts about the host. Secrets are
- * removed. Lists the files on `to`. */
+/* After doctor_prepare(): write a tar archive with the findings, the status of
+ * the mounts, their options, the ends of their logs, and facts about the host.
+ * Secrets are removed. Lists the files on `to`. */
 int doctor_archive(
 	struct doctor *d, const char *file, FILE *to, struct error *err);
 

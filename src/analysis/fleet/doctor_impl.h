@@ -11,6 +11,7 @@
 #include "analysis/fleet/doctor.h"
 #include "analysis/fleet/fleet.h"
 #include "common/base/array.h"
+#include "common/base/probe.h"
 
 #define DOCTOR_TEXT_MAX 2048
 
@@ -27,7 +28,10 @@ struct doctor_words {
 	char *words;
 	size_t bytes;
 	pid_t pid;
+	uid_t user;
+	gid_t group;
 	char cwd[PATH_MAX]; /* "" if it is not known */
+	char *log;	    /* the end of its log, once it is read, or NULL */
 };
 
 struct doctor {
@@ -57,6 +61,10 @@ void doctor_words_find(struct doctor *d);
  * `at` counts its repetitions. */
 const char *doctor_option(
 	const struct doctor_words *w, const char *name, unsigned at);
+/* Make a name of its words absolute. False: it is relative, and the directory
+ * is not known, because a daemon goes to "/" after it was started. */
+bool doctor_path(
+	const struct doctor_words *w, const char *name, char path[PATH_MAX]);
 /* The source of a mount, or NULL. */
 const char *doctor_source(const struct doctor_words *w);
 
@@ -72,9 +80,20 @@ struct doctor_place {
 };
 void doctor_places(struct doctor *d, struct doctor_place *place, size_t n);
 
-/* doctor_secrets.c: collect the values of secrets; remove them, and what looks
- * like one, from a text. The caller frees the result; NULL: no memory. */
+/* doctor_log.c: append what a child writes until it ends, and end it.
+ * -ETIMEDOUT: it did not end in time. */
+int doctor_take(struct probe *probe, struct array *to, uint64_t until_ns);
+
+/* Read the ends of the logs of the chosen mounts. A log that
+ * cannot be read has a text that says why. */
+void doctor_logs(struct doctor *d);
+
+/* doctor_secrets.c: collect the values of secrets, of environments and options;
+ * and of files, which may hang. -errno: they are not known. */
 void doctor_secrets_find(struct doctor *d);
+int doctor_secrets_files(struct doctor *d, struct error *err);
+/* Remove secrets, and what looks like one, from a text. The caller frees the
+ * result; NULL: no memory. */
 char *doctor_redact(const struct doctor *d, const char *text);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/fleet/request.h"
+#include "common/base/cleanup.h"
 #include "common/base/mountinfo.h"
 
 /* Read-ahead below this makes sequential reads slow. */
@@ -91,67 +92,71 @@ static void check_mount_state(struct doctor *d, const struct fleet_mount *m)
 			m->why);
 }
 
-/* Make a path absolute: the daemon was started in another directory. */
-static void place_name(struct doctor_place *p, const struct doctor_words *w,
-	const char *text, size_t len)
-{
-	if (p->kind == PLACE_HOST || *text == '/' || !*w->cwd)
-		(void)snprintf(
-			p->text, sizeof(p->text), "%.*s", (int)len, text);
-	else
-		(void)snprintf(p->text, sizeof(p->text), "%.*s/%.*s",
-			PATH_MAX / 2, w->cwd, (int)len, text);
-}
-
 struct doctor_places_list {
 	struct doctor_place *at;
 	size_t n, room;
 };
 
-static struct doctor_place *add_place(
-	struct doctor_places_list *list, int kind, const char *mountpoint)
+/* Add a place. A path is made absolute: the daemon was started in another
+ * directory. */
+static void add_place(struct doctor *d, struct doctor_places_list *list,
+	size_t i, int kind, const char *text)
 {
+	const char *mountpoint = fleet_get(d->fleet, i).mountpoint;
+	struct doctor_place *p;
+
 	if (ARRAY_ROOM_ZEROED(list->at, list->n, &list->room) < 0)
-		return NULL;
-	list->at[list->n].kind = kind;
-	list->at[list->n].mountpoint = mountpoint;
-	return &list->at[list->n++];
+		return;
+	p = &list->at[list->n];
+	p->kind = kind;
+	p->mountpoint = mountpoint;
+	if (kind == PLACE_HOST)
+		(void)snprintf(p->text, sizeof(p->text), "%s", text);
+	else if (!doctor_path(&d->words[i], text, p->text)) {
+		doctor_find(d, DOCTOR_WARN, mountpoint,
+			"look at it yourself; to have it checked, mount with "
+			"an absolute path",
+			"%s '%s' cannot be checked: it is a relative path, and "
+			"its directory is not known",
+			kind == PLACE_TIER ? "cache" : "the source", text);
+		return;
+	}
+	list->n++;
 }
 
-static void add_tiers(struct doctor_places_list *list,
-	const struct fleet_mount *m, const struct doctor_words *w)
+static void add_tiers(
+	struct doctor *d, struct doctor_places_list *list, size_t i)
 {
-	const json_t *tier, *tiers = json_object_get(m->status, "tiers");
-	struct doctor_place *p;
+	const json_t *tier;
+	const json_t *tiers =
+		json_object_get(fleet_get(d->fleet, i).status, "tiers");
 	const char *dir;
-	size_t i;
+	size_t k;
 
-	json_array_foreach(tiers, i, tier)
-	{
-		p = add_place(list, PLACE_TIER, m->mountpoint);
-		dir = ask_text(tier, "dir");
-		if (p)
-			place_name(p, w, dir, strlen(dir));
-	}
+	json_array_foreach(tiers, k, tier)
+		add_place(d, list, i, PLACE_TIER, ask_text(tier, "dir"));
 	if (tiers)
 		return;
-	for (unsigned k = 0; (dir = doctor_option(w, "cache", k)); k++) {
+	for (unsigned n = 0; (dir = doctor_option(&d->words[i], "cache", n));
+		n++) {
 		const char *colon = strrchr(dir, ':');
+		CLEANUP_FREE char *name =
+			colon ? strndup(dir, (size_t)(colon - dir)) : NULL;
 
-		p = colon ? add_place(list, PLACE_TIER, m->mountpoint) : NULL;
-		if (p)
-			place_name(p, w, dir, (size_t)(colon - dir));
+		if (name)
+			add_place(d, list, i, PLACE_TIER, name);
 	}
 }
 
-static void add_source(struct doctor_places_list *list,
-	const struct fleet_mount *m, const struct doctor_words *w)
+static void add_source(
+	struct doctor *d, struct doctor_places_list *list, size_t i)
 {
+	const struct doctor_words *w = &d->words[i];
+	const json_t *status = fleet_get(d->fleet, i).status;
 	const char *source =
-		m->status ? ask_text(m->status, "source") : doctor_source(w);
+		status ? ask_text(status, "source") : doctor_source(w);
 	const char *url = doctor_option(w, "endpoint-url", 0);
 	bool web;
-	struct doctor_place *p;
 
 	if (!source || strncmp(source, "synthetic:", 10) == 0)
 		return;
@@ -161,12 +166,10 @@ static void add_source(struct doctor_places_list *list,
 		source = url ? url : "https://s3.amazonaws.com/";
 	else if (!web && strstr(source, "://"))
 		return;
-	p = add_place(list,
+	add_place(d, list, i,
 		*source == '/' || !strstr(source, "://") ? PLACE_SOURCE
 							 : PLACE_HOST,
-		m->mountpoint);
-	if (p)
-		place_name(p, w, source, strlen(source));
+		source);
 }
 
 void doctor_mounts(struct doctor *d)
@@ -183,8 +186,8 @@ void doctor_mounts(struct doctor *d)
 		check_mount_state(d, &m);
 		check_read_ahead(d, m.mountpoint);
 		check_status(d, m.mountpoint, m.status);
-		add_tiers(&places, &m, &d->words[i]);
-		add_source(&places, &m, &d->words[i]);
+		add_tiers(d, &places, i);
+		add_source(d, &places, i);
 	}
 	if (n == 0)
 		doctor_find(

@@ -183,7 +183,7 @@ static bool url_host(const char *url, char host[256], char port[8])
 		return false;
 	at += 3;
 	end = at + strcspn(at, "/?#");
-	user = memchr(at, '@', (size_t)(end - at));
+	user = memrchr(at, '@', (size_t)(end - at));
 	at = user ? user + 1 : at;
 	(void)snprintf(port, 8, "%s", tls ? "443" : "80");
 	if (*at == '[') {

@@ -18,9 +18,13 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/probe.h"
 
 #define HIDDEN "[removed]"
 #define FILE_MAX_BYTES ((size_t)256 << 10)
+/* The time for all files of secrets. */
+#define FILES_NS NS_PER_S
 /* A shorter value is not secret, and would be found everywhere. */
 #define SECRET_MIN 6u
 
@@ -45,6 +49,23 @@ static bool name_is_secret(const char *name, size_t len)
 	return false;
 }
 
+/* Is this the name of something that has the place of a secret as its value? */
+static bool name_is_place(const char *name, size_t len)
+{
+	static const char *const ends[] = {"file", "path", "dir", "sock",
+		"process", "xauthority", "application_credentials"};
+
+	while (len > 0 && isspace((unsigned char)name[len - 1]))
+		len--;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		size_t n = strlen(ends[i]);
+
+		if (len >= n && strncasecmp(name + len - n, ends[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void secret_add(struct doctor *d, const char *value, size_t len)
 {
 	while (len > 0 && isspace((unsigned char)value[len - 1]))
@@ -53,7 +74,7 @@ static void secret_add(struct doctor *d, const char *value, size_t len)
 		value++;
 		len--;
 	}
-	if (len >= SECRET_MIN && *value != '/' && !memchr(value, '\0', len))
+	if (len >= SECRET_MIN && !memchr(value, '\0', len))
 		(void)array_text(&d->secrets, value, len);
 }
 
@@ -77,7 +98,8 @@ static void secret_assignment(struct doctor *d, const char *line, size_t len)
 {
 	const char *equal = memchr(line, '=', len);
 
-	if (equal && name_is_secret(line, (size_t)(equal - line)))
+	if (equal && name_is_secret(line, (size_t)(equal - line)) &&
+		!name_is_place(line, (size_t)(equal - line)))
 		secret_add(d, equal + 1, len - (size_t)(equal - line) - 1);
 }
 
@@ -111,7 +133,8 @@ static void secrets_of_url(struct doctor *d, const char *url)
 		return;
 	at += 3;
 	end = at + strcspn(at, "/?# ");
-	user = memchr(at, '@', (size_t)(end - at));
+	/* the last one: a password may have others */
+	user = memrchr(at, '@', (size_t)(end - at));
 	if (user) {
 		const char *colon = memchr(at, ':', (size_t)(user - at));
 
@@ -123,18 +146,20 @@ static void secrets_of_url(struct doctor *d, const char *url)
 		size_t len = strcspn(query + 1, "&");
 		const char *equal = memchr(query + 1, '=', len);
 
-		if (equal)
+		/* a path in a query is no secret, unless its name says so */
+		if (equal &&
+			(equal[1] != '/' ||
+				name_is_secret(query + 1,
+					(size_t)(equal - query - 1))))
 			secret_add(d, equal + 1,
 				len - (size_t)(equal - query - 1) - 1);
 		query += len + 1;
 	}
 }
 
-/* A variable of an environment. */
-static void secrets_of_variable(struct doctor *d, const char *text)
+/* The files that a variable of an environment names. */
+static void secrets_of_named(struct doctor *d, const char *text)
 {
-	secret_assignment(d, text, strlen(text));
-	secrets_of_url(d, text); /* of a proxy */
 	if (strncmp(text, "HOME=", 5) == 0)
 		secrets_of_home(d, text + 5);
 	if (strncmp(text, "AWS_SHARED_CREDENTIALS_FILE=", 28) == 0)
@@ -143,31 +168,27 @@ static void secrets_of_variable(struct doctor *d, const char *text)
 		secrets_of_file(d, text + 16);
 }
 
-static void secrets_of_words(struct doctor *d, const struct doctor_words *w)
+/* A variable of an environment. */
+static void secrets_of_variable(struct doctor *d, const char *text)
 {
-	const char *file = doctor_option(w, "peer-secret", 0);
-	char path[PATH_MAX * 2];
-	size_t len;
-
-	for (size_t at = 0; at < w->bytes; at += strlen(w->words + at) + 1)
-		secrets_of_url(d, w->words + at);
-	if (file) {
-		(void)snprintf(path, sizeof(path), "%s%s%s",
-			*file == '/' ? "" : w->cwd, *file == '/' ? "" : "/",
-			file);
-		CLEANUP_FREE char *text = file_text(path, &len);
-
-		if (text)
-			secret_add(d, text, strlen(text));
-	}
+	secret_assignment(d, text, strlen(text));
+	secrets_of_url(d, text); /* of a proxy */
 }
 
-void doctor_secrets_find(struct doctor *d)
+static void secrets_of_words(struct doctor *d, const struct doctor_words *w)
+{
+	for (size_t at = 0; at < w->bytes; at += strlen(w->words + at) + 1)
+		secrets_of_url(d, w->words + at);
+}
+
+/* Call a function for each variable of this process and of the daemons. */
+static void each_variable(struct doctor *d,
+	void (*take)(struct doctor *d, const char *variable))
 {
 	extern char **environ;
 
 	for (char **e = environ; *e; e++)
-		secrets_of_variable(d, *e);
+		take(d, *e);
 	for (size_t i = 0; i < fleet_count(d->fleet); i++) {
 		const struct doctor_words *w = &d->words[i];
 		char path[64];
@@ -175,15 +196,117 @@ void doctor_secrets_find(struct doctor *d)
 
 		if (!w->words)
 			continue;
-		secrets_of_words(d, w);
 		(void)snprintf(
 			path, sizeof(path), "/proc/%d/environ", (int)w->pid);
 		CLEANUP_FREE char *text = file_text(path, &len);
 
 		for (size_t at = 0; text && at < len;
 			at += strlen(text + at) + 1)
-			secrets_of_variable(d, text + at);
+			take(d, text + at);
 	}
+}
+
+void doctor_secrets_find(struct doctor *d)
+{
+	each_variable(d, secrets_of_variable);
+	for (size_t i = 0; i < fleet_count(d->fleet); i++)
+		if (d->words[i].words)
+			secrets_of_words(d, &d->words[i]);
+}
+
+/* -- Files, which may hang ------------------------------------------------- */
+
+static void secrets_of_peers(struct doctor *d)
+{
+	char path[PATH_MAX];
+	size_t len;
+
+	for (size_t i = 0; i < fleet_count(d->fleet); i++) {
+		const struct doctor_words *w = &d->words[i];
+		const char *file =
+			w->words ? doctor_option(w, "peer-secret", 0) : NULL;
+		CLEANUP_FREE char *text = file && doctor_path(w, file, path)
+			? file_text(path, &len)
+			: NULL;
+
+		if (text)
+			secret_add(d, text, strlen(text));
+	}
+}
+
+/* Runs in a child: write the secrets of files, and an empty one as the end. */
+static void write_secrets(void *arg, int to)
+{
+	struct doctor *d = arg;
+	const char *bytes;
+	size_t len;
+	ssize_t n = 1;
+
+	array_release(&d->secrets);
+	each_variable(d, secrets_of_named);
+	secrets_of_peers(d);
+	(void)array_text(&d->secrets, "", 0);
+	bytes = array_data(&d->secrets);
+	len = array_bytes(&d->secrets);
+	while (len > 0 && (n = write(to, bytes, len)) > 0) {
+		bytes += n;
+		len -= (size_t)n;
+	}
+}
+
+/* A secret whose file cannot be found is not removed. */
+static void warn_of_peers(struct doctor *d)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < fleet_count(d->fleet); i++) {
+		const struct doctor_words *w = &d->words[i];
+		const char *file =
+			w->words ? doctor_option(w, "peer-secret", 0) : NULL;
+
+		if (file && !doctor_path(w, file, path))
+			doctor_find(d, DOCTOR_WARN,
+				fleet_get(d->fleet, i).mountpoint,
+				"look whether the archive has the secret, and "
+				"mount with an absolute path",
+				"--peer-secret '%s' is a relative path, and "
+				"its directory is not known",
+				file);
+	}
+}
+
+int doctor_secrets_files(struct doctor *d, struct error *err)
+{
+	struct probe probe;
+	struct array all = {.data = NULL};
+	int rc = probe_start(&probe, write_secrets, d);
+	const char *bytes;
+	size_t len;
+
+	if (rc < 0)
+		return error_set(err, rc,
+			"cannot start a process that reads secrets: %m; no "
+			"archive is written");
+	rc = doctor_take(&probe, &all, clock_now_ns() + FILES_NS);
+	bytes = array_data(&all);
+	len = array_bytes(&all);
+	/* the last text is empty */
+	if (rc == 0 &&
+		(len == 0 || bytes[len - 1] || (len > 1 && bytes[len - 2])))
+		rc = -EIO;
+	for (size_t at = 0; rc == 0 && at + 1 < len;
+		at += strlen(bytes + at) + 1)
+		if (array_text(&d->secrets, bytes + at, strlen(bytes + at)) < 0)
+			rc = -ENOMEM;
+	array_release(&all);
+	if (rc < 0)
+		return error_set(err, rc,
+			"no archive is written, because secrets might stay in "
+			"it: cannot read ~/.aws, AWS_SHARED_CREDENTIALS_FILE, "
+			"AWS_CONFIG_FILE or --peer-secret: %m; look which "
+			"file system hangs");
+	warn_of_peers(d);
+	return 0;
 }
 
 /* -- Removing -------------------------------------------------------------- */
@@ -282,12 +405,12 @@ static size_t aws_key_at(const char *text)
 /* The length of "://USER@" at this text, or 0. */
 static size_t user_at(const char *text)
 {
-	size_t n;
+	const char *at;
 
 	if (strncmp(text, "://", 3) != 0)
 		return 0;
-	n = 3 + strcspn(text + 3, "/?# \n\"'@");
-	return text[n] == '@' ? n + 1 : 0;
+	at = memrchr(text + 3, '@', strcspn(text + 3, "/?# \n\"'"));
+	return at ? (size_t)(at - text) + 1 : 0;
 }
 
 static char *remove_formed(const char *text)

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/mountinfo.h"
 
 #define WORDS_MAX_BYTES ((size_t)64 << 10)
 
@@ -84,6 +86,16 @@ const char *doctor_source(const struct doctor_words *w)
 	return s;
 }
 
+bool doctor_path(
+	const struct doctor_words *w, const char *name, char path[PATH_MAX])
+{
+	bool known = *name == '/' || (*w->cwd && strcmp(w->cwd, "/") != 0);
+	int n = snprintf(path, PATH_MAX, "%s%s%s", *name == '/' ? "" : w->cwd,
+		*name == '/' ? "" : "/", name);
+
+	return known && n < PATH_MAX;
+}
+
 static bool words_read(const char *pid, struct doctor_words *w)
 {
 	char path[64];
@@ -108,15 +120,83 @@ static bool words_read(const char *pid, struct doctor_words *w)
 	return true;
 }
 
+/* Get the user and the group of a process whose real, effective, saved and
+ * file system user are one. The owner of /proc/PID does not serve: it is root
+ * for each process that its user has made undumpable. */
+static bool words_user(struct doctor_words *w)
+{
+	char path[64], line[256];
+	unsigned a, b, c, e, group = (unsigned)-1;
+	bool one = false;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)w->pid);
+	f = fopen(path, "re");
+	while (f && group == (unsigned)-1 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Uid: %u %u %u %u", &a, &b, &c, &e) == 4)
+			one = a == b && a == c && a == e;
+		/* it is after the users */
+		(void)sscanf(line, "Gid: %u", &group);
+	}
+	if (f)
+		(void)fclose(f); /* it was only read */
+	w->user = one ? a : (uid_t)-1;
+	w->group = group;
+	return one && group != (unsigned)-1;
+}
+
+static bool is_refrain(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	program = slash ? slash + 1 : program;
+	/* "lt-": as libtool names a program that is not installed */
+	program += strncmp(program, "lt-", 3) == 0 ? 3 : 0;
+	return strncmp(program, "refrain", 7) == 0;
+}
+
+/* Is its program refrain? A process can write anything into its words, even one
+ * of root, such as a sudo that asks for a password. If this user may not see
+ * the program, the words have to do. */
+static bool program_is_refrain(const struct doctor_words *w)
+{
+	char path[64], program[PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)w->pid);
+	n = readlink(path, program, sizeof(program) - 1);
+	if (n < 0)
+		return errno == EACCES || errno == EPERM;
+	program[n] = '\0';
+	return is_refrain(program);
+}
+
+/* Find the user of a mount; (uid_t)-1: unknown. */
+static uid_t mount_user(const char *mountpoint)
+{
+	struct mountinfo info;
+	struct mountinfo_entry e;
+	uid_t found = (uid_t)-1, user;
+	gid_t group;
+
+	if (mountinfo_open(&info, 0) < 0)
+		return found;
+	while (mountinfo_next(&info, &e))
+		if (strcmp(e.type, MOUNTINFO_REFRAIN) == 0 &&
+			strcmp(e.path, mountpoint) == 0 &&
+			mountinfo_owner(&e, &user, &group) == 0)
+			found = user;
+	mountinfo_close(&info);
+	return found;
+}
+
 /* Does the process serve, or hold, the mount at this place? */
 static bool words_serve(const struct doctor_words *w, const char *mountpoint)
 {
-	const char *program = word_next(w, NULL), *slash;
+	const char *program = word_next(w, NULL);
 	bool mounts = false;
 
-	slash = program ? strrchr(program, '/') : NULL;
-	program = slash ? slash + 1 : program;
-	if (!program || strncmp(program, "refrain", 7) != 0)
+	if (!program || !is_refrain(program))
 		return false;
 	for (const char *s = word_next(w, NULL); s; s = word_next(w, s)) {
 		if (mounts && word_is_at(w, s, mountpoint))
@@ -129,8 +209,11 @@ static bool words_serve(const struct doctor_words *w, const char *mountpoint)
 static void words_give(struct doctor *d, struct doctor_words *w)
 {
 	for (size_t i = 0; i < fleet_count(d->fleet); i++) {
-		if (d->words[i].words ||
-			!words_serve(w, fleet_get(d->fleet, i).mountpoint))
+		const char *mountpoint = fleet_get(d->fleet, i).mountpoint;
+
+		if (d->words[i].words || !words_serve(w, mountpoint) ||
+			!words_user(w) || !program_is_refrain(w) ||
+			(w->user != 0 && w->user != mount_user(mountpoint)))
 			continue;
 		d->words[i] = *w;
 		return;

@@ -4,6 +4,7 @@ libfleet_la_SOURCES = \
 	src/analysis/fleet/doctor.c src/analysis/fleet/doctor.h \
 	src/analysis/fleet/doctor_archive.c \
 	src/analysis/fleet/doctor_findings.c \
+	src/analysis/fleet/doctor_log.c \
 	src/analysis/fleet/doctor_machine.c \
 	src/analysis/fleet/doctor_impl.h \
 	src/analysis/fleet/doctor_mount.c \
