@@ -62,6 +62,21 @@ wait_for 20 scraped || fail "no exporter: $(cat "$work/exporter.err")"
 no_complaint "$work/out"
 ! grep -q '^refrain_up' "$work/out" || fail 'a mount where none is'
 
+note 'names of the host'
+for host in "127.0.0.1:$port" '[::1]:1' "localhost:$port" LOCALHOST \
+	"$(hostname)" "$(hostname):$port" 192.0.2.1; do
+	get "$metrics" -H "Host: $host"
+	expect "the status for '$host'" "$code" 200
+done
+for host in "evil.example:$port" 127.0.0.1.evil.example localhost.example \
+	"$(hostname).evil.example" '[evil.example]'; do
+	for path in / /data.json /metrics; do
+		get "http://127.0.0.1:$port$path" -H "Host: $host"
+		expect "the status for '$host' of $path" "$code" 403
+		expect 'lines' "$(wc -l <"$work/out")" 1
+	done
+done
+
 note 'mounts that are up'
 mount_at one
 mount_at '"two"'

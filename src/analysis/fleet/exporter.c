@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "analysis/fleet/exporter_clients_impl.h"
+#include "analysis/fleet/exporter_names_impl.h"
 #include "analysis/fleet/exporter_listen_impl.h"
 #include "analysis/fleet/exporter_page_impl.h"
 #include "analysis/fleet/fleet.h"
@@ -213,6 +214,19 @@ static enum MHD_Result reply_page(struct MHD_Connection *to)
 		to, MHD_HTTP_OK, "text/html; charset=utf-8", response);
 }
 
+/* Does the request name this host? A socket has no name that could lie. */
+static bool names_this_host(
+	const struct exporter *e, struct MHD_Connection *from)
+{
+	const char *listen = e->config->listen;
+
+	return strncmp(listen, "unix:", 5) == 0 ||
+		exporter_host_allowed(MHD_lookup_connection_value(from,
+					      MHD_HEADER_KIND,
+					      MHD_HTTP_HEADER_HOST),
+			listen);
+}
+
 static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 	const char *url, const char *method, const char *version,
 	const char *upload, size_t *upload_size, void **state)
@@ -227,6 +241,10 @@ static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 		strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(to, MHD_HTTP_METHOD_NOT_ALLOWED,
 			"only GET and HEAD are allowed\n");
+	if (!*state && !names_this_host(OBJECT(exporter, arg), to))
+		return reply_text(to, MHD_HTTP_FORBIDDEN,
+			"this name is not known here; use the address or the "
+			"host name of this host\n");
 	if (!*state || *upload_size > 0) {
 		*state = &begun;
 		*upload_size = 0;

@@ -28,6 +28,8 @@ libexporter_la_SOURCES = \
 	src/analysis/fleet/exporter.c src/analysis/fleet/exporter.h \
 	src/analysis/fleet/exporter_clients.c \
 	src/analysis/fleet/exporter_clients_impl.h \
+	src/analysis/fleet/exporter_names.c \
+	src/analysis/fleet/exporter_names_impl.h \
 	src/analysis/fleet/exporter_listen.c \
 	src/analysis/fleet/exporter_listen_impl.h \
 	src/analysis/fleet/exporter_page.c \
