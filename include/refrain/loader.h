@@ -480,8 +480,8 @@ struct refrain_config {
 	 * Each number is a weight. Of every 10 examples (the sum of the
 	 * weights) 9 are of `web`, in an order that is shuffled anew, and from
 	 * epoch 10 on 5 are. Each part is served in passes of its own. A part
-	 * is a directory of the dataset, or the class numbers of a dataset
-	 * without directories; `classes=1` stands for each class with that
+	 * is a class; if no class has its name, it is a directory, a shard or a
+	 * file of the dataset. `classes=1` stands for each class with that
 	 * weight. refrain-load(1) describes the text. Not with subset,
 	 * shuffle_window or REFRAIN_FLAG_IN_ORDER. NULL: no mix.
 	 */

@@ -492,6 +492,8 @@ DAMAGE = {
         d[-20] ^ 1]) + d[-19:], 'damaged'),
     'mask of another size': ('masks/007.png', None, 'large'),
     'json': ('images/007.json', lambda d: d[:-2], 'damaged JSON'),
+    'json of another shape': ('images/007.json', lambda d: b'{"shapes": []}',
+                              'none of annotations'),
     'no json': ('images/007.json', lambda d: None, 'no member'),
     'no mask': ('masks/007.png', lambda d: None, 'no member'),
 }
@@ -565,7 +567,8 @@ def test_ids_that_do_not_fit_are_damage(shapes):
     ({'fields': 'image=png; boxes=json'}, 'member'),
     ({'augment': 'iou'}, 'boxes'),
     ({'annotations': 'coco.json'}, 'annotations'),
-    ({'fields': 'image; points', 'annotations': 'coco.json'}, '17 points'),
+    ({'fields': 'image; points; mask; wide=wide/ kind=mask',
+      'annotations': 'coco.json'}, '17 points'),
     ({'fields': 'image; boxes', 'annotations': 'none.json'}, 'none.json'),
     ({'fields': 'image; boxes max=1000000'}, 'memory_bytes'),
 ], ids=str)
@@ -581,6 +584,81 @@ def test_annotations_of_another_dataset_are_refused(shapes, data):
     with pytest.raises(refrain.Error, match='no image of the dataset'):
         refrain.Loader(data, annotations=shapes[0] / 'coco.json',
                        fields='image; boxes', **OPTIONS)
+
+
+def write_images(top, names, side=16):
+    for name in names:
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        write_ids(top / name, np.zeros((side, side), np.uint8))
+
+
+SMALL = {'batch': 4, 'size': '8x8', 'augment': 'none', 'threads': 2,
+         'epochs': 1, 'allow_duplicates': True}
+
+
+def test_rows_do_not_exceed_the_memory(tmp_path):
+    """Neither the rows of one huge member, which is damaged, nor those of many
+    large ones, which wait for each other."""
+    names = ['%02d.png' % i for i in range(12)]
+    write_images(tmp_path, names)
+    row = {'bbox': [1, 2, 3, 4], 'label': 1, 'keypoints': [1, 2, 2] * 64}
+    large = json.dumps([row] * 1500)
+    for name in names:
+        (tmp_path / name).with_suffix('.json').write_text(large)
+    (tmp_path / '05.json').write_text(json.dumps([row] * 14000))
+    options = {**SMALL, 'threads': 4, 'memory_bytes': '20M',
+               'fields': 'image; boxes=json kind=boxes max=9'}
+    with refrain.Loader(tmp_path, max_damage=1, **options) as loader:
+        for batch in loader:
+            pass
+        stats = loader.stats()
+    assert stats['damaged_examples'] == 1
+    assert stats['memory_bytes_peak'] <= 20 << 20
+    with pytest.raises(refrain.Error, match="05.png.*rows take too much"):
+        run_of(tmp_path, policy='fail', **options)
+
+
+def write_entries(top, entries):
+    """A file of COCO's JSON: {file_name: (width, height)}, one box each."""
+    path = top / 'entries.json'
+    path.write_text(json.dumps({
+        'images': [{'id': i, 'file_name': name, 'width': w, 'height': h}
+                   for i, (name, (w, h)) in enumerate(entries.items())],
+        'annotations': [{'id': i, 'image_id': i, 'category_id': 1,
+                         'bbox': [1, 1, 9, 9]} for i in range(len(entries))],
+        'categories': [{'id': 1, 'name': 'thing'}]}))
+    return path
+
+
+def test_an_entry_of_annotations_is_for_one_image(tmp_path):
+    top = tmp_path / 'top'
+    write_images(top, ['x/1.png', 'y/1.png'])
+    options = {**SMALL, 'batch': 2, 'fields': 'image; boxes'}
+    both = write_entries(tmp_path, {'1.png': (16, 16)})
+    with pytest.raises(refrain.Error, match="'x/1.png' and 'y/1.png'"):
+        refrain.Loader(top, annotations=both, **options)
+    each = write_entries(tmp_path, {n: (16, 16) for n in
+                                    ('x/1.png', 'y/1.png')})
+    with refrain.Loader(top, annotations=each, **options) as loader:
+        assert sum(len(b['boxes'].values) for b in loader) == 2
+
+
+def test_sizes_in_annotations_are_those_of_the_images(tmp_path):
+    top = tmp_path / 'top'
+    names = ['1.png', '2.png', '3.png', '4.png']
+    write_images(top, names)
+    options = {**SMALL, 'fields': 'image; boxes'}
+    sizes = dict.fromkeys(names, (16, 16))
+    wrong = write_entries(tmp_path, {**sizes, '3.png': (640, 480)})
+    with pytest.raises(refrain.Error, match='3.png.*640 x 480 in the'):
+        run_of(top, annotations=wrong, policy='fail', **options)
+    with refrain.Loader(top, annotations=wrong, max_damage=1,
+                        **options) as loader:
+        assert [b.count for b in loader] == [4]
+        assert loader.stats()['damaged_examples'] == 1
+    unknown = write_entries(tmp_path, {**sizes, '3.png': (0, 0)})
+    assert len(run_of(top, annotations=unknown, policy='fail',
+                      **options)) == 1
 
 
 def test_columns_live_as_long_as_their_batch(shapes):

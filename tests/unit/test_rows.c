@@ -131,8 +131,46 @@ START_TEST(test_json_has_objects_or_corners)
 		0);
 	row_is(1, 10, 5, 6, 7, 8, 0);
 	ck_assert_int_eq(json("[]"), 0);
-	ck_assert_int_eq(json("{}"), 0);
+	ck_assert_int_eq(json("{\"boxes\": [], \"labels\": []}"), 0);
 	ck_assert_uint_eq(rows_count(&rows), 0);
+}
+END_TEST
+
+START_TEST(test_crowds_are_numbers_or_truth_values)
+{
+	ck_assert_int_eq(json("[{\"bbox\": [1,2,3,4], \"label\": 1, "
+			      "\"iscrowd\": true}, {\"bbox\": [1,2,3,4], "
+			      "\"label\": 1, \"iscrowd\": false}]"),
+		0);
+	row_is(0, 1, 1, 2, 4, 6, BOX_CROWD);
+	row_is(1, 1, 1, 2, 4, 6, 0);
+	wrong(json("[{\"bbox\": [1,2,3,4], \"label\": 1, "
+		   "\"iscrowd\": \"1\"}]"),
+		"malformed");
+	wrong(json("[{\"bbox\": [1,2,3,4], \"label\": 1, "
+		   "\"iscrowd\": 0.5}]"),
+		"malformed");
+}
+END_TEST
+
+START_TEST(test_json_of_another_shape_is_damaged)
+{
+	wrong(json("{}"), "it has none of annotations");
+	wrong(json("{\"shapes\": [{\"label\": 1}]}"), "it has none of");
+	wrong(json("{\"labels\": []}"), "it has none of");
+	wrong(json("{\"annotations\": [], \"boxes\": [], \"labels\": []}"),
+		"more than one of");
+	wrong(json("{\"objects\": [], \"labels\": []}"), "but no boxes");
+}
+END_TEST
+
+START_TEST(test_rows_have_a_bound_of_bytes)
+{
+	rows.most_bytes = 2 * sizeof(struct box);
+	ck_assert_int_eq(yolo("0 0 0 1 1\n0 0 0 1 1\n"), 0);
+	ck_assert_int_eq(yolo("0 0 0 1 1\n0 0 0 1 1\n0 0 0 1 1\n"), -E2BIG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "memory"));
+	ck_assert_int_eq(yolo("0 0 0 1 1 1 1 1\n0 0 0 1 1 1 1 1\n"), -E2BIG);
 }
 END_TEST
 
@@ -269,6 +307,9 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_yolo_may_have_points);
 	tcase_add_test(tc, test_mistakes_in_yolo_are_named_with_their_line);
 	tcase_add_test(tc, test_json_has_objects_or_corners);
+	tcase_add_test(tc, test_crowds_are_numbers_or_truth_values);
+	tcase_add_test(tc, test_json_of_another_shape_is_damaged);
+	tcase_add_test(tc, test_rows_have_a_bound_of_bytes);
 	tcase_add_test(tc, test_mistakes_in_json_are_named_with_their_byte);
 	tcase_add_test(tc, test_rows_have_a_limit);
 	tcase_add_test(tc, test_reals_are_the_nearest_doubles);

@@ -99,6 +99,9 @@ int annotations_find(const struct annotations *a, const char *path,
 		.count = image->count,
 		.width = image->width,
 		.height = image->height,
+		.image = (uint64_t)(image -
+			(const struct ann_image *)array_data(
+				&a->section[ANN_IMAGES])),
 	};
 	if (a->points && points)
 		out->points = points + 3 * (size_t)a->points * image->first;

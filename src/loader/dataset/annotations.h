@@ -51,6 +51,7 @@ struct annotation_rows {
 	uint32_t width, height; /* size of the image, as the file says */
 	/* 3 * totals.points numbers for each row; NULL: none */
 	const float *points;
+	uint64_t image; /* number of the image, less than totals.images */
 };
 
 /* Find an image by its path, or by a part of the path that follows a slash.

@@ -25,6 +25,11 @@ uint32_t rows_count(const struct rows *r)
 	return (uint32_t)array_count(&r->boxes, sizeof(struct box));
 }
 
+size_t rows_bytes(const struct rows *r)
+{
+	return array_bytes(&r->boxes) + array_bytes(&r->points);
+}
+
 static void clear(struct rows *r)
 {
 	r->boxes.bytes = 0;
@@ -48,6 +53,11 @@ static int append_row(
 	if (rows_count(r) > 0 && o->points != r->row_points) {
 		*why = "rows have different numbers of points";
 		return -EBADMSG;
+	}
+	if (r->most_bytes &&
+		rows_bytes(r) + sizeof(o->box) + bytes > r->most_bytes) {
+		*why = "its rows take too much of the loader's memory";
+		return -E2BIG;
 	}
 	r->row_points = o->points;
 	box = array_grow(&r->boxes, sizeof(o->box));
@@ -78,12 +88,28 @@ static bool take_real_into(struct json_scan *s, void *arg)
 	return true;
 }
 
+/* Take 0, 1, false or true. Any other number but 0 counts as 1. */
+static bool take_crowd(struct json_scan *s, struct box *box)
+{
+	uint64_t number = 0;
+	bool crowd = false;
+
+	if (json_take_number(s, &number)) {
+		if (number == UINT64_MAX) /* a fraction */
+			return false;
+		crowd = number > 0;
+	} else if (!json_take_bool(s, &crowd)) {
+		return false;
+	}
+	box->flags = crowd ? BOX_CROWD : 0;
+	return true;
+}
+
 static bool row_member(struct json_scan *s, const char *name, void *arg)
 {
 	struct row_object *o = arg;
 	struct reals box = {&o->box.x0, 0, 4};
 	struct reals points = {o->point, 0, 3 * ROW_POINTS_MAX};
-	uint64_t crowd;
 
 	if (strcmp(name, "bbox") == 0) {
 		o->has_box = json_take_array(s, take_real_into, &box);
@@ -95,10 +121,8 @@ static bool row_member(struct json_scan *s, const char *name, void *arg)
 		return o->has_image = json_take_number(s, &o->image_id);
 	if (strcmp(name, "id") == 0 && json_take_number(s, &o->id))
 		return o->has_id = true;
-	if (strcmp(name, "iscrowd") == 0 && json_take_number(s, &crowd)) {
-		o->box.flags = crowd ? BOX_CROWD : 0;
-		return true;
-	}
+	if (strcmp(name, "iscrowd") == 0)
+		return take_crowd(s, &o->box);
 	if (strcmp(name, "keypoints") == 0) {
 		if (!json_take_array(s, take_real_into, &points) ||
 			points.count % 3)
@@ -137,8 +161,9 @@ struct row_parse {
 	struct rows *rows;
 	const char *why;
 	int rc;
-	/* the object has had "boxes" */
-	bool has_boxes;
+	/* the object has had an array of rows; that array is "boxes" */
+	bool has_rows, has_boxes;
+	bool has_labels;
 	uint32_t labels;
 };
 
@@ -192,18 +217,43 @@ static bool add_label(struct json_scan *s, void *arg)
 	return true;
 }
 
+/* Note that an array of rows begins. An object has only one. */
+static bool begin_rows(struct row_parse *p)
+{
+	if (p->has_rows) {
+		p->why = "it has more than one of annotations, objects and "
+			 "boxes";
+		p->rc = -EBADMSG;
+		return false;
+	}
+	return p->has_rows = true;
+}
+
+static const char *check_object(const struct row_parse *p)
+{
+	if (!p->has_rows)
+		return "it has none of annotations, objects and boxes";
+	if (p->has_labels && !p->has_boxes)
+		return "it has labels, but no boxes";
+	if (p->has_boxes && p->labels != rows_count(p->rows))
+		return "labels has fewer elements than boxes";
+	return NULL;
+}
+
 static bool rows_member(struct json_scan *s, const char *name, void *arg)
 {
 	struct row_parse *p = arg;
 
 	if (strcmp(name, "annotations") == 0 || strcmp(name, "objects") == 0)
-		return json_take_array(s, add_object, p);
+		return begin_rows(p) && json_take_array(s, add_object, p);
 	if (strcmp(name, "boxes") == 0) {
 		p->has_boxes = true;
-		return json_take_array(s, add_corners, p);
+		return begin_rows(p) && json_take_array(s, add_corners, p);
 	}
-	if (strcmp(name, "labels") == 0)
+	if (strcmp(name, "labels") == 0) {
+		p->has_labels = true;
 		return json_take_array(s, add_label, p);
+	}
 	return json_skip(s);
 }
 
@@ -218,12 +268,10 @@ int rows_json(struct rows *r, const char *text, size_t bytes, struct error *err)
 	if (!right && p.rc == 0 && s.depth == 0 && rows_count(r) == 0) {
 		s = probe;
 		right = json_take_object(&s, rows_member, &p);
+		if (right)
+			p.why = check_object(&p);
 	}
-	right = right && json_is_over(&s);
-	if (right && p.has_boxes && p.labels != rows_count(r)) {
-		p.why = "labels has fewer elements than boxes";
-		right = false;
-	}
+	right = right && !p.why && json_is_over(&s);
 	if (right)
 		return 0;
 	clear(r);

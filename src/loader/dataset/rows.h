@@ -23,10 +23,16 @@ struct rows {
 	struct array boxes;  /* struct box */
 	struct array points; /* float[3 * row_points] for each row */
 	uint32_t row_points; /* number of points of each row; 0: none */
+	/* Maximum of rows_bytes(), beyond which parsing fails with -E2BIG; 0:
+	 * only ROWS_MAX counts. Set it before the rows are parsed. */
+	size_t most_bytes;
 };
 
 void rows_memory_release(struct rows *r);
+/* Returns the size of the allocated memory, used or not. */
 size_t rows_memory_bytes(const struct rows *r);
+/* Returns the size of the rows alone. */
+size_t rows_bytes(const struct rows *r);
 uint32_t rows_count(const struct rows *r);
 
 /*
@@ -43,9 +49,10 @@ int rows_yolo(struct rows *r, const char *text, size_t bytes, uint32_t width,
  * Like rows_yolo(), but from JSON. The text may be an array of objects, or an
  * object with such an array as its member "annotations" or "objects". Each
  * object has "bbox": [x, y, width, height] in pixels, and a number as
- * "category_id" or "label". It may have "iscrowd": 0 or 1, and "keypoints": [x,
- * y, v, ...]. The text may also be an object with "boxes": [[x0, y0, x1, y1],
- * ...] and "labels": [n, ...]. Other members are ignored.
+ * "category_id" or "label". It may have "iscrowd": 0, 1, false or true, and
+ * "keypoints": [x, y, v, ...]. The text may also be an object with "boxes":
+ * [[x0, y0, x1, y1], ...] and "labels": [n, ...]. Other members are ignored,
+ * but an object must have exactly one of these arrays.
  */
 int rows_json(
 	struct rows *r, const char *text, size_t bytes, struct error *err);

@@ -17,6 +17,10 @@
 
 /* alignment of decoded ids, and of all values */
 #define BLOCK_ALIGN 64
+/* The rows of an example may take this part of the memory of the loader. */
+#define ROWS_SHARE 16
+/* A worker keeps no more memory of rows than this between examples. */
+#define ROWS_KEPT_MAX ((uint64_t)64 << 10)
 
 /* The bytes of a member within the encoded data. `data` is NULL if the example
  * does not have the member. */
@@ -36,6 +40,8 @@ struct field_maker {
 	 * those of an earlier original. */
 	struct rows rows[DATASET_PARTS_MAX];
 	uint32_t parsed;
+	/* memory of rows and numbers before the original was loaded */
+	uint64_t held_before;
 	/* the members of the original that was loaded last */
 	struct part_view part[DATASET_PARTS_MAX];
 	struct image_info mask[FIELDS_MAX];
@@ -85,15 +91,41 @@ int field_maker_new(struct field_maker **out, const struct engine_parts *parts)
 	return has_masks(f->s) ? decoder_new(&f->decoder, &limits) : 0;
 }
 
+static void release_rows(struct field_maker *f)
+{
+	array_release(&f->numbers);
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		rows_memory_release(&f->rows[i]);
+}
+
 void field_maker_free(struct field_maker *f)
 {
 	if (!f)
 		return;
 	decoder_free(f->decoder);
-	array_release(&f->numbers);
-	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
-		rows_memory_release(&f->rows[i]);
+	release_rows(f);
 	free(f);
+}
+
+/* Returns the memory of all rows and numbers, used or not. */
+static uint64_t rows_held(const struct field_maker *f)
+{
+	uint64_t held = array_room_bytes(&f->numbers);
+
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		held += rows_memory_bytes(&f->rows[i]);
+	return held;
+}
+
+/* Returns the size of the rows that were parsed for this original. */
+static uint64_t rows_used(const struct field_maker *f)
+{
+	uint64_t used = 0;
+
+	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
+		if (f->parsed >> i & 1)
+			used += rows_bytes(&f->rows[i]);
+	return used;
 }
 
 uint64_t field_maker_memory_bytes(const struct field_maker *f)
@@ -102,9 +134,7 @@ uint64_t field_maker_memory_bytes(const struct field_maker *f)
 
 	if (!f)
 		return 0;
-	held = sizeof(*f) + array_room_bytes(&f->numbers);
-	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
-		held += rows_memory_bytes(&f->rows[i]);
+	held = sizeof(*f) + rows_held(f);
 	return f->decoder ? held + decoder_memory_bytes(f->decoder) : held;
 }
 
@@ -112,11 +142,15 @@ void field_maker_trim(struct field_maker *f)
 {
 	if (!f)
 		return;
-	array_release(&f->numbers);
-	for (unsigned i = 0; i < DATASET_PARTS_MAX; i++)
-		rows_memory_release(&f->rows[i]);
+	release_rows(f);
 	if (f->decoder)
 		decoder_trim(f->decoder);
+}
+
+void fields_done(struct field_maker *f)
+{
+	if (f && rows_held(f) > ROWS_KEPT_MAX)
+		release_rows(f);
 }
 
 int fields_check(const struct engine_parts *parts, struct error *err)
@@ -148,6 +182,7 @@ static void view_members(struct field_maker *f, const struct original *o)
 	uint32_t n = dataset_parts(f->parts->dataset);
 
 	f->parsed = 0;
+	f->held_before = rows_held(f);
 	f->numbers.bytes = 0;
 	for (uint32_t i = 1; span && i < n; i++) {
 		f->part[i - 1] = (struct part_view){NULL, 0};
@@ -174,10 +209,15 @@ static int parse_rows(struct field_maker *f, int member, struct error *err)
 	const struct part_view *part = &f->part[member];
 	const char *text = (const char *)part->data;
 	struct rows *rows = &f->rows[member];
+	uint64_t most = f->s->c.memory_bytes / ROWS_SHARE;
 	int rc;
 
 	if (f->parsed >> member & 1)
 		return 0;
+	/* The bound must not depend on the number of workers, because the
+	 * damaged examples do not, either. 0 would be no bound. */
+	most = most > rows_used(f) ? most - rows_used(f) : 1;
+	rows->most_bytes = (size_t)most;
 	rc = is_json(part)
 		? rows_json(rows, text, part->bytes, err)
 		: rows_yolo(rows, text, part->bytes, f->width, f->height, err);
@@ -282,16 +322,31 @@ static int load_member(struct field_maker *f, unsigned i, struct error *err)
 
 /* -- Loading --------------------------------------------------------------- */
 
+/* May the image have this size? 0 stands for any size. */
+static bool is_size(
+	const struct field_maker *f, uint32_t width, uint32_t height)
+{
+	return !width || !height || !f->width || !f->height ||
+		(width == f->width && height == f->height);
+}
+
+/* Check the entry of the annotations. Its size may be that before or after the
+ * image was turned as its EXIF says. */
 static int load_annotated(struct field_maker *f, const struct original *o,
 	const struct field_def *def, struct error *err)
 {
-	struct annotation_rows rows;
+	struct annotation_rows r;
 
-	if (def->optional ||
-		annotations_find(dataset_annotations(f->parts->dataset),
-			o->example.name, &rows) == 0)
+	if (annotations_find(dataset_annotations(f->parts->dataset),
+		    o->example.name, &r) < 0)
+		return def->optional ? 0
+				     : error_set(err, -ENOENT,
+					       "it is not in the annotations");
+	if (is_size(f, r.width, r.height) || is_size(f, r.height, r.width))
 		return 0;
-	return error_set(err, -ENOENT, "it is not in the annotations");
+	return error_set(err, -EBADMSG,
+		"it is %u x %u pixels large, but %u x %u in the annotations",
+		f->width, f->height, r.width, r.height);
 }
 
 static int load_field(struct field_maker *f, const struct original *o,
@@ -384,10 +439,17 @@ size_t fields_block_bytes(
 
 struct field_extra fields_extra(const struct field_maker *f)
 {
-	struct field_extra extra = {0, 0};
-	uint64_t held;
+	struct field_extra extra = {0};
+	uint64_t held, rows;
 
-	if (!f || !f->decoder)
+	if (!f)
+		return extra;
+	/* The room of an array exceeds its elements by half at most. */
+	rows = rows_used(f) + array_bytes(&f->numbers);
+	extra.new_rows_bytes = rows + rows / 2;
+	if (rows_held(f) > f->held_before)
+		extra.rows_bytes = rows_held(f) - f->held_before;
+	if (!f->decoder)
 		return extra;
 	held = decoder_memory_bytes(f->decoder);
 	for (unsigned i = 0; i < f->s->fields.count; i++)

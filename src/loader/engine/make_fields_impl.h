@@ -56,10 +56,10 @@ void field_maker_trim(struct field_maker *f);
 
 /*
  * Parse the rows of an encoded original, check the headers of its masks, and
- * set the boxes of its picture, which are valid until the next call. The header
+ * set the boxes of its picture, which are valid until fields_done(). The header
  * of its image must be known. Needs no lock, like all functions below. Returns
  * 0; or -errno with err set if the example has no member for a field, or if a
- * member is damaged.
+ * member or the entry of the annotations is damaged.
  */
 int fields_load(struct field_maker *f, struct original *o, struct error *err);
 
@@ -68,12 +68,18 @@ int fields_load(struct field_maker *f, struct original *o, struct error *err);
 size_t fields_block_bytes(
 	const struct field_maker *f, const struct rect *region);
 
-/* The memory that decoding a mask takes: with the decoder of this maker, and
- * with a new decoder. */
+/* The memory that the loaded original takes in this maker in addition to what
+ * the maker held before, and in a new maker: for decoding a mask, and for rows
+ * and numbers. */
 struct field_extra {
 	uint64_t bytes, new_bytes;
+	uint64_t rows_bytes, new_rows_bytes;
 };
 struct field_extra fields_extra(const struct field_maker *f);
+
+/* The original is made, or has failed, or waits for memory: free the memory of
+ * its rows if that is much, so that idle workers hold little. */
+void fields_done(struct field_maker *f);
 
 /* fields_block() returns the block, which is behind `bytes` bytes of other data
  * at `base`; NULL if no field has a member. fields_behind() returns the size of

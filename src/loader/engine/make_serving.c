@@ -186,6 +186,8 @@ static void find_layout(struct make *m, bool keep)
 		m->layout.extra_bytes = extra.bytes;
 	if (m->layout.new_extra_bytes < extra.new_bytes)
 		m->layout.new_extra_bytes = extra.new_bytes;
+	m->layout.extra_bytes += extra.rows_bytes;
+	m->layout.new_extra_bytes += extra.new_rows_bytes;
 }
 
 /* Returns the bytes that are decoded: the image, and a block behind it. */
@@ -511,7 +513,10 @@ static int make_once(struct make *m, int *status, struct error *err)
 			err, rc, "it is larger than the memory of the loader");
 	else if (rc == -ENOMEM && !err->msg[0])
 		(void)error_set(err, rc, "%m");
-	return rc == 0 ? decode_in_room(m, status, err) : rc;
+	if (rc == 0)
+		rc = decode_in_room(m, status, err);
+	fields_done(m->w->fields);
+	return rc;
 }
 
 /* Make a serving from the file. Returns false if the original failed, or if the
