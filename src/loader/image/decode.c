@@ -297,13 +297,21 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 	return decoder_guard(d, read_image, &job);
 }
 
-/* Decode a region of a PNG. There is a PNG decoder only if a PNG was probed. */
+/* Decode a region of a PNG. Another decoder may have probed it, or this one was
+ * trimmed since; then there is no PNG decoder yet, and a probe makes it. */
 static int decode_png(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err)
 {
-	if (!png_is(data, bytes) || !d->png)
+	struct image_info now;
+	int rc = 0;
+
+	if (!png_is(data, bytes))
 		return error_set(
 			err, -EBADMSG, "changed since its header was read");
+	if (!d->png)
+		rc = png_probe(&d->png, &d->limits, data, bytes, &now, err);
+	if (rc < 0)
+		return rc;
 	if (!is_layout(info, out, 3) || out->denom != 1)
 		return error_set(
 			err, -EINVAL, "the layout does not fit the image");
