@@ -70,7 +70,9 @@ for host in "127.0.0.1:$port" '[::1]:1' "localhost:$port" LOCALHOST \
 done
 for host in "evil.example:$port" 127.0.0.1.evil.example localhost.example \
 	"$(hostname).evil.example" '[evil.example]'; do
-	for path in / /data.json /metrics; do
+	get "$metrics" -H "Host: $host"
+	expect "the status for '$host' of a scrape" "$code" 200
+	for path in / /data.json; do
 		get "http://127.0.0.1:$port$path" -H "Host: $host"
 		expect "the status for '$host' of $path" "$code" 403
 		expect 'lines' "$(wc -l <"$work/out")" 1

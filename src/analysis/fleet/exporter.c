@@ -241,7 +241,10 @@ static enum MHD_Result exporter_handle(void *arg, struct MHD_Connection *to,
 		strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(to, MHD_HTTP_METHOD_NOT_ALLOWED,
 			"only GET and HEAD are allowed\n");
-	if (!*state && !names_this_host(OBJECT(exporter, arg), to))
+	/* A scraper may use any name of this host, which only its network
+	 * knows; a web page could read these metrics, but not the page. */
+	if (!*state && strcmp(url, "/metrics") != 0 &&
+		!names_this_host(OBJECT(exporter, arg), to))
 		return reply_text(to, MHD_HTTP_FORBIDDEN,
 			"this name is not known here; use the address or the "
 			"host name of this host\n");
