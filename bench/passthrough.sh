@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What a cold file costs: every file is read once through a mount with an empty
-# cache, and through bench/passthrough, which does the least that a caching file
-# system must do. Source and cache are in memory, so that only the cost of the
-# mount counts. Measures the processor time of the daemon for a file, and the
-# files that are read in a second, with one reader and with eight.
+# Measures what a cold file costs. Every file is read once through a mount with
+# an empty cache, and through bench/passthrough, which does the least that a
+# caching file system must do. Source and cache are in memory, so that only the
+# cost of the mount counts. Measures the processor time of the daemon for a
+# file, and the files that are read in a second, with one reader and with eight.
 #
 #   ROUNDS=5 FILES=3000 bench/passthrough.sh
 #

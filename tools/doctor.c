@@ -51,7 +51,7 @@ int cmd_doctor(int argc, char **argv)
 
 	if (n < 0)
 		return status;
-	d = doctor_new();
+	d = doctor_new(&mount_usage);
 	rc = d ? doctor_examine(d, argv + 1, n, found ? holder : NULL, &err)
 	       : error_set(&err, -ENOMEM, "%m");
 	if (rc == 0 && args.output)

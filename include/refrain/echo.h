@@ -60,7 +60,7 @@ struct refrain_echo;
 #define REFRAIN_ECHO_SERVE 1 /* serve the example */
 #define REFRAIN_ECHO_PULL 2  /* take it from the source */
 
-/* What to do next. */
+/* The next thing that the caller is to do. */
 struct refrain_serving {
 	size_t size; /* size of this struct */
 	/* number of the example in the source, counted from 0 */

@@ -507,7 +507,8 @@ static PyMethodDef stage_methods[] = {
 	{"_needs", stage_needs, METH_NOARGS, "First example to pull again."},
 	{"_oldest", stage_oldest, METH_NOARGS, "First example in use."},
 	{"_state", stage_state, METH_NOARGS, "The position."},
-	{"_servings", stage_servings, METH_VARARGS, "Of so many examples."},
+	{"_servings", stage_servings, METH_VARARGS,
+		"Number of servings of this many examples."},
 	{"echo_log", stage_log, METH_NOARGS,
 		"echo_log()\n--\n\nThe changes of the factor by 'auto' so far, "
 		"a str. A stage with this text as\necho_log= serves the same "

@@ -381,38 +381,43 @@ static PyObject *loader_path(PyObject *object, PyObject *number)
 	return PyErr_Format(PyExc_IndexError, "there is no example %R", number);
 }
 
-static PyObject *loader_class(PyObject *object, PyObject *args)
+/* Returns the name of the class whose number the arguments have, or None. */
+static PyObject *name_of_class(PyObject *object, PyObject *args,
+	const char *(*find)(struct refrain_loader *, int64_t, size_t *),
+	long long *label)
 {
 	struct refrain_loader *l = handle(object);
 	const char *name;
-	long long label;
 	size_t bytes;
 
-	if (!l || !PyArg_ParseTuple(args, "L", &label))
+	if (!l || !PyArg_ParseTuple(args, "L", label))
 		return NULL;
-	name = refrain_class_name(l, label, &bytes);
+	name = find(l, *label, &bytes);
 	if (name)
 		return PyUnicode_DecodeFSDefaultAndSize(
 			name, (Py_ssize_t)bytes);
-	if (label >= 0 && (uint64_t)label < refrain_classes(l))
-		Py_RETURN_NONE; /* no class has this label */
+	Py_RETURN_NONE;
+}
+
+static PyObject *loader_class(PyObject *object, PyObject *args)
+{
+	long long label = 0;
+	PyObject *name =
+		name_of_class(object, args, refrain_class_name, &label);
+
+	if (name != Py_None ||
+		(label >= 0 &&
+			(uint64_t)label < refrain_classes(handle(object))))
+		return name; /* None: no example has this label */
+	Py_DECREF(name);
 	return PyErr_Format(PyExc_IndexError, "there is no class %lld", label);
 }
 
 static PyObject *loader_annotation_class(PyObject *object, PyObject *args)
 {
-	struct refrain_loader *l = handle(object);
-	const char *name;
 	long long label;
-	size_t bytes;
 
-	if (!l || !PyArg_ParseTuple(args, "L", &label))
-		return NULL;
-	name = refrain_annotation_class(l, label, &bytes);
-	if (name)
-		return PyUnicode_DecodeFSDefaultAndSize(
-			name, (Py_ssize_t)bytes);
-	Py_RETURN_NONE;
+	return name_of_class(object, args, refrain_annotation_class, &label);
 }
 
 static PyMethodDef loader_methods[] = {

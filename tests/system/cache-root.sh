@@ -10,6 +10,8 @@ set -eu
 name='cache-root'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/several-lib.sh
+. "$(dirname "$0")/several-lib.sh"
 requires root fuse python3
 
 # Three sources of 30 MB, of which 60 MB fit.
@@ -27,10 +29,6 @@ for i in range(300):
         f.write(rng.randbytes(100000))
 END
 done
-
-has_status_at() {
-	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
-}
 
 # serve N OPTION ...: mount source N; $work/pid.N is the daemon.
 serve() {

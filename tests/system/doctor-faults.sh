@@ -8,32 +8,14 @@ set -eu
 name='doctor-faults'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/several-lib.sh
+. "$(dirname "$0")/several-lib.sh"
 requires root fuse python3
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 mkdir -p "$work/m" "$work/bin"
 head -c 100000 /dev/urandom >"$src/a"
 head -c 100000 /dev/urandom >"$src/b"
 planted=0
-
-# mount_at NAME SOURCE OPTION ...: `pid_of NAME` is its daemon.
-mount_at() {
-	called=$1 from=$2
-	at=$work/m/$1
-	shift 2
-	mkdir -p "$at"
-	"$refrain" mount --foreground --no-hold "$from" "$at" "$@" \
-		2>>"$work/daemon.$called.err" &
-	echo $! >"$work/pid.$called"
-	wait_for 20 has_status_at "$at" || fail "no mount at $at"
-}
-
-pid_of() {
-	cat "$work/pid.$1"
-}
-
-has_status_at() {
-	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
-}
 
 # examine MOUNTPOINT ...: $work/out is what the doctor says, $got its status.
 examine() {
@@ -229,7 +211,7 @@ note 'relative words of a daemon that does not answer'
 mkdir "$work/m/relative"
 (
 	cd "$work"
-	"$refrain" mount --no-hold src2 "$work/m/relative" \
+	"$refrain" mount --no-hold --insecure-tls src2 "$work/m/relative" \
 		--cache cache.relative:20M --log-file relative.log
 ) || fail 'no mount of a relative source'
 pid=$(status_field pid "$work/m/relative")

@@ -299,6 +299,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/analyze-truth-lib.sh tests/system/analyze_run.py \
 	tests/system/analyze_trainer.py tests/system/analyze_truth.py \
 	tests/system/load-auto-lib.sh tests/system/load-messages-lib.sh \
+	tests/system/several-lib.sh \
 	tests/system/origin-hung-lib.sh tests/system/share-jobs-lib.sh \
 	tests/system/survive-loaders-lib.sh \
 	tests/system/status-debug-lib.sh \

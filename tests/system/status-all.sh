@@ -8,31 +8,19 @@ set -eu
 name='status-all'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/several-lib.sh
+. "$(dirname "$0")/several-lib.sh"
 requires root fuse python3
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 
 head -c 100000 /dev/urandom >"$src/a"
 head -c 100000 /dev/urandom >"$src/b"
 
-# mount_at NAME OPTION ...: `pid_of NAME` is its daemon.
-mount_at() {
-	at=$work/m/$1
+# mount_one NAME OPTION ...: the source, with a cache of 10 MiB.
+mount_one() {
 	called=$1
 	shift
-	mkdir -p "$at"
-	"$refrain" mount --foreground --no-hold "$src" "$at" \
-		--cache "$work/cache.$called:10M" "$@" \
-		2>>"$work/daemon.$called.err" &
-	echo $! >"$work/pid.$called"
-	wait_for 20 has_status_at "$at" || fail "no mount at $at"
-}
-
-pid_of() {
-	cat "$work/pid.$1"
-}
-
-has_status_at() {
-	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
+	mount_at "$called" "$src" --cache "$work/cache.$called:10M" "$@"
 }
 
 # sees EXPRESSION: of `status --all --json`, in Python: `all` is the list of
@@ -60,9 +48,9 @@ note 'no mount'
 grep -q '^0 mounts; 0 shares' "$work/out" || fail "said: $(cat "$work/out")"
 
 note 'mounts that are up, and readers that wait'
-mount_at one
-mount_at two --fault stall=1,match=a
-mount_at three --fault stall=1,match=b
+mount_one one
+mount_one two --fault stall=1,match=a
+mount_one three --fault stall=1,match=b
 cat "$work/m/one/a" >/dev/null
 "$refrain" status --all >"$work/out" || fail 'healthy mounts are a failure'
 [ "$(wc -l <"$work/out")" -eq 5 ] || fail "lines: $(cat "$work/out")"
@@ -76,11 +64,11 @@ shows 'status["three"]["parked_longest_ms"] >
 shows 'status["one"]["parked_longest_ms"] == 0'
 
 note 'dead and hung ones'
-mount_at dead
-mount_at still1
-mount_at still2
-mount_at still3
-mount_at still4
+mount_one dead
+mount_one still1
+mount_one still2
+mount_one still3
+mount_one still4
 kill -9 "$(pid_of dead)"
 wait_for 20 has_ended "$(pid_of dead)" || fail 'the daemon does not die'
 for n in 1 2 3 4; do
@@ -114,7 +102,7 @@ kill -CONT "$(pid_of still1)"
 wait_for 20 last_screen_has '^up .*/m/still1$' || fail 'it stays hung'
 wait_for 20 last_screen_has '^STATE .* CACHE/s ' || fail 'no rates'
 umount -l "$work/m/dead"
-mount_at new
+mount_one new
 wait_for 20 last_screen_has '^up .*/m/new$' || fail 'no new mount'
 ! last_screen_has '/m/dead$' || fail 'the mount is still there'
 kill -9 "$(pid_of new)"

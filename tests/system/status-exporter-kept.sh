@@ -10,21 +10,19 @@ set -eu
 name='status-exporter-kept'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/several-lib.sh
+. "$(dirname "$0")/several-lib.sh"
 requires root fuse python3 curl
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 [ -x "$PWD/refrain-exporter" ] || skip 'built without libmicrohttpd'
 
 head -c 1000 /dev/urandom >"$src/a"
 
-mount_at() {
+mount_named() {
 	mkdir -p "$work/m/$1"
 	"$refrain" mount --foreground --no-hold "$src" "$work/m/$1" \
 		--cache "$work/cache.$2:1M" 2>>"$work/daemon.$2.err" &
-	wait_for 20 is_ready "$work/m/$1" || fail "no mount at $1"
-}
-
-is_ready() {
-	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
+	wait_for 20 has_status_at "$work/m/$1" || fail "no mount at $1"
 }
 
 scraped() {
@@ -110,8 +108,8 @@ y'
 before_cleanup() {
 	umount -l "$work/m/$newline" "$work/m/x\\ny" 2>/dev/null || :
 }
-mount_at "$newline" 1
-mount_at 'x\ny' 2
+mount_named "$newline" 1
+mount_named 'x\ny' 2
 scraped || fail 'no metrics'
 n=$(grep '^refrain_up{.*/m/x' "$work/out" | sort -u | wc -l)
 expect 'the labels' "$n" 2
@@ -125,7 +123,7 @@ fi
 note 'a mount that may not be asked'
 if command -v setpriv >/dev/null; then
 	chmod 711 "$work" "$work/m" "$short"
-	mount_at private 3
+	mount_named private 3
 	other="setpriv --reuid nobody --regid $(id -g nobody) --clear-groups"
 	if $other test -x "$PWD/refrain-exporter"; then
 		second=$(free_port)

@@ -8,31 +8,19 @@ set -eu
 name='status-exporter'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/several-lib.sh
+. "$(dirname "$0")/several-lib.sh"
 requires root fuse python3 curl
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 [ -x "$PWD/refrain-exporter" ] || skip 'built without libmicrohttpd'
 
 head -c 100000 /dev/urandom >"$src/a"
 
-# mount_at NAME OPTION ...: `pid_of NAME` is its daemon.
-mount_at() {
-	at=$work/m/$1
+# mount_one NAME OPTION ...: the source, with a cache of 10 MiB.
+mount_one() {
 	called=$1
 	shift
-	mkdir -p "$at"
-	"$refrain" mount --foreground --no-hold "$src" "$at" \
-		--cache "$work/cache.$called:10M" "$@" \
-		2>>"$work/daemon.$called.err" &
-	echo $! >"$work/pid.$called"
-	wait_for 20 is_ready "$at" || fail "no mount at $at"
-}
-
-pid_of() {
-	cat "$work/pid.$1"
-}
-
-is_ready() {
-	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
+	mount_at "$called" "$src" --cache "$work/cache.$called:10M" "$@"
 }
 
 # get URL OPTION ...: the answer is in $work/out, $code is its status.
@@ -80,8 +68,8 @@ for host in "evil.example:$port" 127.0.0.1.evil.example localhost.example \
 done
 
 note 'mounts that are up'
-mount_at one
-mount_at '"two"'
+mount_one one
+mount_one '"two"'
 cat "$work/m/one/a" "$work/m/one/a" >/dev/null
 scraped || fail "status $code"
 no_complaint "$work/out"
@@ -173,9 +161,9 @@ assert not any(re.search(r'_(us|ms|s|pct|kib)(_total)?$', n) for n, _ in text)
 END
 
 note 'a dead mount and hung ones'
-mount_at dead
-mount_at still1
-mount_at still2
+mount_one dead
+mount_one still1
+mount_one still2
 scraped
 kill -9 "$(pid_of dead)"
 wait_for 20 has_ended "$(pid_of dead)" || fail 'the daemon does not die'
@@ -234,7 +222,7 @@ END
 }
 
 note 'a daemon that sends lines without end'
-mount_at chatty
+mount_one chatty
 stands_in
 "$refrain" status --all --json >"$work/all.json" 2>"$work/err" || :
 python3 - "$work/all.json" <<'END' || fail 'its lines are accepted'
@@ -249,7 +237,7 @@ mv "$control.real" "$control"
 
 note 'another user mounts at the same place'
 # The kernel gives the new mount the number of the old one.
-mount_at place
+mount_one place
 wait_for 20 is_up place || fail 'it is not up'
 other="setpriv --reuid nobody --regid $(id -g nobody) --clear-groups"
 other="$other env XDG_RUNTIME_DIR=$short/nobody"

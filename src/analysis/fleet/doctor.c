@@ -10,7 +10,7 @@
 #include "common/base/escape.h"
 #include "common/base/path.h"
 
-struct doctor *doctor_new(void)
+struct doctor *doctor_new(const struct option_usage *mount)
 {
 	struct doctor *d = calloc(1, sizeof(*d));
 
@@ -18,6 +18,8 @@ struct doctor *doctor_new(void)
 		free(d);
 		return NULL;
 	}
+	if (d)
+		d->mount = mount;
 	return d;
 }
 

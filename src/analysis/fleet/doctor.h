@@ -20,8 +20,11 @@ enum doctor_level {
 
 struct doctor;
 
-/* NULL: memory is short. */
-struct doctor *doctor_new(void);
+struct option_usage;
+
+/* `mount` describes the options of refrain mount, which must outlive the
+ * doctor. Returns NULL if memory is short. */
+struct doctor *doctor_new(const struct option_usage *mount);
 void doctor_free(struct doctor *d); /* NULL is allowed */
 
 /* Examine the host and these mounts; all mounts if there are none. `holder` is

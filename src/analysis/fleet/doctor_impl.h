@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the checks of refrain doctor share. */
+/* The structs and functions that the checks of refrain doctor share. */
 #ifndef FLEET_DOCTOR_IMPL_H
 #define FLEET_DOCTOR_IMPL_H
 
@@ -36,6 +36,7 @@ struct doctor_words {
 
 struct doctor {
 	struct fleet *fleet;
+	const struct option_usage *mount;
 	struct doctor_finding *finding;
 	size_t nfindings, room;
 	struct array secrets;	    /* texts, each with its NUL */
@@ -66,7 +67,7 @@ const char *doctor_option(
 bool doctor_path(
 	const struct doctor_words *w, const char *name, char path[PATH_MAX]);
 /* The source of a mount, or NULL. */
-const char *doctor_source(const struct doctor_words *w);
+const char *doctor_source(const struct doctor *d, const struct doctor_words *w);
 
 /* doctor_places.c: check places that may hang, all at once. */
 struct doctor_place {

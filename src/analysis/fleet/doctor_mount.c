@@ -39,7 +39,7 @@ static void check_read_ahead(struct doctor *d, const char *mountpoint)
 		(void)fclose(f); /* it was only read */
 }
 
-/* What the daemon itself complains about. */
+/* Report the complaints of the daemon itself. */
 static void check_status(
 	struct doctor *d, const char *mountpoint, const json_t *status)
 {
@@ -154,7 +154,7 @@ static void add_source(
 	const struct doctor_words *w = &d->words[i];
 	const json_t *status = fleet_get(d->fleet, i).status;
 	const char *source =
-		status ? ask_text(status, "source") : doctor_source(w);
+		status ? ask_text(status, "source") : doctor_source(d, w);
 	const char *url = doctor_option(w, "endpoint-url", 0);
 	bool web;
 

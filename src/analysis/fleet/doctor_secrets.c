@@ -146,7 +146,7 @@ static void secrets_of_url(struct doctor *d, const char *url)
 		size_t len = strcspn(query + 1, "&");
 		const char *equal = memchr(query + 1, '=', len);
 
-		/* a path in a query is no secret, unless its name says so */
+		/* A path in a query is not a secret unless its name says so. */
 		if (equal &&
 			(equal[1] != '/' ||
 				name_is_secret(query + 1,

@@ -17,6 +17,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/mountinfo.h"
+#include "common/base/option.h"
 
 #define WORDS_MAX_BYTES ((size_t)64 << 10)
 
@@ -47,8 +48,7 @@ const char *doctor_option(
 
 /* Is this word the mountpoint, which may have been given relative to the
  * process' directory? */
-static bool word_is_at(
-	const struct doctor_words *w, const char *word, const char *mountpoint)
+static bool word_is_at(const char *word, const char *mountpoint)
 {
 	size_t n = strlen(word), m = strlen(mountpoint);
 
@@ -56,14 +56,27 @@ static bool word_is_at(
 		n--;
 	if (n == m && strncmp(word, mountpoint, m) == 0)
 		return true;
-	(void)w;
 	/* A relative name: its end must agree. */
 	return *word != '/' && n < m && mountpoint[m - n - 1] == '/' &&
 		strncmp(mountpoint + m - n, word, n) == 0;
 }
 
-/* The word before the mountpoint that is no option. */
-const char *doctor_source(const struct doctor_words *w)
+/* Does this option have its argument in the next word? */
+static bool takes_next(const struct option_usage *usage, const char *word)
+{
+	size_t len = strcspn(word, "=");
+	const struct option_def *o = option_table(usage);
+
+	if (strncmp(word, "--", 2) == 0)
+		o = option_find(usage, word + 2, len - 2);
+	else
+		while (o->name && o->letter != word[1])
+			o++;
+	/* "--name=VALUE" and "-nVALUE" are one word. */
+	return o && o->name && o->arg && !word[word[1] == '-' ? len : 2];
+}
+
+const char *doctor_source(const struct doctor *d, const struct doctor_words *w)
 {
 	const char *s = word_next(w, NULL);
 
@@ -71,17 +84,9 @@ const char *doctor_source(const struct doctor_words *w)
 		s = word_next(w, s);
 	s = s ? word_next(w, s) : NULL;
 	while (s && *s == '-') {
-		/* Options that take no word of their own are rare before the
-		 * source. */
-		bool own = strchr(s, '=') || strcmp(s, "--foreground") == 0 ||
-			strcmp(s, "-f") == 0 || strcmp(s, "--no-hold") == 0 ||
-			strcmp(s, "--allow-other") == 0 ||
-			strcmp(s, "--log-json") == 0 ||
-			strcmp(s, "--no-sign-request") == 0;
-
-		s = word_next(w, s);
-		if (s && !own)
+		if (takes_next(d->mount, s))
 			s = word_next(w, s);
+		s = s ? word_next(w, s) : NULL;
 	}
 	return s;
 }
@@ -199,7 +204,7 @@ static bool words_serve(const struct doctor_words *w, const char *mountpoint)
 	if (!program || !is_refrain(program))
 		return false;
 	for (const char *s = word_next(w, NULL); s; s = word_next(w, s)) {
-		if (mounts && word_is_at(w, s, mountpoint))
+		if (mounts && word_is_at(s, mountpoint))
 			return true;
 		mounts = mounts || strcmp(s, "mount") == 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the exporter has for people: a page, exporter_page.html, and the JSON
- * that it reads. No state.
+ * The part of the exporter that people read: a page, exporter_page.html, and
+ * the JSON that the page reads. No state.
  */
 #ifndef FLEET_EXPORTER_PAGE_IMPL_H
 #define FLEET_EXPORTER_PAGE_IMPL_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of each thread in which it counts or records, so that no cache line
- * goes from one processor to another. Each memory, or shard, belongs to one
- * thread at a time.
- * It stays when the thread ends, with its contents, and the next new thread
- * takes it over, so there are no more shards than there were threads at once.
- * Any thread may take its shard, and look at all shards.
+ * goes from one processor to another. Each such memory, a *shard*, belongs to
+ * one thread at a time. When the thread ends, its shard stays with its
+ * contents, and the next new thread takes it over, so there are no more shards
+ * than there were threads at once. Any thread may take its shard, and look at
+ * all shards.
  */
 #ifndef BASE_PER_THREAD_H
 #define BASE_PER_THREAD_H

@@ -44,6 +44,8 @@ struct mixing {
 	uint32_t *part_of_label; /* NO_PART: the class is no part */
 	uint64_t labels;
 	size_t part_room;
+	uint32_t named; /* number of the first parts, which are not of `classes`
+			 */
 	struct error *err;
 };
 
@@ -110,13 +112,15 @@ static int add_class_parts(struct mixing *m, unsigned from)
 
 static int add_parts(struct mixing *m)
 {
+	const struct mix_name *name = m->text->name;
+	unsigned n = m->text->names;
 	int rc = 0;
 
-	for (int classes = 0; classes <= 1; classes++)
-		for (unsigned i = 0; rc == 0 && i < m->text->names; i++)
-			if (m->text->name[i].classes == classes)
-				rc = classes ? add_class_parts(m, i)
-					     : add_named(m, i);
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		rc = name[i].classes ? 0 : add_named(m, i);
+	m->named = m->mixture->part_count;
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		rc = name[i].classes ? add_class_parts(m, i) : 0;
 	return rc;
 }
 
@@ -148,7 +152,7 @@ static int add_to_parts(
 		part = m->part_of_label[e->label];
 	if (part != NO_PART)
 		rc = add_example(&mixture->parts[part], index);
-	for (uint32_t j = 0; rc == 0 && j < mixture->part_count; j++)
+	for (uint32_t j = 0; rc == 0 && j < m->named; j++)
 		if (is_in_part(&mixture->parts[j], e->name))
 			rc = add_example(&mixture->parts[j], index);
 	return rc;

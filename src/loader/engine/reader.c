@@ -535,14 +535,14 @@ static int check_open(
  * is no memory now, so that the file must be read later. */
 static int take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
-	bool alone = dataset_parts(reader->parts->dataset) == 1;
+	bool one_part = dataset_parts(reader->parts->dataset) == 1;
 
 	r->want = bytes;
 	parts_note_size(reader, r, bytes);
 	if (r->base)
 		return parts_room(reader, r, bytes + 1) ? 0 : -ENOBUFS;
-	if (alone ? memory_cost(bytes + 1) == memory_cost(r->buffer->bytes)
-		  : bytes < r->buffer->bytes)
+	if (one_part ? memory_cost(bytes + 1) == memory_cost(r->buffer->bytes)
+		     : bytes < r->buffer->bytes)
 		return 0;
 	/* The buffer has no data yet, so its memory may be used. */
 	memory_put(reader->parts->memory, r->buffer);

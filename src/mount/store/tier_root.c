@@ -93,6 +93,12 @@ static int root_size(const struct tier *t, const struct tier_config *config,
 	return 0;
 }
 
+/* A grant has the name of the tier's directory in the root. */
+static const char *name_in_root(const struct tier *t)
+{
+	return strrchr(t->dir, '/') + 1;
+}
+
 /* Let the grant grow by a step, or by `more` bytes if they are more than that,
  * if the root has space. */
 static bool grant_grow(struct grants *g, struct grant *one, uint64_t more)
@@ -184,7 +190,7 @@ int tier_root_begin(
 			config->root);
 	if (lock < 0)
 		return root_failed(lock, config->root, err);
-	rc = grant_begin(t, config, strrchr(t->dir, '/') + 1, g, err);
+	rc = grant_begin(t, config, name_in_root(t), g, err);
 	return rc < 0 ? rc : steal_fd(&lock);
 }
 
@@ -278,7 +284,7 @@ static bool grant_extend(struct tier *t, struct grant_want *want)
 
 	if (!g || lock < 0 || grants_read(t->root_fd, g) < 0)
 		return false;
-	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	one = grants_find(g, name_in_root(t));
 	if (!one)
 		return false;
 	grant_note_left(t, g, want);
@@ -324,7 +330,7 @@ void tier_root_undo(struct tier *t)
 	lock = g ? grants_lock(t->root_fd) : -1;
 	if (lock < 0 || grants_read(t->root_fd, g) < 0)
 		return;
-	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	one = grants_find(g, name_in_root(t));
 	if (one) {
 		grants_remove(g, one);
 		(void)grants_write(t->root_fd, g); /* the grant stays */
@@ -343,7 +349,7 @@ void tier_root_end(struct tier *t, bool complete)
 	lock = complete && g ? grants_lock(t->root_fd) : -1;
 	if (lock < 0 || grants_read(t->root_fd, g) < 0)
 		return;
-	one = grants_find(g, strrchr(t->dir, '/') + 1);
+	one = grants_find(g, name_in_root(t));
 	/* All entries were counted, so what they do not use is for others. */
 	if (one && t->charged_bytes <= one->bytes &&
 		(g->inodes == 0 || t->entries + TIER_INODES <= one->inodes)) {
