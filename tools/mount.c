@@ -236,7 +236,8 @@ static const struct option_def mount_table[] = {
 		.name = "limit",
 		.arg = "SIZE",
 		.help = "Cache files up to SIZE as a whole, and larger ones in "
-			"chunks. At least 64K (default: 16M).",
+			"chunks. At least 64K (default: 16M, or less in a "
+			"small memory control group).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(limit_bytes),
 	},
@@ -469,7 +470,8 @@ static int mount_run(
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
 	/* Without --chunk the source chooses a size that fits the limit. */
-	if (cache_check_sizes(o->limit_bytes,
+	if (cache_check_sizes(
+		    o->limit_bytes ? o->limit_bytes : MOUNT_LIMIT_BYTES,
 		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
 		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
 							  : o->staging_bytes,
@@ -511,7 +513,6 @@ static int mount_parse(const struct command_words *words)
 	struct mount_args args = {
 		.options =
 			{
-				.limit_bytes = MOUNT_LIMIT_BYTES,
 				.staging_bytes = STAGING_BY_MEMORY,
 				.verify = true,
 				.source.timeout_s = MOUNT_TIMEOUT_S,

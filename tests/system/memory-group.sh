@@ -164,6 +164,17 @@ df --output=fstype "$short" | grep -q tmpfs || {
 	note 'no tmpfs'
 	exit 0
 }
+# 128 MiB have no room for a tier and four files of 16M: --limit is lower.
+make_group 128 || fail 'no group'
+for data in "$src/large" "$src/small"; do
+	start_in "$group" --cache "$short/tier:24M"
+	staging_mib '128 MiB beside a tier of 24M' 40
+	epochs "128 MiB, tier in memory, ${data##*/} files" 32
+	stop_mount
+	rm -rf "$short/tier"
+done
+end_group
+data=$src/large
 make_group 256 || fail 'no group'
 start_in "$group" --cache "$short/tier:64M"
 staging_mib '256 MiB beside a tier of 64M' 84

@@ -139,11 +139,11 @@ for i in $(seq 200); do
 	truncate -s 110000 "$work/large/small.$i"
 done
 
-# fits MIB WHERE SIZE LIMIT OPTION ...: with MIB for the daemon and the readers,
+# fits MIB WHERE SIZE OPTION ...: with MIB for the daemon and the readers,
 # and a tier of SIZE in memory or on a disk, nothing is killed in ten epochs.
 fits() {
-	box=fits-$1-$2 mib=$1 size=$3 limit=$4
-	shift 4
+	box=fits-$1-$2 mib=$1 size=$3
+	shift 3
 	pod run --detach --name "$box" --network=none --memory "${mib}m" \
 		--uidmap 0:100000:65536 --gidmap 0:100000:65536 \
 		--device "$work/dev/fuse:/dev/fuse" \
@@ -152,7 +152,6 @@ fits() {
 		--volume "$work/large:/source:ro" \
 		--volume "$reader:/epoch-reader:ro" "$@" localhost/refrain \
 		mount --foreground /source /mnt --cache "/cache/c:$size" \
-		--limit "$limit" \
 		>"$work/said" 2>&1 || fail "no container: $(cat "$work/said")"
 	wait_for 30 waits_for_log "$box" mounted ||
 		fail 'the mount does not start'
@@ -171,12 +170,11 @@ fits() {
 for mib in 128 256 1024; do
 	mkdir "$work/disk.$mib"
 	chown 100000:100000 "$work/disk.$mib"
-	fits $mib disk 2G 16M --volume "$work/disk.$mib:/cache"
+	fits $mib disk 2G --volume "$work/disk.$mib:/cache"
 done
-# Beside a tier in memory, 128 MiB have no room for whole files of 16M.
-fits 128 memory 24M 4M --tmpfs /cache:mode=700
-fits 256 memory 64M 16M --tmpfs /cache:mode=700
-fits 1024 memory 300M 16M --tmpfs /cache:mode=700
+fits 128 memory 24M --tmpfs /cache:mode=700
+fits 256 memory 64M --tmpfs /cache:mode=700
+fits 1024 memory 300M --tmpfs /cache:mode=700
 
 # -- The image for Fluid ------------------------------------------------------
 

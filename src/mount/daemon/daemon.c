@@ -270,7 +270,8 @@ static uint64_t chunk_of(const struct mount *m)
 		: origin_traits(stack_origin(m->stack))->chunk_bytes;
 }
 
-/* Compute the size of staging, and report if memory may be too small for it. */
+/* Compute the sizes of items and of staging, and report if memory may be too
+ * small for it. */
 static void build_memory(struct mount *m)
 {
 	struct mount_options *o = &m->options;
@@ -278,6 +279,10 @@ static void build_memory(struct mount *m)
 	struct manifest_totals totals;
 
 	manifest_totals(m->manifest, &totals);
+	if (o->limit_bytes == 0)
+		o->limit_bytes = o->staging_bytes
+			? MOUNT_LIMIT_BYTES
+			: memory_default_limit(m->store, chunk);
 	if (o->staging_bytes == 0)
 		o->staging_bytes = memory_default_staging(m->store,
 			o->limit_bytes > chunk ? o->limit_bytes : chunk);

@@ -46,7 +46,9 @@ struct mount_options {
 	/* the command line, for the program of an upgrade */
 	char *const *words;
 	size_t nwords;
-	uint64_t limit_bytes; /* maximum size of a file that is one item */
+	/* Maximum size of a file that is one item; 0: MOUNT_LIMIT_BYTES, or
+	 * less where memory is short. */
+	uint64_t limit_bytes;
 	/* Size of the items of larger files; 0: the origin's default. */
 	uint64_t chunk_bytes;
 	/* Limit of staging; 0: as much as memory allows, up to

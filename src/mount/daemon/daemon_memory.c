@@ -17,6 +17,9 @@
 /* Memory that an entry of a tier in memory needs for the kernel's inode and
  * name. */
 #define MEMORY_ENTRY_BYTES 1024u
+/* The default of --limit does not become smaller than this, because larger
+ * entries read a disk with fewer requests. */
+#define LIMIT_LEAST_BYTES ((uint64_t)1 << 20)
 #define SENTENCE_MAX 512
 
 uint64_t memory_limit(void)
@@ -53,6 +56,13 @@ static uint64_t tiers_in_memory(struct store *store, uint64_t *entries)
 	return bytes;
 }
 
+/* Returns the memory that a mount needs for its data in transit. */
+static uint64_t memory_of_staging(uint64_t staging_bytes)
+{
+	return BASE_BYTES + staging_bytes + memory_gather_bytes(staging_bytes) +
+		staging_bytes / 4;
+}
+
 /* The default is half of the memory that is left, because gathered reads and
  * requests in flight may need another quarter of staging each. */
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes)
@@ -69,6 +79,25 @@ uint64_t memory_default_staging(struct store *store, uint64_t item_bytes)
 	return bytes > least ? bytes : least;
 }
 
+/* Returns the memory for the default of staging and its buffers. */
+static uint64_t memory_by_default(struct store *store, uint64_t item_bytes)
+{
+	return memory_of_staging(memory_default_staging(store, item_bytes));
+}
+
+uint64_t memory_default_limit(struct store *store, uint64_t chunk_bytes)
+{
+	uint64_t bytes = MOUNT_LIMIT_BYTES, entries;
+	uint64_t tiers = tiers_in_memory(store, &entries);
+	uint64_t least = chunk_bytes > LIMIT_LEAST_BYTES ? chunk_bytes
+							 : LIMIT_LEAST_BYTES;
+
+	while (bytes / 2 >= least &&
+		tiers + memory_by_default(store, bytes) > memory_limit())
+		bytes /= 2;
+	return bytes;
+}
+
 bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t files, limit_fn *fn, void *arg)
 {
@@ -76,8 +105,7 @@ bool limits_of_memory(struct store *store, uint64_t staging_bytes,
 	uint64_t tiers = tiers_in_memory(store, &entries);
 	uint64_t names =
 		files * NAME_MEMORY_BYTES + entries * MEMORY_ENTRY_BYTES;
-	uint64_t buffers = BASE_BYTES + memory_gather_bytes(staging_bytes) +
-		staging_bytes / 4;
+	uint64_t buffers = memory_of_staging(staging_bytes) - staging_bytes;
 	uint64_t needed = tiers + staging_bytes + names + buffers;
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
 	char d[SIZE_TEXT_MAX], e[SIZE_TEXT_MAX], f[SIZE_TEXT_MAX];

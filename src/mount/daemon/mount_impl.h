@@ -262,12 +262,15 @@ void limit_report(void *arg, const char *sentence);
 /*
  * daemon_memory.c: memory_limit() returns the limit for the memory of this
  * process, or CGROUP_NO_LIMIT. memory_default_staging() returns the default of
- * --staging for a mount whose largest item has item_bytes. Two limits depend on
+ * --staging for a mount whose largest item has item_bytes; that is at least
+ * four items. memory_default_limit() returns the default of --limit: 16 MiB, or
+ * halved until that staging fits. Two limits depend on
  * staging: memory_gather_bytes() for reads over several items, and
  * memory_inflight_bytes() for requests in flight (0: no limit).
  */
 uint64_t memory_limit(void);
 uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
+uint64_t memory_default_limit(struct store *store, uint64_t chunk_bytes);
 uint64_t memory_gather_bytes(uint64_t staging_bytes);
 uint64_t memory_inflight_bytes(uint64_t staging_bytes);
 /* If a mount of this many files may need more memory than its limit, call fn()
