@@ -18,11 +18,11 @@
 /* Version 1 reports "no limit" as the largest multiple of a page size. */
 #define LIMIT_MAX (UINT64_C(1) << 62)
 
-/* Which limits to read, such as those of memory. */
+/* The limits to read: those of memory or those of processors. */
 struct controller {
 	const char *name;
-	/* Returns the limit of the group in directory `dir`; v2: by version 2
-	 * of control groups. */
+	/* Returns the limit of the group in directory `dir`; `v2`: the files
+	 * are those of control groups of version 2. */
 	uint64_t (*limit)(const char *root, const char *dir, bool v2);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The only file that includes xxHash. Pure functions, callable from any thread.
- * If the library can do that, the vector width is chosen at run time: the
- * values are the same, but verifying an entry takes half the time
+ * If the library can choose the vector width at run time, it does: the hashes
+ * stay the same, but verifying an entry takes half the time
  * (bench/bench-store). */
 #include "common/base/hash.h"
 

@@ -78,8 +78,8 @@ bool json_take_number(struct json_scan *s, uint64_t *value)
 	return s->at > from;
 }
 
-/* Take digits. *value gets their number; *fits is cleared if it is not below
- * 2^53. Returns how many digits there are. */
+/* Take digits. *value gets the number that they form; *fits becomes false if
+ * that number is not below 2^53. Returns how many digits there are. */
 static size_t json_digits(struct json_scan *s, uint64_t *value, bool *fits)
 {
 	const char *from = s->at;
@@ -103,7 +103,7 @@ static bool parse_real(const char *from, size_t bytes, double *value)
 	memcpy(text, from, bytes);
 	text[bytes] = '\0';
 	*value = real_parse(text, &end);
-	/* finite, because only the difference of finite numbers is 0 */
+	/* true if the number is finite: infinity minus itself is not 0 */
 	return *end == '\0' && *value - *value == 0;
 }
 

@@ -40,7 +40,7 @@ const struct latency_info latency_table[LATENCY_KINDS] = {
 
 struct latency_shard {
 	struct per_thread shard;
-	/* Relaxed; written by the thread that has taken it. */
+	/* Relaxed; only the thread that has taken the shard writes. */
 	_Atomic uint64_t count[LATENCY_KINDS][LATENCY_BUCKETS];
 	_Atomic uint64_t ns[LATENCY_KINDS];
 };

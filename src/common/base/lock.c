@@ -31,8 +31,8 @@ static const struct {
 #undef LOCK
 };
 
-/* No thread can hold so many locks in the order of their ranks: it has
- * forgotten to unlock some. */
+/* More locks than a thread can hold in the order of their ranks: a thread that
+ * reaches this number has forgotten to unlock some. */
 enum { HELD_MAX = 16 };
 
 static _Thread_local struct {

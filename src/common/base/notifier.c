@@ -27,7 +27,8 @@ static void close_all(unsigned first, unsigned last)
 		return;
 	(void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail */
 	for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; fd++)
-		(void)close((int)fd); /* most are not open */
+		/* fails for most, because they are not open */
+		(void)close((int)fd);
 }
 
 /* Ignore the signals of a terminal, which are for the daemon. SIGTERM ends this
@@ -44,8 +45,8 @@ static void notifier_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Is the message a notification? Other messages, such as the answer to a
- * request, only the daemon may write. */
+/* Is the message a notification? Only the daemon may write other messages, such
+ * as the answer to a request. */
 static bool is_notification(const void *message, size_t bytes)
 {
 	struct fuse_out_header head;
@@ -70,7 +71,7 @@ static int notifier_drop_pages(int root, const void *message, size_t bytes)
 	memcpy(&d, message, bytes);
 	if (d.path[bytes - head - 1] != '\0')
 		return -EINVAL;
-	/* Here it waits. */
+	/* This open waits until the daemon answers. */
 	fd = openat(root, d.path,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -130,7 +131,9 @@ void notifier_run(int socket, const char *comm)
 	close_all((unsigned)socket + 1, ~0U);
 	notifier_signals();
 	if (chdir("/") < 0)
-		_exit(1); /* a working directory could not be unmounted */
+		/* a file system cannot be unmounted while it has a working
+		 * directory */
+		_exit(1);
 	do {
 		if (fds_send(socket, &rc, sizeof(rc), NULL, 0, 0) < 0)
 			break;

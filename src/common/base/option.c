@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses command lines by a table. It does not use getopt_long(): it has no
- * global state, accepts no abbreviations, which would break when an option is
- * added, and its messages name the option. option_print.c prints tables. */
+/* Parses command lines by a table. It does not use getopt_long(), which has
+ * global state and accepts abbreviations, which would break when an option is
+ * added. Messages name the command and the option. option_print.c prints
+ * tables. */
 #include "common/base/option.h"
 
 #include <errno.h>

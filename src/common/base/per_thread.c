@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of each thread; see per_thread.h. */
+/* Gives each thread memory of its own; see per_thread.h. */
 #include "common/base/per_thread.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ unsigned proc_fuse_device(pid_t pid, int fd);
 #define PROC_NAME_MAX 32
 void proc_name(pid_t pid, char name[PROC_NAME_MAX]);
 
-/* The process that a thread belongs to; 0: unknown. */
+/* Returns the process that a thread belongs to; 0: unknown. */
 pid_t proc_of_thread(pid_t thread);
 
 #endif

@@ -123,7 +123,7 @@ void read_trace_add(struct read_trace *t, const struct read_record *record)
 	atomic_store_explicit(&r->head, head + 1, memory_order_release);
 }
 
-/* Skip what is in the ring. */
+/* Drop all records in the ring. */
 static void ring_empty(struct ring *r)
 {
 	atomic_store_explicit(&r->tail,

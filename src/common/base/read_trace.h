@@ -16,31 +16,31 @@
 
 #include "common/base/latency.h"
 
-/* The records that one ring holds. */
+/* Number of records that one ring holds. */
 #define READ_TRACE_RECORDS 4096u
 
-/* The `source` of a READ that has failed; otherwise it is LATENCY_TIER to
- * LATENCY_ORIGIN. */
+/* The `source` of a READ that has failed. All other READs have one of
+ * LATENCY_TIER to LATENCY_ORIGIN. */
 #define READ_TRACE_FAILED LATENCY_WAIT
 
-/* The name of a source: "tier". */
+/* Returns the name of a source, such as "tier". */
 const char *read_trace_source(enum latency_kind source);
 
 struct read_record {
-	uint64_t end_ns; /* by clock_now_ns() */
-	uint64_t ns;	 /* duration */
-	uint64_t node;	 /* the number of the file */
-	uint64_t off;	 /* in the file */
+	uint64_t end_ns; /* time at which the READ ended, by clock_now_ns() */
+	uint64_t ns;	 /* duration of the READ */
+	uint64_t node;	 /* number of the file */
+	uint64_t off;	 /* offset in the file */
 	uint32_t len;
-	pid_t thread; /* that reads; 0: not known */
+	pid_t thread; /* thread that reads; 0: unknown */
 	enum latency_kind source;
 };
 
 struct read_trace;
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int read_trace_new(struct read_trace **out);
-/* No thread uses it any more. NULL is allowed. */
+/* Free the trace, which no thread may use any more. NULL is allowed. */
 void read_trace_free(struct read_trace *t);
 
 /* Record a READ, unless it took less than the tracer wants. Any thread. */
@@ -50,8 +50,8 @@ void read_trace_add(struct read_trace *t, const struct read_record *record);
 
 /* Begin with empty rings. READs of less than slow_ns are not recorded. */
 void read_trace_begin(struct read_trace *t, uint64_t slow_ns);
-/* Take up to `max` records, in the order in which the READs ended if all are
- * taken. Adds to *lost the records lost since the last call. */
+/* Take up to `max` records. If they are all records, they are in the order in
+ * which the READs ended. Adds to *lost the records lost since the last call. */
 size_t read_trace_take(struct read_trace *t, struct read_record *out,
 	size_t max, uint64_t *lost);
 /* Give the memory of the rings back. */

@@ -28,12 +28,12 @@ static void refuse_one(int connection, uint64_t unique)
 	const struct fuse_out_header answer = {
 		.len = sizeof(answer), .error = -ENOTCONN, .unique = unique};
 
-	/* It fails if the request has been answered. */
+	/* This write fails if the request has been answered. */
 	(void)!write(connection, &answer, sizeof(answer));
 }
 
-/* Have the kernel send the requests again that were read. Older kernels cannot,
- * and refuse this. */
+/* Have the kernel send again the requests that were read but not answered.
+ * Older kernels cannot do this, and refuse. */
 static void refuse_resent(int connection)
 {
 	const struct fuse_out_header ask = {
@@ -65,7 +65,7 @@ static bool refuse_next(int connection, void *buffer)
 	if (poll(&p, 1, QUIET_MS) != 1 || (p.revents & POLLERR))
 		return false;
 	n = read(connection, buffer, REQUEST_MAX);
-	/* Programs do not wait for the others. */
+	/* No program waits for an answer to these. */
 	if (n >= (ssize_t)sizeof(*head) && head->opcode != FUSE_FORGET &&
 		head->opcode != FUSE_BATCH_FORGET &&
 		head->opcode != FUSE_INTERRUPT)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers the requests of a FUSE connection that nobody serves any more with an
- * error, where the kernel cannot be asked to abort it: an ordinary user needs
- * /sys/fs/fuse for that. A process that waits in the kernel for one of these
- * requests can end then. The connection ends with its last descriptor.
+ * error, so that processes that wait for them in the kernel can end. This is
+ * for ordinary users without /sys/fs/fuse, who cannot have the kernel abort the
+ * connection. The connection ends with its last descriptor.
  */
 #ifndef BASE_REFUSE_H
 #define BASE_REFUSE_H
 
 /*
- * The record of requests that were read but not answered begins with so many
- * slots, each with a request as the kernel writes it; the `unique` of an empty
- * one is 0 (mount/fs/fs_journal.c).
+ * The record of requests that were read but not answered begins with
+ * REQUEST_SLOTS slots. A slot holds a request as the kernel writes it; the
+ * `unique` of an empty slot is 0 (mount/fs/fs_journal.c).
  */
 #define REQUEST_SLOTS 8191u
 #define REQUEST_SLOT_BYTES 512u

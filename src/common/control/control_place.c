@@ -201,7 +201,7 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	n = list_dirs(place->has_group, dirs);
 	for (size_t i = 0; i < n; i++) {
 		rc = open_in(place, dirs[i], mountpoint, group, err);
-		/* another daemon that has ended has removed the directory */
+		/* another daemon has removed the directory when it ended */
 		if (rc == -ENOENT)
 			rc = open_in(place, dirs[i], mountpoint, group, err);
 		if (rc == 0)

@@ -28,7 +28,7 @@ struct address {
 	/* 1 for the owner, and 1 for a thread that is looking up */
 	unsigned refs;
 	enum address_state state;
-	int status; /* status of the last look-up */
+	int status; /* result of the last look-up: 0 or -errno */
 	struct sockaddr_storage addr;
 	socklen_t len;
 };

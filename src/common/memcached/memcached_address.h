@@ -11,8 +11,9 @@
 
 #include "common/base/err.h"
 
-#define ADDRESS_MAX 255u	    /* of the text */
-#define ADDRESS_DEFAULT_PORT 11211u /* memcached's */
+#define ADDRESS_MAX 255u /* maximum length of the text of a host */
+/* the port that memcached uses by default */
+#define ADDRESS_DEFAULT_PORT 11211u
 
 struct address;
 

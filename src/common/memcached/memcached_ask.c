@@ -13,7 +13,7 @@ struct asker {
 	struct wire *wire;
 	struct address *address;
 	uint64_t rest_until_ns;
-	int status; /* of the last event */
+	int status; /* status of the last event: 0 or -errno */
 	uint64_t patience_ns;
 };
 

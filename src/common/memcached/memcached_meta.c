@@ -8,7 +8,7 @@
 struct meta_word {
 	const char *word;
 	enum meta_kind kind;
-	bool flags; /* meta flags follow the word */
+	bool flags; /* flags of the meta protocol follow the word */
 };
 
 static const struct meta_word meta_words[] = {

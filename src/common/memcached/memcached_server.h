@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a server's answers to `version`, `stats settings` and `stats`, and
- * decides whether it can be trusted never to drop an item. Pure functions.
- *
+ * decides whether the server can be trusted never to drop an item. Pure
+ * functions.
  */
 #ifndef MEMCACHED_SERVER_H
 #define MEMCACHED_SERVER_H
@@ -29,8 +29,8 @@ void server_init(struct server *s);
 void server_version(struct server *s, const char *text, size_t len);
 /* Parse "NAME VALUE" of a STAT line of `stats settings` or `stats`. */
 void server_stat(struct server *s, const char *text, size_t len);
-/* Returns NULL if the server can be used for values of up to value_max_bytes,
- * otherwise the reason why not and the remedy. */
+/* Returns NULL if the server can be used for values of up to value_max_bytes.
+ * Otherwise returns a text that says why it cannot, and what to do. */
 const char *server_fault(const struct server *s, uint64_t value_max_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to a memcached. One thread uses it, that of its loop. */
+/* One connection to a memcached. Only the thread of its loop uses it. */
 #include "common/memcached/memcached_wire.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 enum wire_state { WIRE_CLOSED, WIRE_CONNECTING, WIRE_OPEN };
 
 struct wire {
-	void *owner; /* set once, as the next two members */
+	void *owner; /* set once, like the next two members */
 	struct wire_config config;
 	size_t in_bytes;
 	int fd;
@@ -38,8 +38,8 @@ struct wire {
 	 * are sent. */
 	struct list *unsent;
 	size_t sent_bytes;
-	/* time since when the oldest request waits for its answer or, while
-	 * connecting, since the beginning */
+	/* time at which the oldest request began to wait for its answer; while
+	 * connecting, the time at which that began */
 	uint64_t since_ns;
 	uint64_t received;
 	size_t from, to; /* in[from] to in[to - 1] are not parsed yet */

@@ -2,8 +2,7 @@
 /*
  * One connection to a memcached: requests go out in order, pipelined, and are
  * answered in order. Any error, including a time-out, closes the connection and
- * fails every request on it. One thread uses it,
- * that of its loop.
+ * fails every request on it. Only the thread of its loop uses it.
  */
 #ifndef MEMCACHED_WIRE_H
 #define MEMCACHED_WIRE_H
@@ -18,21 +17,22 @@
 #include "common/memcached/memcached_meta.h"
 
 #define WIRE_LINE_MAX 192u
-/* Room for the bytes that a user writes before the content of a value. */
+/* Room for the bytes that a user puts before the content of a value. */
 #define WIRE_HEAD_MAX 64u
 
 /* Embedded in a struct of its owner, who frees it in answered(). */
 struct request {
 	/*
-	 * Called once; with `lines`, also once for each line with META_STAT
-	 * before that. status 0: `a` is the answer, and `value` the value of
-	 * META_VA, valid during the call. Otherwise -errno: the connection is
-	 * lost, and `a` is NULL. answered() may send more requests, but must
-	 * not close connections.
+	 * Called once; if `lines` is set, also once before that for each line
+	 * with META_STAT. With status 0, `a` is the answer, and `value` the
+	 * value of META_VA, valid during the call. Otherwise the status is
+	 * -errno: the connection is lost, and `a` is NULL. answered() may send
+	 * more requests, but must not close connections.
 	 */
 	void (*answered)(struct request *q, int status,
 		const struct meta_answer *a, const uint8_t *value);
-	char line[WIRE_LINE_MAX]; /* with CR LF, but without the opaque */
+	/* the line of the request, with CR LF, but without the opaque */
+	char line[WIRE_LINE_MAX];
 	size_t line_bytes;
 	/* Sent after the line if body_bytes > 0: head, body, CR LF. */
 	uint8_t head[WIRE_HEAD_MAX];
@@ -40,9 +40,10 @@ struct request {
 	const void *body; /* must be valid until answered() */
 	size_t body_bytes;
 	size_t cost_bytes; /* expected length of the answer, for wire_cost() */
-	/* the answer has several STAT lines, until END, as that of `stats` */
+	/* the answer has several STAT lines and ends with END, like that of
+	 * `stats` */
 	bool lines;
-	/* the request has no opaque, as `stats`, `version` and `mn` */
+	/* the request has no opaque, like `stats`, `version` and `mn` */
 	bool plain;
 	struct list link; /* private */
 	uint32_t opaque;  /* private */
@@ -88,7 +89,7 @@ void wire_queue(struct wire *w, struct request *q, uint64_t now_ns);
  * connection with that status. */
 int wire_flush(struct wire *w);
 
-/* Handle events of epoll. Returns like wire_flush(). */
+/* Handle events that epoll has reported. Returns like wire_flush(). */
 int wire_event(struct wire *w, uint32_t events, uint64_t now_ns);
 
 /* Returns 0, or -ETIMEDOUT if an answer is overdue: the caller then closes the

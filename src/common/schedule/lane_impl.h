@@ -33,13 +33,13 @@ static inline uint64_t div_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* The number of examples in a pass. */
+/* Returns the number of examples in a pass. */
 static inline uint64_t pass_examples(const struct schedule_config *c)
 {
 	return c->subset ? c->subset : c->examples;
 }
 
-/* The number of examples of a whole run, over all ranks. */
+/* Returns the number of examples of a whole run, over all ranks. */
 static inline uint64_t run_examples(const struct schedule_config *c)
 {
 	return c->epochs ? c->epochs * c->epoch_examples : SCHEDULE_GLOBAL_MAX;
@@ -73,8 +73,8 @@ uint64_t segment_delay(const struct schedule *s,
 uint64_t segment_gap(
 	const struct schedule *s, const struct schedule_segment *seg);
 
-/* Among the first v units, returns the number of those with one more serving
- * than the others. */
+/* Returns the number of extra units among the first v units: those with one
+ * more serving than the others. */
 uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v);
 
 /* Returns the number of servings of unit v. */

@@ -2,15 +2,15 @@
 /*
  * The arithmetic of a mix. Slot g lies in a stage, in a block of this stage,
  * and there at a place below Q. A permutation of the block maps the place to a
- * *ticket*: tickets [cum_j, cum_j + w_j) belong to part j. How many slots of
- * part j come before this one in its block is found by the inverse permutation:
- * it gives the place of each of the part's w_j tickets. With the slots of the
- * part in earlier blocks and stages this is k, the number of the serving of
- * part j, and its example is k mod N_j of pass k / N_j.
+ * *ticket*: tickets [cum_j, cum_j + w_j) belong to part j. The inverse
+ * permutation gives the place of each of the w_j tickets of part j, and so the
+ * number of slots of part j that come before slot g in the block. That number,
+ * plus the slots of part j in earlier blocks and stages, is k: slot g is
+ * serving k of part j, and its example is example k mod N_j of pass k / N_j.
  *
- * The last block of a stage may be cut. Counting in the order of the slots,
- * rather than by ticket, makes the part's servings before the cut the numbers
- * below some k, so that no pass has a gap.
+ * The last block of a stage may be cut. Servings are counted in the order of
+ * the slots and not by ticket, so those of a part before the cut have all
+ * numbers below some k, and no pass has a gap.
  */
 #include "common/schedule/mix.h"
 
@@ -22,9 +22,10 @@
 #include "common/schedule/permute.h"
 
 struct mix_phase {
-	uint64_t begin;	  /* its first slot */
-	uint64_t *before; /* of each part, slots in earlier stages */
-	uint32_t *cum;	  /* parts + 1: the first ticket of each part, and Q */
+	uint64_t begin;	  /* number of its first slot */
+	uint64_t *before; /* number of slots of each part in earlier stages */
+	/* first ticket of each part, and Q at the end: parts + 1 elements */
+	uint32_t *cum;
 };
 
 struct part_mix {
@@ -34,7 +35,7 @@ struct part_mix {
 	struct mix_phase *stages;
 };
 
-/* The purpose of a hash, so that the two share no value. */
+/* The purpose of a hash. Hashes for different purposes share no value. */
 enum mix_purpose { BLOCK_ORDER = 0x6d697831, PART_ORDER };
 
 static uint32_t block_slots(
@@ -54,7 +55,7 @@ static void block_permute(const struct part_mix *mix,
 		hash64(words, sizeof(words), mix->seed));
 }
 
-/* The number of slots of `part` before `place` in a block. */
+/* Returns the number of slots of `part` before `place` in a block. */
 static uint32_t slots_before_place(const struct mix_phase *stage, uint32_t part,
 	const struct permute *block, uint64_t place)
 {
@@ -102,7 +103,7 @@ uint64_t mix_member(const struct part_mix *mix, uint32_t part, uint64_t i)
 	return p->members ? p->members[i] : p->first + i;
 }
 
-/* The example that part j serves as its k-th. */
+/* Returns the example that part j serves as its k-th. */
 static uint64_t mix_example(const struct part_mix *mix, uint32_t j, uint64_t k)
 {
 	const struct mix_part *part = &mix->parts[j];
@@ -215,8 +216,8 @@ static int take_weights(const struct part_mix *mix, struct mix_phase *stage,
 	return 0;
 }
 
-/* Count the slots of each part from the beginning of the stage before to that
- * of this one. */
+/* Count the slots of each part from the beginning of the previous stage to the
+ * beginning of this one. */
 static void count_before(const struct part_mix *mix,
 	const struct mix_phase *old, struct mix_phase *stage)
 {

@@ -10,11 +10,11 @@
  * Words. A *step* is one batch. *Fresh number* f: the f-th example that this
  * rank decodes since its numbering began; the numbering begins at 0, and again
  * after a change of world. *Global number* g: the same over all ranks and the
- * whole run; its epoch is g / epoch_examples. *Pass*: the global numbers in
- * which each example of the dataset, or of the subset, comes once; a pass is an
- * epoch unless epoch_examples is set. *Echo number* k: 0 for the first (fresh)
- * serving of an example. A *unit* is an example, or with SCHEDULE_BATCH a whole
- * batch.
+ * whole run; its epoch is g / epoch_examples. *Pass*: a range of global numbers
+ * in which each example of the dataset, or of the subset, comes once; a pass is
+ * an epoch unless epoch_examples is set. *Echo number* k: 0 for the first
+ * (fresh) serving of an example. A *unit* is an example, or with SCHEDULE_BATCH
+ * a whole batch.
  *
  * doc/schedule.md lists the guarantees and their exceptions; lane.c contains
  * the proofs.
@@ -57,7 +57,7 @@ enum schedule_order {
 	SCHEDULE_NEARBY,
 };
 
-/* What to do with the remainder if the number of examples is not a multiple of
+/* How to handle the remainder if the number of examples is not a multiple of
  * the number of ranks. */
 enum schedule_share {
 	SCHEDULE_UNEVEN, /* some ranks have one fresh example more */
@@ -69,13 +69,14 @@ struct schedule_config {
 	/* size of the dataset, at least 1; see also open_end */
 	uint64_t examples;
 	uint64_t epochs; /* 0: the run has no end */
-	/* Global numbers of an epoch; 0 stands for those of a pass, and with a
-	 * mix for the number of examples of all its parts. */
+	/* Number of global numbers in an epoch. 0 stands for a whole pass or,
+	 * with a mix, for the number of examples of all its parts. */
 	uint64_t epoch_examples;
 	/* Serve only this number of examples, the first ones of a permutation
 	 * that subset_seed determines; 0: all. */
 	uint64_t subset, subset_seed;
-	const struct part_mix *mix; /* NULL: none; not with a subset */
+	/* NULL: no mix; not allowed with a subset */
+	const struct part_mix *mix;
 	uint64_t seed;
 	uint32_t batch;	      /* examples in a step, >= 1 */
 	uint32_t rank, world; /* world 0 stands for 1 */
@@ -135,8 +136,9 @@ struct schedule_slot {
 	uint64_t index; /* index of the example in the dataset */
 	uint64_t fresh; /* f, which finds the example in the pool */
 	uint64_t epoch; /* epoch of the example, not of the step */
-	uint64_t pass;	/* pass of the example; with a mix that of its part */
-	uint32_t part;	/* number of the part of a mix; 0 without one */
+	/* pass of the example; with a mix, the pass of its part */
+	uint64_t pass;
+	uint32_t part; /* number of the part of the mix; 0 without a mix */
 	uint64_t augment_seed;
 	uint32_t echo;	   /* k: how often the example was served before */
 	uint32_t servings; /* number of servings of this example */
@@ -261,7 +263,8 @@ uint64_t schedule_steps(const struct schedule *s);
 
 /* Returns the number of steps after which `epoch` is over: one more than the
  * step that contains this rank's last fresh example of the epoch. If the rank
- * has no example of the epoch, that of an earlier epoch counts. */
+ * has no example of the epoch, its last fresh example of an earlier epoch
+ * counts. */
 uint64_t schedule_epoch_end(const struct schedule *s, uint64_t epoch);
 
 /* Like schedule_epoch_end(), but for the rank that has the most examples of the
@@ -294,17 +297,16 @@ int schedule_change(
  * step at which the change begins. */
 uint64_t schedule_change_begins(const struct schedule *s);
 
-/* Returns the factor of units that are decoded in or after the batch of `step`.
- */
+/* Returns the factor of units that are decoded at or after `step`. */
 struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
 
 /* --- saving and restoring --- */
 
 struct schedule_restored {
 	uint64_t step; /* the step of the next batch */
-	/* Servings that are dropped: all old ranks together had not returned
-	 * them yet, if the schedule of each was that of the state. A short last
-	 * batch of SCHEDULE_BATCH counts as a whole one. */
+	/* Number of servings that are dropped: those that all old ranks
+	 * together had not returned yet, if each had the schedule of the saved
+	 * state. A short last batch of SCHEDULE_BATCH counts as a whole one. */
 	uint64_t echoes_dropped;
 };
 

@@ -143,7 +143,8 @@ static uint64_t pool_units(
 	return min_u64(inner + outer + touched, s->spread + s->slots_a_step);
 }
 
-/* Find the step at which the promise of the lag ends: see 4. in lane.c. */
+/* Find the step at which the promise of the lag ends: see 4 of the proofs in
+ * lane.c. */
 static void judge_promise(const struct schedule *s, struct schedule_facts *f)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];

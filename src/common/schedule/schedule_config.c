@@ -137,7 +137,7 @@ uint64_t schedule_min_window(uint32_t batch, struct schedule_echo echo,
 	uint64_t slots = (lag ? lag : 1) * a_step;
 	uint64_t unit = point == SCHEDULE_BATCH ? batch : 1;
 
-	/* With one lane, or a lag of one slot, no further room is needed,
+	/* With one lane, or a lag of one slot, a window of one batch is enough,
 	 * because two servings never share a slot. */
 	if (lanes == 1 || slots == 1)
 		return batch;
@@ -152,7 +152,7 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 	return max_u64(usual, schedule_min_window(batch, echo, lag, point));
 }
 
-/* With an open end, the assumed number of examples. */
+/* The number of examples that is assumed while the end is open. */
 #define OPEN_EXAMPLES SCHEDULE_GLOBAL_MAX
 
 /* Refuse orders in which the chosen examples cannot be served. */

@@ -34,7 +34,7 @@ static uint64_t shuffle_nearby(
 	return begin + permute_at(&p, at - begin);
 }
 
-/* The example at a position of a pass. */
+/* Returns the example at a position of a pass. */
 static uint64_t pass_example(
 	const struct schedule *s, uint64_t pass, uint64_t at)
 {

@@ -37,7 +37,7 @@ struct saved {
 	struct saved_segment segment[SEGMENTS_SAVED];
 };
 
-/* A hash of which examples are served, and in which proportions; 0: all of the
+/* Returns a hash of the choice of examples and their proportions; 0: the whole
  * dataset. */
 static uint64_t choice_hash(const struct schedule_config *c)
 {
@@ -51,7 +51,7 @@ static uint64_t choice_hash(const struct schedule_config *c)
 struct codec {
 	uint8_t *out;
 	const uint8_t *in;
-	size_t at, size; /* if at > size, bytes were missing */
+	size_t at, size; /* greater than `size` if bytes were missing */
 };
 
 static void field(struct codec *c, uint64_t *value, unsigned bytes)
