@@ -26,9 +26,9 @@ static int null_error(const char *what)
 
 /* -- Open and close -------------------------------------------------------- */
 
-/* Make the settings of a loader from the members of the configuration that a
- * stage has in common with it. A stage prepares no batches and reads nothing
- * ahead. */
+/* Make the settings of a loader from the members that the configuration of a
+ * stage shares with that of a loader. A stage prepares no batches and reads
+ * nothing ahead. */
 static int take_settings(struct settings *s,
 	const struct refrain_config *config, struct error *err)
 {

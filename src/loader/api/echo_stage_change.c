@@ -36,8 +36,8 @@ static uint64_t fresh_given(const struct refrain_echo *e)
 	return schedule_fresh_before(&e->schedule, e->at.step);
 }
 
-/* Would a change begin so late that too few examples are left for it? If the
- * length of the source is not known, the answer is no. */
+/* Would a change that begins here leave too few examples for the new factor?
+ * Returns false if the length of the source is not known. */
 static bool is_near_end(const struct refrain_echo *e, uint64_t given)
 {
 	uint64_t window = schedule_spread(&e->schedule) + e->s.c.batch;

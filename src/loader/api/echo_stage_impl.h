@@ -30,12 +30,14 @@ struct refrain_echo {
 	uint32_t magic;
 	struct settings s; /* set once; its pointers are no longer valid */
 	uint64_t (*now_ns)(void); /* set once; the clock */
-	uint64_t expected; /* set once; examples of the source; 0: unknown */
-	uint64_t window;   /* set once; the window of the schedule */
+	/* set once; number of examples of the source; 0: unknown */
+	uint64_t expected;
+	uint64_t window; /* set once; the window of the schedule */
 	struct echo_log log;
-	uint64_t base;	/* number of the log's first change in the run */
+	/* number of changes in the run before the first one in the log */
+	uint64_t base;
 	uint64_t began; /* changes made before this handle was opened */
-	uint64_t made;	/* changes made, including those before */
+	uint64_t made;	/* all changes made so far, including `began` */
 	struct schedule_echo newest; /* the factor of the last change */
 	struct stage_meter meter;
 	uint64_t duplicates;
@@ -51,7 +53,7 @@ struct refrain_echo {
 	struct schedule_cursor at; /* position of the next serving */
 	uint64_t served;	   /* number of servings before that position */
 	uint64_t pulled; /* number of the next example of the source */
-	/* At least so many examples were pulled before the state was saved */
+	/* This many examples or more were pulled before the state was saved */
 	uint64_t resumed;
 	bool untouched; /* refrain_echo_from() may be called */
 	enum stage_state state;

@@ -23,8 +23,8 @@ struct refrain_loader {
 	pid_t pid;
 };
 
-/* The calling thread's copy of its last message, and the loader that the
- * message is from. */
+/* The calling thread's copy of its last message, and the loader that wrote the
+ * message. */
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 

@@ -26,8 +26,8 @@
 /* The trainer also has to wait if one pull takes more than this share of the
  * trainer's time for a serving. */
 #define LONG 0.5
-/* If the trainer does not have to wait, the next probe comes after the examples
- * of so many parts. */
+/* If the trainer does not have to wait, the next probe comes after this many
+ * parts of a window. */
 #define PROBE_PARTS 3
 /* The source works in the background if an example takes this many times longer
  * in a probe than outside of probes. */
@@ -120,10 +120,10 @@ static double example_ns(const struct stage_meter *m)
 }
 
 /*
- * End the probe. Its result counts as that of as many reads as auto.h requires,
- * even if there were fewer. If the source has always had an example ready, it
- * may be slower than the probe shows, so auto.h then lowers the factor in two
- * steps.
+ * End the probe. auto.h requires a minimum number of reads, so the result
+ * counts as that of so many reads even if there were fewer. If the source has
+ * always had an example ready, it may be slower than the probe shows, so auto.h
+ * then lowers the factor in two steps.
  */
 static void end_probe(struct stage_meter *m)
 {
@@ -153,8 +153,8 @@ static void probe_pulled(struct stage_meter *m, uint64_t ns, bool slow)
 	}
 	p->since++;
 	p->since_ns += ns;
-	/* Examples that come at once are counted together with the wait before
-	 * them, so wait for the next slow pull. */
+	/* Examples that come at once are counted together with the pull that
+	 * waited before them, so wait for the next slow pull. */
 	if (!slow && p->counted + p->since < PROBE_COUNT)
 		return;
 	p->counted += p->since;

@@ -25,11 +25,13 @@
 
 struct stage_probe {
 	bool on;
-	bool drained;	       /* the source has no more examples ready */
-	uint32_t skipped;      /* number of pulls before it was drained */
-	uint32_t counted;      /* pulls after that, up to the last slow pull */
-	uint32_t since;	       /* pulls after the last slow pull */
-	uint64_t ns, since_ns; /* ns of `counted`, and of `since` */
+	bool drained;	  /* the source has no more examples ready */
+	uint32_t skipped; /* number of pulls before `drained` was set */
+	/* number of pulls after that, up to the last slow pull */
+	uint32_t counted;
+	uint32_t since; /* pulls after the last slow pull */
+	/* time of the `counted` pulls, and of the pulls in `since` */
+	uint64_t ns, since_ns;
 };
 
 struct stage_meter {
@@ -38,10 +40,10 @@ struct stage_meter {
 	struct auto_echo echo; /* only used if `measures` */
 	struct auto_sums sums; /* its wait_ns is the time of slow pulls */
 	uint64_t servings;
-	/* When the last call returned to the trainer, or 0 */
+	/* Time at which the last call returned to the trainer, or 0 */
 	uint64_t returned_ns;
-	uint64_t lent_ns; /* when the last serving was lent */
-	uint64_t pull_ns; /* when the last pull began */
+	uint64_t lent_ns; /* time at which the last serving was lent */
+	uint64_t pull_ns; /* time at which the last pull began */
 	/* The time of the fastest pull in each half of the last pulls, in ns,
 	 * and the number of pulls in the newer half. */
 	uint64_t fastest_ns[2];
@@ -76,8 +78,8 @@ void stage_meter_served(struct stage_meter *m, uint64_t now_ns, bool fresh);
 void stage_meter_step(struct stage_meter *m);
 
 /* Should the next example be pulled before it is needed? Only in a probe. A
- * probe begins with a pull that is needed anyway, when no example of the probe
- * before is left. */
+ * probe begins with a pull that is needed anyway, when all examples of the last
+ * probe are used up. */
 bool stage_meter_probes(const struct stage_meter *m);
 /* Call this when the source has ended. */
 void stage_meter_ended(struct stage_meter *m);

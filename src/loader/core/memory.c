@@ -209,8 +209,8 @@ static void cut_mapped(struct memory *m, struct buffer *b, unsigned c)
 	memory_uncharge(m, before - bytes);
 }
 
-/* Replace a buffer by one of class c, which is so small that the budget may be
- * exceeded by it for a moment. */
+/* Replace a buffer by one of class c, which is so small that both may be
+ * charged for a moment, even over the budget. */
 static struct buffer *copy_small(
 	struct memory *m, struct buffer *b, unsigned c, size_t bytes)
 {

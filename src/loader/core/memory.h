@@ -61,8 +61,8 @@ struct buffer *memory_shrink(struct memory *m, struct buffer *b, size_t bytes);
 /* Charge bytes of memory that the caller allocates itself. Returns false if
  * this would exceed the budget. */
 bool memory_charge(struct memory *m, uint64_t bytes);
-/* Charge such bytes even if this exceeds the budget, because they are already
- * allocated. */
+/* Charge bytes of such memory even if this exceeds the budget, because they are
+ * already allocated. */
 void memory_charge_over(struct memory *m, uint64_t bytes);
 void memory_uncharge(struct memory *m, uint64_t bytes);
 

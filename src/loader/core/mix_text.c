@@ -8,7 +8,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* Where a parse is. */
+/* State of a parse. */
 struct mix_parse {
 	const char *start, *at;
 	struct mix_text *mix;
@@ -169,7 +169,8 @@ static int take_stage_text(struct mix_parse *p)
 
 	if (mix->stages == MIX_STAGES_MAX)
 		return mix_wrong(p, begin, "there are too many stages");
-	memset(stage->weight, 0xff, sizeof(stage->weight)); /* not named */
+	/* no part of this stage is named yet */
+	memset(stage->weight, 0xff, sizeof(stage->weight));
 	rc = take_epoch(p, stage);
 	while (rc == 0 && in_stage(p))
 		rc = take_item(p, stage);

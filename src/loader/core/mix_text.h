@@ -2,10 +2,11 @@
 /*
  * The text of a mix, such as "web=9 books=1; 10: web=5 books=5". Stages are
  * separated by ';'. A stage is a list of NAME=WEIGHT, separated by blanks; each
- * but the first begins with its first epoch and ':'. A part that a stage does
- * not name has weight 0 there. A name with blanks or one of ;:=" is written in
- * quotes, with \" and \\ inside. The name `classes` without quotes stands for
- * each class of the dataset that the stage does not name.
+ * stage but the first one begins with the number of its first epoch and ':'. A
+ * part that a stage does not name has weight 0 there. A name with blanks or one
+ * of ;:=" is written in quotes, with \" and \\ inside. The name `classes`
+ * without quotes stands for each class of the dataset that the stage does not
+ * name.
  */
 #ifndef CORE_MIX_TEXT_H
 #define CORE_MIX_TEXT_H
@@ -21,10 +22,11 @@
 
 struct mix_name {
 	char *text;
-	bool classes; /* stands for each class */
+	bool classes; /* the name stands for each class */
 };
 
-#define MIX_NOT_NAMED UINT32_MAX /* in place of a weight */
+/* stands in place of the weight of a part that the stage does not name */
+#define MIX_NOT_NAMED UINT32_MAX
 
 struct mix_text_stage {
 	uint64_t epoch;

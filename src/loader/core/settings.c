@@ -374,9 +374,9 @@ static enum schedule_point point_of(const struct refrain_config *c)
 	return points[c->echo_point];
 }
 
-/* Returns the window for a changing factor: the configured one or, if none is
- * configured, the schedule's default or the shortest possible window, whichever
- * is longer. */
+/* Returns the window for a changing factor. This is the configured window or,
+ * if there is none, the longer one of the schedule's default and the shortest
+ * window that works. */
 static uint64_t changing_window(const struct settings *s)
 {
 	const struct refrain_config *c = &s->c;

@@ -62,7 +62,7 @@ struct settings {
 	struct fields fields;
 	struct columns columns;
 	struct settings_members members;
-	uint64_t mix_hash; /* of the text of the mix; 0: no mix */
+	uint64_t mix_hash; /* hash of the text of the mix; 0: no mix */
 };
 
 /* Check a configuration and fill in defaults. Returns 0, -EINVAL with the name
@@ -85,8 +85,8 @@ void settings_open_schedule(const struct settings *s, uint64_t seed,
  * must be set. Returns 0, -EINVAL or -E2BIG. */
 int settings_fields(struct settings *s, struct error *err);
 
-/* Returns a hash of a member that is a text; of `fields`, a hash of their
- * meaning. */
+/* Returns a hash of a member that is a text. For the member `fields`, this is a
+ * hash of the meaning of the text. */
 uint64_t settings_text_hash(const struct settings *s, const struct member *m);
 
 /* Return the names of the columns that contain the samples and the classes. */

@@ -19,8 +19,9 @@ static bool has_places(const char *at, const char *places)
 	return strncmp(at, places, n) == 0 && (!at[n] || at[n] == ';');
 }
 
-/* Returns the number of the member with these places, which is added to the
- * text if no other field has it. There is room for those of all fields. */
+/* Returns the number of the member with these places. If no other field has
+ * this member, it is added to the text, which has room for the members of all
+ * fields. */
 static uint32_t take_places(struct settings_members *m, const char *places)
 {
 	size_t used = strlen(m->text);

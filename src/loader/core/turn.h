@@ -50,8 +50,9 @@ struct turn {
 	 * be woken */
 	uint32_t idle, woken;
 	uint32_t workers; /* workers to wake at the end of this turn */
-	/* For the other kinds of threads: how many sleep and are not yet marked
-	 * to be woken, and how often threads of the kind were woken */
+	/* For each of the other kinds of threads: the number of those that
+	 * sleep and are not yet marked to be woken, and how often threads of
+	 * the kind were woken */
 	uint32_t asleep[TURN_WHO], rounds[TURN_WHO];
 	bool marked[TURN_WHO];
 	bool ready_changed; /* the flag of `ready` changed in this turn */

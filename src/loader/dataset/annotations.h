@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The annotations of a dataset in COCO's JSON: boxes, and perhaps keypoints, of
- * images, which are found by their names. The file is parsed once, in little
- * memory. Its tables are then stored as a catalogue, which is mapped by later
- * calls until the file changes. 860,000 boxes take some 30 bytes each. After
- * annotations_open() nothing changes, so any thread may read.
+ * The annotations of a dataset in COCO's JSON: the boxes, and perhaps the
+ * keypoints, of each image. Images are found by their names. The file is parsed
+ * once, in little memory. Its tables are then stored as a catalogue, which is
+ * mapped by later calls until the file changes. 860,000 boxes take some 30
+ * bytes each. After annotations_open() nothing changes, so any thread may read.
  */
 #ifndef DATASET_ANNOTATIONS_H
 #define DATASET_ANNOTATIONS_H

@@ -40,14 +40,14 @@ struct annotations {
 	size_t map_bytes;
 };
 
-/* Size, times and inode of the annotated file, to see whether it has changed.
- */
+/* Size, times and inode of the annotated file, which show whether it has
+ * changed. */
 struct ann_source {
 	int64_t mtime_ns;
 	uint64_t bytes, inode;
 };
 
-/* annotations_parse.c: fill the tables from a file. */
+/* Fill the tables from a file; in annotations_parse.c. */
 int annotations_parse(
 	struct annotations *a, int fd, const char *path, struct error *err);
 

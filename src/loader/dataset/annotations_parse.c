@@ -17,7 +17,7 @@
 /* An image, before the images are sorted. */
 struct found_image {
 	uint64_t id;
-	/* until then, `first` is its index in the file */
+	/* until then, image.first is the index of the image in the file */
 	struct ann_image image;
 };
 
@@ -311,7 +311,7 @@ static uint32_t label_of_category(const struct annotations *a, uint64_t id)
 	return c ? (uint32_t)(c - first) : NUMBER_NONE;
 }
 
-/* The number of an image in the table, to be found by its id. */
+/* The number of an image in the table; sorted by the image's id. */
 struct image_number {
 	uint64_t id;
 	uint32_t number;

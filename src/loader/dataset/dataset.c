@@ -467,7 +467,7 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 }
 
 /* The caller's record of the storage's progress: the last count of answers, and
- * the time since when it has not changed. */
+ * the time at which that count last changed. */
 struct patience {
 	uint64_t answers, since_ns;
 };

@@ -140,7 +140,8 @@ bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
  * contains "..". */
 int dataset_dir(const struct dataset *ds);
 
-/* Returns the annotations, or NULL. Examples are found there by their names. */
+/* Returns the annotations, or NULL. annotations_find() finds an example there
+ * by its name. */
 const struct annotations *dataset_annotations(const struct dataset *ds);
 
 /* Returns the type of the dataset's file system, as in statfs(), or 0 if it is

@@ -9,8 +9,9 @@
 #include "loader/dataset/annotations.h"
 #include "loader/dataset/dataset_look_impl.h"
 
-/* Two examples have found one image of the annotations. A list may name a file
- * twice, but two files would share the boxes of one. */
+/* Called when two examples have found the same image of the annotations. A list
+ * may name a file twice, so this is right if both are the same file. Otherwise
+ * two files would share the boxes of one. */
 static int check_shared(const struct dataset *ds, uint64_t i, uint64_t k,
 	const char *path, struct error *err)
 {
@@ -26,8 +27,9 @@ static int check_shared(const struct dataset *ds, uint64_t i, uint64_t k,
 		first.name, second.name, path);
 }
 
-/* Look up all examples, so that no image is found for two of them: the boxes
- * would be wrong for one. Sets *any if an example is annotated. */
+/* Look up all examples in the annotations, and check that no two files find the
+ * same image, because its boxes would be wrong for one of them. Sets *any if at
+ * least one example is annotated. */
 static int look_up_examples(const struct dataset *ds, const char *path,
 	bool *any, struct error *err)
 {

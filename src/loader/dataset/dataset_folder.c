@@ -30,8 +30,9 @@ struct dir {
 	struct array names;   /* names of images and directories, with NULs */
 	struct array classes; /* in the root: names of all directories */
 	struct array others;  /* names of files that may be members */
-	uint64_t skipped;     /* number of files that are not examples */
-	/* lowest of the names of these files; NULL: there is none */
+	/* number of skipped files: those that are not examples */
+	uint64_t skipped;
+	/* lowest of the names of the skipped files; NULL: there is none */
 	char *first_skipped;
 	struct dir **child; /* sub-directories, in the order of their names */
 	size_t children;

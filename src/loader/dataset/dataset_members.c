@@ -223,8 +223,8 @@ static struct known_key *find_key(
 	return NULL;
 }
 
-/* Of several files with a stem, the one with the lowest path has the key, so
- * that their number does not matter. */
+/* If several files have the same stem, the key belongs to the file with the
+ * lowest path, so the order in which they are added does not matter. */
 static int add_key(struct known *k, uint32_t file, uint32_t bytes, bool stem)
 {
 	const char *path = known_path(k, known_file(k, file));
@@ -330,11 +330,12 @@ static struct known_file *find_there(
 }
 
 /* Look for the member at one place. The folder may be beside the image, or
- * beside any of the directories above the image. In the latter case, the
- * directory beside which it lies may be repeated within the folder: for
- * images/a/1.jpg, both masks/a/1.png and masks/images/a/1.png are found.
- * Only a hostile tar has names longer than PATH_MAX, with thousands of
- * directories: a folder beside those is not looked for. */
+ * beside any of the directories above the image. In the latter case, the path
+ * within the folder may or may not repeat the name of the directory beside
+ * which the folder lies: for images/a/1.jpg, both masks/a/1.png and
+ * masks/images/a/1.png are found. Only a hostile tar has names longer than
+ * PATH_MAX, with thousands of directories: a folder beside one of these
+ * directories is not looked for. */
 static struct known_file *find_by_word(const struct find *f)
 {
 	size_t end = (size_t)(last_name(f->path) - f->path);

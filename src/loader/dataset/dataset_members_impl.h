@@ -78,7 +78,7 @@ size_t stem_of_file(const char *path);
 size_t stem_of_key(const char *path);
 
 /* Find the members of the example that was added last, and add them to the
- * dataset; `dir` is put before their names. Returns 0 or -ENOMEM. */
+ * dataset, with `dir` before their names. Returns 0 or -ENOMEM. */
 int ds_members_add(struct look *l, struct known *k, const char *dir,
 	const char *path, size_t stem_bytes);
 /* Check that for each member, some example has it. If not, returns -ENODATA

@@ -29,7 +29,8 @@ int json_file_fail(struct json_file *f, int rc, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(what, sizeof(what), fmt, ap); /* the text may be cut */
+	/* a long message is cut */
+	(void)vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	return error_set(f->err, rc, "'%s', at byte %llu: %s", f->path,
 		(unsigned long long)(f->before + f->at), what);
@@ -111,7 +112,8 @@ struct json_span {
 	bool text, escaped, scalar;
 };
 
-/* Look at a byte of the value. Returns true if the value ends before it. */
+/* Look at one byte of the value. Returns true if the value ends before this
+ * byte. */
 static bool span_step(struct json_span *s, char c, bool *last)
 {
 	*last = false;

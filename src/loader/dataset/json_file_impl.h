@@ -30,8 +30,8 @@ void json_file_release(struct json_file *f);
 int json_file_fail(struct json_file *f, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Skip blanks, and take this character if it follows. Returns 1 if it does, 0
- * if another one follows, or -errno. */
+/* Skip blanks, and take the next character if it is `c`. Returns 1 if it was
+ * taken, 0 if another character follows, or -errno. */
 int json_file_take(struct json_file *f, char c);
 
 /* Take the next value, and set *out to it; it is valid until the next call. If

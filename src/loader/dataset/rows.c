@@ -95,7 +95,7 @@ static bool take_crowd(struct json_scan *s, struct box *box)
 	bool crowd = false;
 
 	if (json_take_number(s, &number)) {
-		if (number == UINT64_MAX) /* a fraction */
+		if (number == UINT64_MAX) /* the number is a fraction */
 			return false;
 		crowd = number > 0;
 	} else if (!json_take_bool(s, &crowd)) {
@@ -135,7 +135,8 @@ static bool row_member(struct json_scan *s, const char *name, void *arg)
 
 bool row_take(struct json_scan *s, struct row_object *out)
 {
-	/* Leave the points as they are, because their number is set to 0. */
+	/* Do not clear the points: there are none yet, because their number is
+	 * set to 0. */
 	memset(out, 0, offsetof(struct row_object, point));
 	return json_take_object(s, row_member, out);
 }
@@ -389,7 +390,8 @@ static bool take_class(struct json_scan *s, void *arg)
 	return to != NULL;
 }
 
-/* Take numbers with blanks between them, without which "1.5" would be two. */
+/* Take numbers. They must be separated by blanks, because otherwise "1.5" could
+ * be taken as two numbers. */
 static bool take_words(struct json_scan *s, struct class_numbers *c)
 {
 	while (!json_is_over(s))

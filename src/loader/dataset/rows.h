@@ -59,13 +59,13 @@ int rows_json(
 
 /* Append class numbers (int32_t) to an array: whole numbers that blanks
  * separate, or a JSON array of them. After a failure the array is as before.
- * Returns as rows_yolo(). */
+ * Returns like rows_yolo(). */
 int rows_numbers(
 	struct array *out, const char *text, size_t bytes, struct error *err);
 
 struct json_scan;
 
-/* One object of such an array, in this format or in COCO's. */
+/* One object of the array that rows_json() or COCO's format has. */
 struct row_object {
 	struct box box; /* until row_finish(), x1 and y1 are width and height */
 	uint64_t id, image_id, category;
@@ -74,7 +74,7 @@ struct row_object {
 	float point[3 * ROW_POINTS_MAX];
 };
 
-/* Take an object. Returns false if it is malformed. */
+/* Take an object. Returns false if the object is malformed. */
 bool row_take(struct json_scan *s, struct row_object *out);
 
 /* Check the values, and compute the corners of the box. Returns NULL, or a text

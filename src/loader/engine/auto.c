@@ -268,7 +268,7 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 	if (now->planned)
 		fetch_step(a, now);
 	/* The first part begins with the first batch, because the time before
-	 * it is that of the start. */
+	 * it is the time that the start took. */
 	if (a->begun_once && !is_whole(a, now))
 		return;
 	if (a->begun_once) {
@@ -354,7 +354,7 @@ static bool tries(const struct auto_echo *a, const struct auto_part *m)
 		time_ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
-/* Should the factor change? If so, *echo is set to the new factor. */
+/* Should the factor change? Sets *echo to the new factor if it should. */
 static bool wish(const struct auto_echo *a, const struct auto_part *m,
 	struct schedule_echo *echo)
 {

@@ -20,9 +20,9 @@ double row_mean(const struct auto_row *r);
 void row_add(struct auto_row *r, double v);
 /* Forget all but the last n values. */
 void row_keep(struct auto_row *r, uint32_t n);
-/* Has the row fallen (risen)? True if the last n values are below (above) all
- * earlier values, and below (above) their median by more than the ratio `by`.
- */
+/* Has the row fallen (risen)? This is true if the last n values are below
+ * (above) all earlier values, and also below (above) the median of the earlier
+ * values by more than the ratio `by`. */
 bool row_fell(const struct auto_row *r, uint32_t n, double by);
 bool row_rose(const struct auto_row *r, uint32_t n, double by);
 

@@ -40,7 +40,8 @@ double row_middle(const struct auto_row *r)
 }
 
 /* Are the last n values above all earlier values, and above the median of these
- * times `factor`? If `sign` is -1, it is "below" in both cases. */
+ * times `factor`? If `sign` is -1: are they below all earlier values, and below
+ * the median? */
 static bool row_left(
 	const struct auto_row *r, uint32_t n, double factor, double sign)
 {

@@ -445,7 +445,7 @@ static void slab_give_back(struct lent_batch *b)
 	if (lender->pid != getpid())
 		return;
 	pthread_mutex_lock(&lender->lock);
-	if (!slab->lent) { /* it was released before */
+	if (!slab->lent) { /* the slab was released before */
 		pthread_mutex_unlock(&lender->lock);
 		return;
 	}

@@ -29,7 +29,8 @@ struct lent_batch {
 	uint32_t magic;
 	struct refrain_batch batch;
 	struct refrain_column columns[BATCH_COLUMNS];
-	/* A batch may outlive its loader, and so do the names */
+	/* Names of columns. The batch may outlive its loader, so it has copies.
+	 */
 	char names[BATCH_COLUMNS][COLUMN_NAME_MAX];
 	void (*release)(struct lent_batch *b);
 };
@@ -176,8 +177,8 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
  * waits for running calls of on_free(). */
 void lender_leave(struct lender *lender);
 
-/* The results may be out of date at once, because another thread may release a
- * slab at any time. */
+/* The results of these may be out of date at once, because another thread may
+ * release a slab at any time. */
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);

@@ -17,8 +17,8 @@
  * An example is damaged if it would not fit. This must not depend on the time,
  * so it follows from sizes alone: from `alone_bytes`, which is constant, and
  * from what the example needs if no buffer is larger than necessary and the
- * workers hold no more than at their start. Whoever is `alone` gets that much,
- * because everything else is freed. Called with the turn's lock held.
+ * workers hold no more than at their start. A worker that is `alone` gets that
+ * much, because everything else is freed. Called with the turn's lock held.
  */
 #include "loader/engine/budget_impl.h"
 
@@ -32,7 +32,7 @@
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
 struct desk {
-	/* Its worker's; set once */
+	/* set once; they belong to the worker of the desk */
 	struct sampler *sampler;
 	struct field_maker *fields;
 	struct buffer *scratch; /* the decoded image, if it is not kept */
@@ -74,8 +74,8 @@ uint32_t budget_ahead(const struct budget *budget)
 	 * not needed. */
 	if (help_plans(budget->parts->help))
 		return budget->parts->c->reads_ahead;
-	/* Return early if possible, because each turn of a worker calls
-	 * this. */
+	/* Return early if possible, because every turn of a worker calls this
+	 * function. */
 	if (!file ||
 		budget->parts->s->ahead_least == budget->parts->s->ahead_max)
 		return budget->parts->s->ahead_max;
@@ -360,8 +360,8 @@ uint64_t need_bytes(const struct need *need)
 		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
 }
 
-/* Could the image fit if all other data was dropped? If not, no data is dropped
- * for it. */
+/* Could the image fit if all other data was dropped? If it could not, no data
+ * is dropped for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
 	return budget_alone(budget,

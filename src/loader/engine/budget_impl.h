@@ -104,8 +104,8 @@ uint8_t *desk_scratch(const struct desk *desk);
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
 void budget_charge(struct budget *budget, struct desk *desk);
-/* Free the scratch memory of all desks, and what their samplers have come to
- * hold. Call this only at rest. */
+/* Free the scratch memory of all desks, and the memory that their samplers have
+ * allocated since. Call this only at rest. */
 void budget_trim(struct budget *budget);
 
 /* The memory that decoding one image needs. */

@@ -19,7 +19,8 @@
 
 struct echoes {
 	const struct engine_parts *parts; /* set once */
-	uint64_t before; /* number of changes before this handle was opened */
+	/* number of changes that were made before this handle was opened */
+	uint64_t before;
 	struct auto_echo measured; /* used if settings.measures */
 	bool due;   /* a step was returned since the last attempt */
 	bool ended; /* this run makes no more changes */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the examples of each part of a mix. A part is named by a class, or by a
- * directory, shard or file of the dataset. The examples of a class are found by
- * their labels, all others by their names, in one walk over the dataset. Where
- * the examples of a part follow each other, as those of a directory do, only
- * the first number is kept. A mixture does not change after it was made.
+ * directory, shard or file of the dataset. One walk over the dataset finds the
+ * examples of a class by their labels, and the examples of other parts by their
+ * names. If the examples of a part have consecutive numbers, as those of a
+ * directory have, only the first number is kept. A mixture does not change
+ * after it was made.
  */
 #include "loader/engine/engine_mix.h"
 
@@ -23,7 +24,7 @@
 struct mixture_part {
 	const char *name; /* NULL: the examples are found by their label */
 	size_t name_bytes;
-	unsigned from; /* the number of the name in the text */
+	unsigned from; /* number of the part's name in the text */
 	bool is_class;
 	uint32_t *members;
 	size_t count, room;
@@ -41,11 +42,12 @@ struct mixing {
 	struct mix_text *text;
 	const struct dataset *dataset;
 	struct mixture *mixture;
-	uint32_t *part_of_label; /* NO_PART: the class is no part */
+	/* for each label, its part; NO_PART: the class is not a part */
+	uint32_t *part_of_label;
 	uint64_t labels;
 	size_t part_room;
-	uint32_t named; /* number of the first parts, which are not of `classes`
-			 */
+	/* number of parts before those that the name `classes` adds */
+	uint32_t named;
 	struct error *err;
 };
 
@@ -77,7 +79,7 @@ static uint64_t label_of_class(const struct mixing *m, const char *name)
 	return UINT64_MAX;
 }
 
-/* Add the part of a name that is not `classes`. */
+/* Add the part for a name that is not `classes`. */
 static int add_named(struct mixing *m, unsigned from)
 {
 	const char *name = m->text->name[from].text;
@@ -202,7 +204,7 @@ static int collect_examples(struct mixing *m)
 
 /* --- the mix --- */
 
-/* Keep only the first number if the examples follow each other. */
+/* If the examples have consecutive numbers, keep only the first number. */
 static void describe_part(struct mixture *mixture, struct mixture_part *part,
 	struct mix_part *out)
 {
@@ -218,7 +220,8 @@ static void describe_part(struct mixture *mixture, struct mixture_part *part,
 	mixture->bytes += part->room * sizeof(*part->members);
 }
 
-/* A class that the stage does not name has the weight of `classes`. */
+/* Returns the weight of a part in a stage. A class that the stage does not name
+ * has the weight of `classes`. */
 static uint32_t weight_of(const struct mixing *m,
 	const struct mix_text_stage *stage, const struct mixture_part *part)
 {

@@ -222,7 +222,7 @@ int engine_next(struct batch_source *source, struct lent_batch **out,
 	if (rc == 1)
 		engine->waited_ns = 0;
 	turn_unlock(&engine->turn);
-	/* no other thread has this batch, so the lock is not needed for this */
+	/* nobody else has this batch yet, so this needs no lock */
 	if (rc == 1)
 		slab_finish(&engine->s, *out);
 	leave(engine);

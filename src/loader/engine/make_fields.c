@@ -214,8 +214,9 @@ static int parse_rows(struct field_maker *f, int member, struct error *err)
 
 	if (f->parsed >> member & 1)
 		return 0;
-	/* The bound must not depend on the number of workers, because the
-	 * damaged examples do not, either. 0 would be no bound. */
+	/* The bound must not depend on the number of workers, because it
+	 * decides which examples are damaged. It is at least 1, because 0 would
+	 * mean that there is no bound. */
 	most = most > rows_used(f) ? most - rows_used(f) : 1;
 	rows->most_bytes = (size_t)most;
 	rc = is_json(part)
@@ -330,8 +331,8 @@ static bool is_size(
 		(width == f->width && height == f->height);
 }
 
-/* Check the entry of the annotations. Its size may be that before or after the
- * image was turned as its EXIF says. */
+/* Check the entry of the annotations. The size in the entry may be that of the
+ * image as stored or as its EXIF orientation turns it. */
 static int load_annotated(struct field_maker *f, const struct original *o,
 	const struct field_def *def, struct error *err)
 {

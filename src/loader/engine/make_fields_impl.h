@@ -77,8 +77,8 @@ struct field_extra {
 };
 struct field_extra fields_extra(const struct field_maker *f);
 
-/* The original is made, or has failed, or waits for memory: free the memory of
- * its rows if that is much, so that idle workers hold little. */
+/* Call this when the original is made, has failed, or waits for memory. If its
+ * rows take much memory, this frees it, so that idle workers hold little. */
 void fields_done(struct field_maker *f);
 
 /* fields_block() returns the block, which is behind `bytes` bytes of other data

@@ -25,13 +25,16 @@ struct make {
 	struct original *o;
 	bool more; /* the original has more servings */
 	struct sample_layout layout;
-	/* Memory to decode into; NULL: scratch memory is used */
+	/* Memory to decode into that the pool keeps; NULL: decode into scratch
+	 * memory */
 	struct buffer *keep;
 	uint64_t decode_ns, augment_ns;
-	uint64_t starved_bytes; /* how much memory the original needs */
-	size_t block_bytes;	/* size of the block of fields; 0: none */
-	uint8_t *room;		/* the memory decoded into, if `d` is set */
-	uint64_t cut;		/* rows without room in the batch */
+	/* number of bytes that the original needs; set if memory is short */
+	uint64_t starved_bytes;
+	size_t block_bytes; /* size of the block of fields; 0: none */
+	/* memory into which the image was decoded, if `d` is set */
+	uint8_t *room;
+	uint64_t cut; /* rows without room in the batch */
 };
 
 /* -- The status of a sample ------------------------------------------------ */
@@ -236,7 +239,8 @@ static int copy_kept(struct make *m)
 	uint64_t now_ns = clock_now_ns();
 	struct decoded d = kept_of(m);
 	const uint8_t *block = fields_block(parts, m->o->kept->data, d.bytes);
-	struct picture pic = m->o->picture; /* others use it, too */
+	/* other threads use the original's picture, too, so copy it */
+	struct picture pic = m->o->picture;
 	int rc = 0;
 
 	fields_boxes(parts, m->o, block, &pic);
@@ -453,7 +457,8 @@ static int find_room(struct make *m)
 		find_layout(m, false);
 	rc = take_room(m);
 	if (rc < 0 && m->keep) {
-		/* What was to be kept may have taken the memory to decode. */
+		/* The buffer to keep may have taken the memory that decoding
+		 * needs. */
 		give_back_keep(m);
 		find_layout(m, false);
 		rc = take_room(m);
@@ -531,7 +536,8 @@ static bool make_from_file(struct make *m)
 		m->o->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
-	m->o->picture.boxes = NULL; /* they were in memory of this worker */
+	/* the boxes were in memory of this worker */
+	m->o->picture.boxes = NULL;
 	m->o->picture.box_count = 0;
 	budget_give_back(parts->budget, m->w->desk);
 	if (rc == -EAGAIN) {

@@ -73,7 +73,7 @@ static void count_lag(struct planner *p, struct step *st, struct serving *s)
 	if (!s->echo ||
 		(!original_step_before(s->original, &before) &&
 			/* The previous serving was planned before a restart, so
-			 * ask the schedule for its step */
+			 * ask the schedule for the step of that serving */
 			schedule_serving_step(p->parts->schedule, fresh,
 				s->echo - 1, &before) < 0))
 		return;
@@ -199,7 +199,7 @@ void planner_run(struct planner *p)
 	ASSERT_TURN(p->parts->turn);
 	p->busy = true;
 	if (outcome_stopped(p->parts->outcome))
-		; /* nothing: the log of changes belongs to another run */
+		; /* nothing to do: the log of changes belongs to another run */
 	else if (wants_step(p))
 		plan_step(p);
 	else

@@ -63,8 +63,8 @@ struct read_op *reader_take(struct reader *reader)
 	return first;
 }
 
-/* Get the next operation before this one begins, because then it may end and be
- * reused at any time. */
+/* Get the next operation before this one begins, because an operation that has
+ * begun may end and be reused at any time. */
 bool reader_begin(struct reader *reader, struct read_op *first)
 {
 	for (struct read_op *r = first, *next; r; r = next) {
@@ -380,9 +380,9 @@ static size_t twice(const struct reader *reader, const struct read_op *r)
 }
 
 /*
- * Enlarge the buffer, because the file is longer. `size` is the size of the
- * file, or less if that is unknown. Returns 0, -errno, or -ENOBUFS if there is
- * no memory now, so that the file must be read later.
+ * Enlarge the buffer, because the file is longer than the buffer. `size` is the
+ * size of the file, or less if that is unknown. Returns 0, -errno, or -ENOBUFS
+ * if there is no memory now, so that the file must be read later.
  */
 static int grow(struct reader *reader, struct read_op *r, uint64_t size)
 {

@@ -27,7 +27,7 @@ int sampler_new(struct sampler **out, const struct settings *s);
 void sampler_free(struct sampler *p); /* NULL is allowed */
 /* Returns the bytes of memory that a sampler holds between calls. */
 uint64_t sampler_memory_bytes(const struct sampler *p);
-/* Free what a sampler has come to hold since it was new. */
+/* Free the memory that a sampler has allocated since it was new. */
 void sampler_trim(struct sampler *p);
 
 /* Returns the limits for the decoders of a loader. */
@@ -52,7 +52,8 @@ struct seeds {
 
 /* Facts about an encoded image. They are unknown while all members are 0. */
 struct picture {
-	/* The user's decode() has declined it, so the library decodes it */
+	/* The user's decode() has declined the image, so the library decodes it
+	 */
 	bool declined;
 	bool probed;
 	bool verified; /* the regions of all servings were decoded once */
@@ -82,7 +83,7 @@ struct decoded {
 	struct image image; /* for images; may be a region of the whole image */
 	uint8_t *data;	    /* the same memory as image.data */
 	size_t bytes;
-	uint32_t width, height, channels; /* 0: it is not an image */
+	uint32_t width, height, channels; /* 0: the example is not an image */
 };
 
 /* Does the library decode this image? (It may also be a PNG.) */

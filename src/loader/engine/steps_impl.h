@@ -28,7 +28,8 @@ enum serving_state {
 };
 
 struct serving {
-	struct list node; /* in a list of its original, or in step->ready */
+	/* in a list of the serving's original, or in step->ready */
+	struct list node;
 	struct step *step;
 	struct original *original;
 	uint32_t place, echo;
@@ -48,7 +49,8 @@ struct step {
 	/* Belongs to the planner until the step is published */
 	struct schedule_slot *slots;
 	struct serving *servings;
-	uint64_t lag_sum, lag_min; /* sum and minimum of its echoes' lags */
+	/* sum and minimum of the lags of the echoes in this step */
+	uint64_t lag_sum, lag_min;
 	uint32_t lags, duplicates, fresh, epochs_ended;
 	uint32_t substituted, zero_filled;
 	uint32_t damaged; /* number of damaged fresh examples */
@@ -76,7 +78,8 @@ void steps_begin(struct steps *s, uint64_t first);
 uint64_t steps_first(const struct steps *s);
 uint64_t steps_end(const struct steps *s);
 struct step *steps_at(const struct steps *s, uint64_t number);
-struct step *steps_oldest(const struct steps *s); /* or NULL */
+/* Returns the oldest step, or NULL if the ring is empty. */
+struct step *steps_oldest(const struct steps *s);
 /* Returns the oldest step if all its servings are done, else NULL. */
 struct step *steps_finished(const struct steps *s);
 bool steps_full(const struct steps *s);

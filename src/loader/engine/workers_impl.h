@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The workers: the threads that plan, decode and augment. workers_start() and
- * workers_stop() take the turn's lock. Other functions do not take it.
+ * workers_stop() take the turn's lock. Other functions do not take the lock.
  */
 #ifndef ENGINE_WORKERS_IMPL_H
 #define ENGINE_WORKERS_IMPL_H

@@ -30,10 +30,12 @@ struct field_option {
 	/* kinds that have the option, as bits 1 << kind; 0: all kinds */
 	uint32_t kinds;
 	enum option_type type;
-	size_t offset;	   /* offset of its value in struct field_def */
+	/* offset of the option's value in struct field_def */
+	size_t offset;
 	const char *words; /* allowed words, in the form "a|b" */
 	double least, most;
-	double fallback; /* default value; that of `max` depends on the kind */
+	/* default value; the default of `max` depends on the kind */
+	double fallback;
 };
 
 /* Returns the n-th kind; NULL after the last one. */

@@ -2,13 +2,13 @@
 /*
  * The fields of an example: parses texts such as
  *
- *	image; boxes max=100 keep=centre; text=txt max=512 optional
+ * 	image; boxes max=100 keep=centre; text=txt max=512 optional
  *
  * Each field is NAME or NAME=MEMBER, followed by options. NAME is the name of
  * the field in the batch. MEMBER is the suffix of the field's member in a tar
- * or a folder; the default depends on the kind. The kind is the one that is
- * called NAME; if there is none, the one of the option `kind`; and without that
- * option, the one that MEMBER's suffix suggests. Pure functions; any thread.
+ * or a folder; the default depends on the kind. If a kind is called NAME, the
+ * field has that kind. Otherwise the option `kind` gives the kind; without that
+ * option, the suffix of MEMBER suggests it. Pure functions; any thread.
  */
 #ifndef FIELDS_H
 #define FIELDS_H
@@ -38,7 +38,7 @@ struct field_def {
 	/* suffix of the member; "": the default of the kind */
 	char member[FIELD_MEMBER_MAX];
 	int kind;      /* enum refrain_kind */
-	bool optional; /* an example may lack it */
+	bool optional; /* an example may lack this field */
 	/* maximum number of rows of a sample; 0: the kind has no rows */
 	uint32_t max;
 

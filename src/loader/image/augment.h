@@ -170,7 +170,8 @@ int augment(struct augmenter *a, const struct image *in,
  * Turn the u8 pixels of a sample (RGB, row by row), which another process has
  * made, into the same sample in the type and layout of this configuration.
  * `pixels` must be those of augment() with the same crop, type REFRAIN_U8 and
- * layout REFRAIN_NHWC; whether they have the cutout makes no difference.
+ * layout REFRAIN_NHWC; the result is the same with and without the cutout in
+ * `pixels`.
  */
 void augment_finish(struct augmenter *a, const struct crop *crop,
 	const uint8_t *pixels, void *out);

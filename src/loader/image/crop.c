@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chooses the part of an image that becomes a sample, and its augmentation. All
- * are pure functions of the configuration, the seed and the image's size, for
- * any thread. They use only additions, multiplications, divisions and square
- * roots of doubles, so that a seed gives the same crop on every machine.
+ * functions are pure functions of the configuration, the seed and the image's
+ * size, for any thread. They use only additions, multiplications, divisions and
+ * square roots of doubles, so that a seed gives the same crop on every machine.
  * Therefore logarithm and exponential function are implemented here.
  */
 #include <float.h>
@@ -253,9 +253,9 @@ static unsigned denom_of(
 	return denom;
 }
 
-/* Compute lower limits for the sides of the box: of any draw of area and aspect
- * ratio and of the centre crop that is used if all draws fail, or of any crop
- * by boxes. */
+/* Compute lower limits for the sides of the box. They hold for any draw of area
+ * and aspect ratio, for the centre crop that is used if all draws fail, and for
+ * any crop by boxes. */
 static void least_box(const struct augment_config *c, uint32_t width,
 	uint32_t height, double *least_width, double *least_height)
 {

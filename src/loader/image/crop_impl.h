@@ -11,7 +11,8 @@
 enum draw {
 	DRAW_TRY = 0, /* four draws (area, aspect, x, y) in each of ten tries */
 	DRAW_FLIP = 64,
-	DRAW_JITTER, /* three draws, one for each factor */
+	/* three draws, one for the factor of each kind of jitter */
+	DRAW_JITTER,
 	DRAW_CUTOUT_X = DRAW_JITTER + 3,
 	DRAW_CUTOUT_Y,
 	/* Up to 8 rounds: a threshold, then four draws for each of 40 crops */

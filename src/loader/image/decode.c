@@ -68,9 +68,9 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /*
  * Convert a range of pixels at full size to a range of scaled pixels. In a
- * mirrored image, pixels are counted from the other end. If its size is not a
- * multiple of denom, its scaled pixels are offset by less than one pixel, so
- * the range must have one more pixel.
+ * mirrored image, pixels are counted from the other end. If the size of that
+ * image is not a multiple of denom, its scaled pixels are offset by less than
+ * one pixel, so the range must have one more pixel.
  */
 static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	uint32_t full, bool mirrored)
@@ -297,8 +297,9 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 	return decoder_guard(d, read_image, &job);
 }
 
-/* Decode a region of a PNG. Another decoder may have probed it, or this one was
- * trimmed since; then there is no PNG decoder yet, and a probe makes it. */
+/* Decode a region of a PNG. If another decoder has probed the image, or if this
+ * decoder was trimmed after the probe, there is no PNG decoder yet; another
+ * probe makes it. */
 static int decode_png(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err)
 {

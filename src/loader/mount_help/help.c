@@ -27,7 +27,8 @@
  * made without a pause. */
 #define BACK_MIN_NS (10 * NS_PER_MS)
 #define BACK_MAX_NS NS_PER_S
-/* The usual memory for requests, answers and their tables, in bytes. */
+/* The usual memory for a request, an answer and the tables for both, in bytes.
+ */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
 /* -- Tasks ----------------------------------------------------------------- */
@@ -357,7 +358,7 @@ static int new_tables(struct mount_help *m)
 	return 0;
 }
 
-/* The examples of all ranks in a pass. */
+/* Returns the number of examples of all ranks in a pass. */
 static uint64_t pass_examples(const struct help_config *config)
 {
 	uint64_t subset = config->s->c.subset;

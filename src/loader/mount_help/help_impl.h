@@ -123,8 +123,8 @@ struct mount_help {
 	enum help_state state;
 	struct uring *ring; /* ring for reads from tiers; NULL before ON */
 	enum help_thread_state thread_state;
-	/* An answer is late. Reads do not wait for keys while this is set, in
-	 * any state. */
+	/* An answer is late. While this is set, reads do not wait for keys,
+	 * whatever the state. */
 	bool late;
 	/* The thread's socket, which closing shuts down; -1: none */
 	int socket;
@@ -146,8 +146,8 @@ struct mount_help {
 	/* Progress does not wake the thread before this time */
 	uint64_t due_ns;
 	struct help_direct direct,
-		/* `direct` counts all hits since the start; `told` those that
-		 * were reported */
+		/* `direct` counts all hits since the start; `told` counts those
+		 * that were reported */
 		told;
 	uint64_t tell_due_ns; /* time of the next report of direct hits */
 	/* In its last answer the mount said that it fetches at full speed */

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "loader/mount_help/help_impl.h"
 
-/* in place of a file's number: no key is requested */
+/* stands in place of a file's number: no key is requested for the file */
 #define LEFT_OUT UINT64_MAX
 
 /* Returns the slack for the plan. The mount counts files, but this file counts
@@ -194,9 +194,10 @@ static int names_added(struct mount_help *m, const char *line, size_t bytes,
 	return 0;
 }
 
-/* The number under which an example is planned. The mount expects each file at
- * most once under a number, as in a pass. The parts of a mix have passes of
- * their own; there, the mount ignores what an epoch repeats. */
+/* Returns the number of the pass or epoch under which an example is planned.
+ * The mount expects each file at most once under one number, as in a pass. With
+ * a mix, each part has passes of its own, so the number is the epoch; the mount
+ * ignores examples that an epoch repeats. */
 static uint64_t number_in_plan(
 	const struct mount_help *m, const struct schedule_slot *slot)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Calls that are sent together. */
+/* Number of calls that are sent together. */
 #define CALLS_AT_ONCE 64u
 
 static void service_call_answered(struct request *q, int status,

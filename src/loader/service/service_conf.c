@@ -14,9 +14,9 @@
 #define CONF_VERSION "refrain-service 1"
 #define CONF_LINE_MAX 128u
 
-/* In the order of the text. A member that changes pixels or the order of
- * examples must be here; a test compares this list with the table of members.
- */
+/* Members in the order of the text. Every member that changes pixels or the
+ * order of examples must be here; a test compares this list with the table of
+ * members. */
 static const char *const conf_members[] = {"source", "epochs", "seed",
 	"echo_point", "shuffle_window", "last", "height", "width", "augment",
 	"area_min", "area_max", "aspect_min", "aspect_max", "jitter",
@@ -98,8 +98,8 @@ static int conf_refuse(const struct settings *s, struct error *err)
 		    : 0;
 }
 
-/* The scale of the decoder depends on whether there are echoes, not on their
- * number. */
+/* Must the decoder choose one scale for all crops of an image? This depends on
+ * whether there are echoes, but not on their number. */
 static bool conf_by_image(const struct settings *s)
 {
 	return s->augment.scale == SCALE_BY_IMAGE;

@@ -4,7 +4,7 @@
  * its states; doc/formats.md describes them. The pixels of a sample are a
  * function of its job (configuration, dataset, seed), the pass, the example
  * and the echo number. So two processes that compute the same name make the
- * same bytes, and neither needs to know of the other. Pure functions.
+ * same bytes, even if they do not know of each other. Pure functions.
  */
 #ifndef SERVICE_NAMES_H
 #define SERVICE_NAMES_H
@@ -37,20 +37,20 @@ struct sample_name {
 size_t service_sample_key(char key[SERVICE_KEY_MAX], struct hash128 job,
 	const struct sample_name *name, uint32_t k);
 
-/* The number of examples in a range if no example has more than this many
- * servings: a power of two. */
+/* Returns the number of examples in a range if no example has more than
+ * servings_max servings. It is a power of two. */
 uint32_t range_examples(uint32_t servings_max);
 
-/* The name of a range: a hash of the names of its samples, in order. Readers
- * that want the same examples in the same order want the same range, whatever
- * their ranks. */
+/* Returns the name of a range: a hash of the names of its samples, in order.
+ * Readers that want the same examples in the same order want the same range,
+ * whatever their ranks. */
 struct hash128 range_name(const struct sample_name *name, uint32_t count);
 
 /* Write the key of the state of a range, "rs1:JOB:r:RANGE". */
 size_t service_range_key(
 	char key[SERVICE_KEY_MAX], struct hash128 job, struct hash128 range);
 
-/* A key that belongs to a job: "conf", "readers". */
+/* Write a key of a job, "rs1:JOB:WHAT", where `what` is "conf" or "readers". */
 size_t service_job_key(
 	char key[SERVICE_KEY_MAX], struct hash128 job, const char *what);
 /* Write the key of the record of a reader, "rs1:JOB:i:ID". */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The print of the decoder and the resize of this process. */
+/* Computes the print of this process: a hash of what its decoder and its resize
+ * produce. */
 #include "loader/service/service_print.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ static int print_crop(struct printer *p, const void *data, size_t bytes,
 	int rc;
 
 	crop_of(&p->config, seed, info->width, info->height, &crop);
-	/* One crop at each scale: they have different code in libjpeg. */
+	/* Decode one crop at each scale, because libjpeg has different code for
+	 * each. */
 	room = malloc(decode_layout(info, &crop.box, 1U << (seed % 4), &image));
 	image.data = room;
 	if (!room)

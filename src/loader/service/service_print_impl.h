@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three small JPEGs: 4:2:0 baseline, 4:2:2 progressive, grey. Their decoded
- * samples tell decoders apart. Never change them: the print of every decoder
- * would change. Private to this room.
+ * Three small JPEGs: 4:2:0 baseline, 4:2:2 progressive, grey. Different
+ * decoders make different samples of them. Never change these images, because
+ * that would change the print of every decoder. Private to this room.
  */
 #ifndef SERVICE_PRINT_IMPL_H
 #define SERVICE_PRINT_IMPL_H

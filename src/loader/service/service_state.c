@@ -11,13 +11,13 @@
 
 /* -- Words ----------------------------------------------------------------- */
 
-/* Text that is parsed word by word, with one space between two words. */
+/* A text that is parsed word by word. One space separates two words. */
 struct state_words {
 	const char *at, *end;
 	bool bad;
 };
 
-/* The next word; an empty one is an error. Returns its length. */
+/* Get the next word, which must not be empty. Returns its length. */
 static size_t state_word(struct state_words *w, const char **word)
 {
 	const char *from = w->at, *stop;
@@ -61,7 +61,7 @@ static uint64_t state_u64(struct state_words *w)
 	return state_number(w, 10, UINT64_MAX);
 }
 
-/* A word of printable characters. */
+/* Take a word of printable characters. */
 static void state_text(struct state_words *w, char *out, size_t max)
 {
 	const char *word;
@@ -139,7 +139,8 @@ int range_state_parse(const void *text, size_t bytes, struct range_state *out)
 	default:
 		return -EBADMSG;
 	}
-	/* An address is checked here, once, for all who will connect to it. */
+	/* The address is checked here, once, for every process that will
+	 * connect to it. */
 	if (!w.bad && out->store[0] && address_check(out->store, NULL) < 0)
 		return -EBADMSG;
 	return state_end(&w);
@@ -182,7 +183,8 @@ static void state_bytes(struct state_words *w, struct reader_note *out)
 	out->state_bytes = w->bad ? 0 : (uint32_t)(len / 2);
 }
 
-/* Limits within which workers can compute without overflow. */
+/* Are the numbers within the limits in which workers can compute without
+ * overflow? */
 static bool is_sane(const struct reader_note *n)
 {
 	return n->rank < n->world && n->batch > 0 &&
@@ -249,7 +251,8 @@ size_t roster_next(const char *list, size_t bytes, size_t *at)
 	return 0;
 }
 
-/* Where the id is in the list; `bytes` if it is not there. */
+/* Returns the position of the id in the list; `bytes` if the list does not
+ * contain the id. */
 static size_t roster_find(
 	const char *list, size_t bytes, const char *id, unsigned *count)
 {
@@ -290,9 +293,9 @@ size_t roster_drop(char list[ROSTER_MAX], size_t bytes, const char *id)
 		return bytes;
 	stop = at + len;
 	if (stop < bytes)
-		stop++; /* the space after it */
+		stop++; /* also remove the space after the id */
 	else if (at > 0)
-		at--; /* the space before it */
+		at--; /* also remove the space before the id */
 	memmove(list + at, list + stop, bytes - stop);
 	return bytes - (stop - at);
 }

@@ -12,11 +12,12 @@
 
 #define SAMPLE_HEAD_BYTES 48u
 
-/* The server deletes a sample after this time, if nobody else does. */
+/* The server deletes a sample after this time, unless somebody deletes it
+ * before. */
 #define SAMPLE_TTL_S 600
 
 struct sample_value {
-	uint64_t maker; /* the id of the worker that made it */
+	uint64_t maker; /* id of the worker that made the sample */
 	/* Size of the whole upright image, which determines the crop. 0: the
 	 * example is not an image */
 	uint32_t width, height;
@@ -25,7 +26,8 @@ struct sample_value {
 	uint32_t bytes; /* number of bytes after the head */
 };
 
-/* The seed of the checksums of all samples, from the secret. */
+/* Returns the seed of the checksums of all samples, which is derived from the
+ * secret. */
 uint64_t sample_seed(const void *secret, size_t secret_bytes);
 
 /* Write the head of a value. The checksum covers the key, too, so that a value
@@ -33,8 +35,9 @@ uint64_t sample_seed(const void *secret, size_t secret_bytes);
 void sample_seal(uint8_t head[SAMPLE_HEAD_BYTES], uint64_t seed,
 	const char *key, const struct sample_value *v, const void *pixels);
 
-/* Check a value and read its head. Returns the pixels, in the value, or NULL
- * if it is not the complete and correct value of the key. */
+/* Check a value and read its head. Returns the pixels, which are inside the
+ * value; NULL if the value is incomplete or damaged, or belongs to another key.
+ */
 const uint8_t *sample_unseal(const void *value, size_t value_bytes,
 	uint64_t seed, const char *key, struct sample_value *out);
 

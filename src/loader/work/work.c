@@ -18,19 +18,21 @@
 #include "loader/service/service_value.h"
 #include "loader/work/work_impl.h"
 
-/* The scout looks this often while something is needed, and up to the second
- * while nothing is. */
+/* Interval of the scout's looks at the board: the minimum while samples are
+ * needed, up to the maximum while none are. */
 #define LOOK_MIN_NS (50 * NS_PER_MS)
 #define LOOK_MAX_NS NS_PER_S
 #define BEAT_NS NS_PER_S
 #define WORKER_TTL_S 6u
-/* Longest wait for a board that is gone before a range is given up. */
+/* The longest time for which a hand waits for a board that does not answer.
+ * Then it gives up its range. */
 #define DONE_PATIENCE_NS (10 * NS_PER_S)
 #define DONE_RETRY_NS (200 * NS_PER_MS)
 
 /* -- A hand ---------------------------------------------------------------- */
 
-/* Take one of the ranges that are needed first. Returns false at the end. */
+/* Take a random one of the ranges that are needed soonest. Returns false at the
+ * end. */
 static bool hand_choose(struct work_hand *h, struct work_range *r)
 {
 	struct work *w = h->work;
@@ -58,8 +60,9 @@ static bool hand_choose(struct work_hand *h, struct work_range *r)
 	return found;
 }
 
-/* The range is another's. Samples in the store that the winner names are
- * the winner's now: it has found them there, and did not put its own. */
+/* Handle the end of a range that another worker has claimed. If the new state
+ * names the store of this worker, the samples stay there: the winner has found
+ * them and has not put its own. Otherwise this deletes them. */
 static void hand_lost(struct work_hand *h, struct maker *m)
 {
 	char text[RANGE_STATE_MAX];
@@ -113,7 +116,7 @@ static void *hand_main(void *arg)
 	struct maker *m;
 
 	if (maker_new(&m, h) < 0)
-		return NULL; /* the others go on */
+		return NULL; /* the other hands continue */
 	while (hand_choose(h, &r)) {
 		int rc = work_claim(h, &r);
 
@@ -128,7 +131,7 @@ static void *hand_main(void *arg)
 
 /* -- The scout ------------------------------------------------------------- */
 
-/* Keep this worker's id in the list of workers. */
+/* Keep the id of this worker in the list of workers, and count the workers. */
 static void scout_list(struct work *w)
 {
 	char *list = malloc(ROSTER_MAX);
@@ -148,7 +151,8 @@ static void scout_list(struct work *w)
 			call_put(&c, SERVICE_WORKERS_KEY, list, bytes,
 				there ? CALL_COMPARE : CALL_ADD, c.cas, 600);
 		if (bytes > old)
-			(void)calls_make(w->board, &c, 1); /* again next time */
+			/* if this fails, the next call tries again */
+			(void)calls_make(w->board, &c, 1);
 		while ((len = roster_next(list, bytes, &at)) > 0) {
 			at += len;
 			count++;
@@ -158,7 +162,8 @@ static void scout_list(struct work *w)
 	free(list);
 }
 
-/* Once a second: the record of this worker, and the claims of its hands. */
+/* Once a second, write the record of this worker and renew the claims of its
+ * hands. */
 static void scout_beat(struct work *w)
 {
 	char key[SERVICE_KEY_MAX], text[512], host[65] = "";
@@ -168,7 +173,8 @@ static void scout_beat(struct work *w)
 	if (clock_now_ns() < w->beat_ns)
 		return;
 	w->beat_ns = clock_now_ns() + BEAT_NS;
-	(void)gethostname(host, sizeof(host) - 1); /* otherwise it is empty */
+	/* `host` stays empty if this fails */
+	(void)gethostname(host, sizeof(host) - 1);
 	len = snprintf(text, sizeof(text),
 		"host=%s pid=%d store=%s version=%d print=%016" PRIx64
 		" threads=%u ranges=%" PRIu64 " decodes=%" PRIu64
@@ -266,7 +272,8 @@ static int work_name(struct work *w, struct error *err)
 	return service_print(&w->print, err);
 }
 
-/* Room for the longest sample; a job with a longer one is left alone. */
+/* The longest sample that a store accepts. A job with longer samples is not
+ * prepared. */
 #define STORE_VALUE_MAX (1U << 20)
 
 static int hand_start(struct work *w, struct work_hand *h, struct error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims of ranges. The number that memcached gives a value begins anew when it
- * restarts, so before a value is replaced its nonce is compared, too.
+ * Claims ranges. The number that memcached gives a value begins anew when
+ * memcached restarts, so before a claim is replaced its nonce is compared, too.
  */
 #include "loader/work/work_impl.h"
 
@@ -13,7 +13,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/lock.h"
 
-/* xorshift64*: good enough to spread claims and to tell them apart */
+/* xorshift64*: good enough to spread the hands over ranges, and to tell claims
+ * apart */
 static uint64_t hand_random(struct work_hand *h)
 {
 	uint64_t x = h->random;
@@ -25,7 +26,8 @@ static uint64_t hand_random(struct work_hand *h)
 	return x * UINT64_C(2685821657736338717);
 }
 
-/* One try to replace our claim; -EAGAIN if it has another number meanwhile. */
+/* Try once to replace this worker's claim. Returns like claim_replace(), or
+ * -EAGAIN if the claim has a new number meanwhile. */
 static int claim_try(struct asker *board, const char *key, const char *claim,
 	const char *text, unsigned ttl_s)
 {
@@ -51,15 +53,16 @@ static int claim_try(struct asker *board, const char *key, const char *claim,
 	return c.kind == META_NF ? -ENOENT : call_done(&c);
 }
 
-/* Replace our claim by a text. Returns 1 if it is replaced, 0 if the range is
- * another's, -ENOENT if nobody has it, -errno without a board. */
+/* Replace this worker's claim by a text. Returns 1 if it was replaced, 0 if
+ * another process has the range, -ENOENT if nobody has it, or -errno if the
+ * board does not answer. */
 static int claim_replace(struct asker *board, const char *key,
 	const char *claim, const char *text, unsigned ttl_s)
 {
 	int rc = -EAGAIN;
 
-	/* The scout may renew the claim at the same time, but not again while
-	 * its hand replaces it. */
+	/* The scout may renew the claim at the same time, but not again while a
+	 * hand of this worker replaces it. */
 	for (int tries = 0; rc == -EAGAIN && tries < 3; tries++)
 		rc = claim_try(board, key, claim, text, ttl_s);
 	return rc == -EAGAIN ? 0 : rc;
@@ -95,7 +98,7 @@ int work_claim(struct work_hand *h, const struct work_range *r)
 		RANGE_CLAIM_TTL_S);
 	rc = calls_make(h->board, &c, 1);
 	if (rc < 0)
-		/* The board may have it although its answer did not come. */
+		/* The board may have the claim even if its answer was lost. */
 		rc = claim_replace(h->board, claim.key, claim.text, claim.text,
 			RANGE_CLAIM_TTL_S);
 	else
@@ -123,7 +126,7 @@ void work_renew(struct work *w)
 		rc = claim_replace(
 			w->board, key, text, text, RANGE_CLAIM_TTL_S);
 		pthread_mutex_lock(&w->lock);
-		/* Unless the hand has another claim by now */
+		/* The hand may have another claim by now */
 		if (rc == 0 && strcmp(h->claim.text, text) == 0)
 			h->claim.lost = true;
 		pthread_mutex_unlock(&w->lock);
@@ -137,7 +140,8 @@ bool work_is_lost(struct work_hand *h)
 	return h->claim.lost;
 }
 
-/* The scout must not renew a claim while its hand replaces it. */
+/* Note that the scout must not renew the claim any more, because the hand is
+ * going to replace it. */
 static void claim_release(struct work_hand *h)
 {
 	LOCK_SCOPE(&h->work->lock);
@@ -145,8 +149,9 @@ static void claim_release(struct work_hand *h)
 	h->claim.held = false;
 }
 
-/* Nobody has the range: it expired, a reader has deleted it, or the board has
- * restarted. */
+/* Say that the range is done, although the claim is gone: it has expired, a
+ * reader has deleted it, or the board has restarted. Returns like work_done().
+ */
 static int done_anew(struct work_hand *h, const char *text)
 {
 	bool known;
@@ -178,10 +183,12 @@ int work_done(struct work_hand *h, uint32_t mask, uint32_t ms)
 		rc = done_anew(h, text);
 	if (rc != 1)
 		return rc;
-	/* A reader that passed the range meanwhile has deleted nothing. */
+	/* A reader that passed the range while it was a claim could not delete
+	 * it, so delete it here. */
 	if (work_is_needed(h->board, &h->claim.range, &known) || !known)
 		return 1;
 	call_delete(&c, h->claim.key, 0);
-	(void)calls_make(h->board, &c, 1); /* otherwise it expires */
+	/* if this fails, the state expires */
+	(void)calls_make(h->board, &c, 1);
 	return 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the worker. The *scout*, the thread that called
- * work_run(), learns from the board what is needed, and renews claims. *Hands*
- * are threads that claim a range, make it and say so; each has connections of
- * its own. work.lock guards what both use. Private to this room.
+ * Shared by the files of the worker. The *scout* is the thread that called
+ * work_run(): it reads on the board which ranges are needed, and renews claims.
+ * *Hands* are threads. A hand claims a range, makes its samples and reports
+ * that it is done, over its own connections. work.lock guards what scout and
+ * hands share. Private to this room.
  */
 #ifndef WORK_IMPL_H
 #define WORK_IMPL_H
@@ -19,18 +20,20 @@
 #include "loader/work/work.h"
 
 #define WORK_JOBS_MAX 64u
-#define WORK_READERS_MAX 64u	 /* of one job */
-#define WORK_CANDIDATES_MAX 512u /* ranges of one look */
+#define WORK_READERS_MAX 64u /* maximum number of readers of one job */
+/* maximum number of ranges found in one look */
+#define WORK_CANDIDATES_MAX 512u
 #define WORK_ANSWER_MS 2000u
 
 /* A job that this worker knows. It stays until the end of the worker. */
 struct work_job {
-	/* Set once */
+	/* Set once. */
 	struct hash128 id;
 	struct service_conf conf;
 	struct settings s;
-	const struct dataset *dataset; /* NULL: the worker does not join */
-	char refusal[128];	       /* the reason, then */
+	/* NULL: this worker does not prepare the job */
+	const struct dataset *dataset;
+	char refusal[128]; /* the reason for that */
 };
 
 /* A range that somebody needs. */
@@ -41,11 +44,11 @@ struct work_range {
 	struct sample_name example[RANGE_EXAMPLES_MAX];
 };
 
-/* A range that a hand has claimed; guarded by work.lock. */
+/* The claim of a hand on a range; guarded by work.lock. */
 struct work_claim {
 	bool held, lost;
 	char key[SERVICE_KEY_MAX];
-	char text[RANGE_STATE_MAX]; /* as it is on the board */
+	char text[RANGE_STATE_MAX]; /* the claim's text on the board */
 	struct work_range range;
 };
 
@@ -61,14 +64,14 @@ struct work_hand {
 };
 
 struct work {
-	const struct work_config *config; /* set once, as the next members */
+	const struct work_config *config; /* set once, like the next members */
 	struct dataset **datasets;
 	uint64_t print, seed, maker;
 	char id[SERVICE_ID_MAX + 1];
 	struct work_hand *hands;
 	unsigned nhands;
 
-	/* Used only by the scout */
+	/* Used only by the scout. */
 	struct asker *board, *store;
 	struct work_job *jobs[WORK_JOBS_MAX];
 	unsigned njobs, nworkers;
@@ -77,9 +80,12 @@ struct work {
 	pthread_mutex_t lock; /* guards the next members */
 	pthread_cond_t news;
 	struct work_range *candidates; /* free ranges, the next one first */
-	unsigned ncandidates, choose;  /* choose among so many */
-	uint64_t looks;		       /* number of looks at the board */
-	uint64_t full_until_ns;	       /* the store has refused a sample */
+	/* hands choose among this many of the first candidates */
+	unsigned ncandidates, choose;
+	uint64_t looks; /* number of looks at the board */
+	/* no range is begun before this time, because the store has refused a
+	 * sample */
+	uint64_t full_until_ns;
 	bool ending;
 
 	_Atomic uint64_t ranges, decodes, samples, reused, lost, refused,
@@ -93,25 +99,26 @@ static inline void work_count(_Atomic uint64_t *count, uint64_t n)
 
 /* -- work_jobs.c: the scout's look at the board ---------------------------- */
 
-/* Learn of new jobs, and find the ranges that readers need and nobody has.
- * Returns the number of ranges that are needed, free or not; -errno if the
- * board does not answer. */
+/* Read new jobs from the board, and find the ranges that readers need and
+ * nobody has claimed. Returns the number of all ranges that are needed, or
+ * -errno if the board does not answer. */
 int work_look(struct work *w);
-/* Does any reader still need this range? `known` false: the board does not
- * answer. Any thread, with its own connection. */
+/* Does any reader still need this range? *known becomes false if the board does
+ * not answer. Any thread may call this, with its own connection. */
 bool work_is_needed(
 	struct asker *board, const struct work_range *r, bool *known);
 
 /* -- work_claim.c ---------------------------------------------------------- */
 
-/* Claim a range. Returns 1 if it is ours, 0 if not, -errno without a board. */
+/* Claim a range. Returns 1 if the hand has it now, 0 if another process has it,
+ * or -errno if the board does not answer. */
 int work_claim(struct work_hand *h, const struct work_range *r);
-/* Renew all claims; by the scout. */
+/* Renew the claims of all hands. Called by the scout. */
 void work_renew(struct work *w);
-/* Say that the claimed range is done. Returns 1; 0 if it was lost or is not
- * needed any more; -errno without a board. */
+/* Report that the claimed range is done. Returns 1; 0 if the claim was lost or
+ * the range is no longer needed; or -errno if the board does not answer. */
 int work_done(struct work_hand *h, uint32_t mask, uint32_t ms);
-/* Is the claimed range another's now? */
+/* Has another process the claimed range now? */
 bool work_is_lost(struct work_hand *h);
 
 /* -- work_make.c ----------------------------------------------------------- */
@@ -120,10 +127,11 @@ struct maker;
 
 int maker_new(struct maker **out, struct work_hand *h);
 void maker_free(struct maker *m);
-/* Make the claimed range and put its samples into the store. Returns a bit for
- * each example that is there. */
+/* Make the claimed range and put its samples into the store. Returns a mask
+ * with the bits of the examples whose samples are all in the store. */
 uint32_t maker_make(struct maker *m, const struct work_range *r);
-/* Delete what was put there for this range, and is still ours. */
+/* Delete the samples that this hand has put into the store for the range, if
+ * nobody has replaced them. */
 void maker_drop(struct maker *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs on a board, and the ranges that their readers need. */
+/* Reads the jobs on a board, and finds the ranges that their readers need. */
 #include "loader/work/work_impl.h"
 
 #include <errno.h>
@@ -12,14 +12,15 @@
 #include "common/base/hex.h"
 #include "loader/service/service_value.h"
 
-/* The most ranges of one reader that are looked at: a board may lie. */
+/* The maximum number of ranges of one reader that are looked at, because the
+ * notes on a board are not trusted. */
 #define NOTE_RANGES_MAX 8192u
 
-/* The longest value of a memcached with its default settings, less the room
- * for key and administration. */
+/* The longest value of a memcached with its default settings, less the memory
+ * for the key and memcached's own data. */
 #define STORE_SAMPLE_MAX ((1U << 20) - 1024u)
 
-/* A value from the board, while one thread uses it. */
+/* Memory for a value from the board, which one thread uses. */
 static int board_get(
 	struct asker *board, const char *key, char *value, size_t room)
 {
@@ -104,7 +105,7 @@ static void job_meet(struct work *w, struct hash128 id)
 		return;
 	of_text = service_job(text, (size_t)len);
 	if (of_text.lo != id.lo || of_text.hi != id.hi)
-		return; /* it is not the configuration of this job */
+		return; /* the text is not the configuration of this job */
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		return;
@@ -132,7 +133,7 @@ static bool parse_job(const char *text, size_t bytes, struct hash128 *out)
 	return true;
 }
 
-/* Learn of the jobs on the board. */
+/* Read new jobs from the board. */
 static void jobs_learn(struct work *w)
 {
 	CLEANUP_FREE char *list = malloc(ROSTER_MAX);
@@ -154,7 +155,7 @@ static void jobs_learn(struct work *w)
 
 /* -- The ranges of a reader ------------------------------------------------ */
 
-/* The schedule of a reader. */
+/* Set up the schedule of a reader. */
 static int note_schedule(const struct work_job *j, const struct reader_note *n,
 	struct schedule *out)
 {
@@ -174,8 +175,8 @@ static int note_schedule(const struct work_job *j, const struct reader_note *n,
 		out, &c, n->state, n->state_bytes, &restored, &err);
 }
 
-/* Fill in the range that begins at fresh number f. Returns false behind the
- * last example. */
+/* Fill in the range that begins at fresh number f. Returns false if f is after
+ * the last example. */
 static bool range_at(const struct work_job *j, const struct schedule *s,
 	uint64_t f, uint32_t count, struct work_range *out)
 {
@@ -198,7 +199,7 @@ static bool range_at(const struct work_job *j, const struct schedule *s,
 	return out->count > 0;
 }
 
-/* How many examples the ranges of a reader have. */
+/* Returns the number of examples in a range of this reader. */
 static uint32_t note_range(const struct reader_note *n)
 {
 	return range_examples((n->echo.p + n->echo.q - 1) / n->echo.q);
@@ -206,7 +207,8 @@ static uint32_t note_range(const struct reader_note *n)
 
 typedef bool range_fn(void *arg, const struct work_range *r);
 
-/* Call a function for each range from a number on, until it returns false. */
+/* Call a function for each range from fresh number `from` on, until it returns
+ * false. */
 static void note_ranges(const struct work_job *j, const struct reader_note *n,
 	uint64_t from, range_fn *fn, void *arg)
 {
@@ -263,7 +265,7 @@ static int job_notes(struct asker *board, const struct work_job *j,
 /* -- A look ---------------------------------------------------------------- */
 
 struct job_look {
-	struct work_range *ranges; /* room for WORK_CANDIDATES_MAX */
+	struct work_range *ranges; /* memory for WORK_CANDIDATES_MAX ranges */
 	unsigned n;
 };
 
@@ -287,14 +289,15 @@ static int look_job(
 	for (int i = 0; i < n; i++) {
 		uint32_t count = note_range(&notes[i]);
 
-		/* A range is begun only if none of it is needed too soon. */
+		/* Skip the range in which `begin` is, because a part of it is
+		 * needed too soon. */
 		note_ranges(
 			j, &notes[i], notes[i].begin + count - 1, look_add, l);
 	}
 	return n < 0 ? n : 0;
 }
 
-/* Remove the ranges that somebody has already. */
+/* Remove the ranges that have a state on the board already. */
 static int look_unclaimed(struct work *w, struct job_look *l)
 {
 	CLEANUP_FREE struct service_call *calls = calloc(l->n, sizeof(*calls));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the samples of a range and puts them into the store; by one hand. */
+/* Makes the samples of a range and puts them into the store. Used by one hand.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "loader/service/service_value.h"
 #include "loader/work/work_impl.h"
 
-/* A pause of all hands after the store has refused a sample. */
+/* Pause of all hands after the store has refused a sample. */
 #define FULL_PAUSE_NS NS_PER_S
 
 struct maker_bytes {
@@ -22,7 +23,7 @@ struct maker_bytes {
 	size_t room;
 };
 
-/* A sample that this hand put into the store. */
+/* A sample that this hand has put into the store. */
 struct maker_put {
 	char key[SERVICE_KEY_MAX];
 	uint64_t cas;
@@ -30,7 +31,7 @@ struct maker_put {
 
 struct maker {
 	struct work_hand *hand;
-	const struct work_job *job; /* the job of `sampler` */
+	const struct work_job *job; /* the job for which `sampler` was made */
 	struct sampler *sampler;
 	struct maker_bytes encoded, decoded, samples;
 	struct maker_put mine[RANGE_SAMPLES_MAX];
@@ -97,7 +98,8 @@ static int read_example(
 	struct stat st;
 	int rc;
 
-	/* A file that is no file must not hold the hand. */
+	/* Opening something other than a regular file must not block the hand.
+	 */
 	fd = openat(dataset_dir(m->job->dataset), e->file,
 		O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -202,8 +204,9 @@ static void store_is_full(struct work *w)
 	w->full_until_ns = clock_now_ns() + FULL_PAUSE_NS;
 }
 
-/* Put the samples of an example into the store. NS is an answer as good as HD:
- * the same bytes are there already, and belong to whoever put them there. */
+/* Put the samples of an example into the store. The answer NS is as good as HD:
+ * the same bytes are in the store already, and belong to the worker that put
+ * them there. */
 static int put_samples(struct maker *m, const struct sample_name *name)
 {
 	struct service_call calls[SCHEDULE_ECHO_MAX];
@@ -234,7 +237,7 @@ static int put_samples(struct maker *m, const struct sample_name *name)
 	return rc;
 }
 
-/* Which examples have all their samples in the store already? */
+/* Find the examples that have all their samples in the store already. */
 static int find_present(
 	struct maker *m, const struct work_range *r, uint32_t *mask)
 {
@@ -269,7 +272,7 @@ void maker_drop(struct maker *m)
 
 	for (unsigned i = 0; i < m->nmine; i++)
 		call_delete(&calls[i], m->mine[i].key, m->mine[i].cas);
-	/* If the store does not answer, they expire. */
+	/* If the store does not answer, the samples expire. */
 	(void)calls_make(m->hand->store, calls, m->nmine);
 	m->nmine = 0;
 }
@@ -317,7 +320,8 @@ uint32_t maker_make(struct maker *m, const struct work_range *r)
 		g.slot = (struct schedule_slot){.pass = r->example[i].pass,
 			.index = r->example[i].index};
 		if (make_samples(m, &r->example[i], &g) < 0) {
-			/* The reader makes it, and says what is wrong. */
+			/* The reader makes this example itself, and reports the
+			 * error. */
 			work_count(&w->failed, 1);
 			continue;
 		}
