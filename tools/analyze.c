@@ -26,7 +26,7 @@ struct analyze_args {
 	const char *cache, *cache_size, *profile_out, *html, *from, *at;
 	unsigned samples;
 	bool json;
-	/* exit status if a file of the analysis could not be removed */
+	/* exit status if some files of the analysis could not be removed */
 	int left;
 };
 

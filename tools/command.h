@@ -57,7 +57,7 @@ int command_parse(const struct option_usage *usage, int argc, char **argv,
 /* Print "refrain: what: why" and return EXIT_FAILED. */
 int command_fail(const char *what, const struct error *err);
 
-/* Print the shares of this user. share.c has it. */
+/* Print the shares of this user; in share.c. */
 void shares_print(void);
 
 #endif

@@ -25,7 +25,8 @@ static bool is_own(const struct config_options *o, const char *name)
 	return false;
 }
 
-/* The name of an option, with '-' in place of '_' in the member's name. */
+/* Write the name of the option for a member: '-' replaces '_'. Returns `name`.
+ */
 static const char *name_for(char *name, const char *member)
 {
 	size_t n = strlen(member);
@@ -75,8 +76,8 @@ const struct option_def *config_options_table(struct config_options *o)
 	return o->table;
 }
 
-/* The name of the option for a member. It differs from the member's name only
- * if a choice says so. */
+/* Returns the name of the option for a member. It differs from the member's
+ * name only if a choice says so. */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n)
 {

@@ -26,8 +26,9 @@ static void shares_begin(void *arg)
 	s->asked = share_views_begin(&s->questions, NULL, NULL) == 0;
 }
 
-/* Returns the shares as JSON. A callback of struct exporter_config. The names
- * that share_seen_json() gives may be equal; those of escape_name() differ. */
+/* Returns the shares as JSON. A callback of struct exporter_config. Two shares
+ * may have the same name in share_seen_json(), so the names are replaced by
+ * those of escape_name(), which always differ. */
 static json_t *shares_end(void *arg, uint64_t until_ns)
 {
 	struct exporter_shares *s = arg;

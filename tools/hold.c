@@ -208,8 +208,8 @@ static void let_go_of_caller(void)
 	if (null > 2)
 		(void)close(null);
 	if (chdir("/") < 0)
-		/* then this process keeps the directory busy; that is the only
-		 * harm */
+		/* if this fails, this process keeps the directory busy, which
+		 * is the only harm */
 		return;
 }
 

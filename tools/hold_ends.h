@@ -11,11 +11,11 @@
 
 #include <stdbool.h>
 
-/* So many failures within this time are too many. */
+/* The holder gives up after this many failures within this time. */
 #define HOLD_FAILURES_MAX 5
 #define HOLD_FAILURES_MS 60000
-/* So many daemons in a row that serve for less than this time are too many,
- * even if none of them failed. */
+/* The holder also gives up after this many daemons in a row that serve for less
+ * than this time, even if none of them failed. */
 #define HOLD_SHORT_MAX 1000
 #define HOLD_SHORT_MS 60000
 

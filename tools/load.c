@@ -56,7 +56,7 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	int rc;
 
 	c->dataset = dataset;
-	if (ld->o.list) /* nothing is to be fetched */
+	if (ld->o.list) /* --list needs no batches */
 		c->flags |= REFRAIN_FLAG_NO_MOUNT_HELP;
 	c->open_timeout_ms = config_timeout_ms(ld->o.timeout_s);
 	if (ld->state.loader_bytes) {

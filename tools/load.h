@@ -60,7 +60,7 @@ struct load_result {
 	uint64_t steps, fresh, served, bytes;
 	uint64_t examples, classes;
 	uint64_t pixel_hash;
-	uint64_t fields_hash; /* of the columns of --fields */
+	uint64_t fields_hash; /* hash of the columns of --fields */
 	uint64_t open_ns, first_ns, run_ns;
 	struct refrain_stats stats;
 	char stats_json[LOAD_STATS_JSON_BYTES]; /* the statistics as JSON */

@@ -9,8 +9,8 @@
 #include "common/base/cleanup.h"
 #include "load.h"
 
-/* The directory that the paths of the dataset's files are relative to; the
- * caller frees it. */
+/* Returns the directory to which the paths of the dataset's files are relative;
+ * the caller frees it. */
 static char *base_of(const struct refrain_config *c)
 {
 	const char *slash = strrchr(c->dataset, '/');
@@ -31,7 +31,7 @@ static int compare_names(const void *a, const void *b)
 
 static void keep_name(void *name)
 {
-	(void)name; /* the loader owns it */
+	(void)name; /* the loader owns the name */
 }
 
 /* Print a file if its name is not in the tree yet. */

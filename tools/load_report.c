@@ -94,7 +94,7 @@ static void print_damage(const struct refrain_stats *s)
 			s->dropped_examples, s->dropped_echoes);
 }
 
-/* Print which files the loader does not use. No other output tells. */
+/* Print which files the loader does not use. No other output reports them. */
 static void print_skipped(
 	const struct load_result *r, const struct refrain_stats *s)
 {

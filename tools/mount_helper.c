@@ -27,7 +27,7 @@ struct helper_args {
 	bool fake;   /* -f: do everything except the mount */
 	bool ignored;
 	const char *ignored_text;
-	/* the texts of all -o options, joined by commas; allocated */
+	/* the texts of all -o options, with commas between them; allocated */
 	char *list;
 };
 

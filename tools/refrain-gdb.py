@@ -29,7 +29,7 @@ LONGEST = 10000
 # -- C ------------------------------------------------------------------------
 
 def member_at(kind, path):
-    """The offset in bytes of a member, such as `out.link`."""
+    """Return the offset in bytes of a member, such as `out.link`."""
     at = 0
     for name in path.split('.'):
         at += kind[name].bitpos // 8
@@ -38,7 +38,7 @@ def member_at(kind, path):
 
 
 def each(head, tag, path):
-    """The structs on a list (list.h) whose node is their member `path`."""
+    """Yield the structs on a list (list.h) whose node is their member `path`."""
     kind = gdb.lookup_type('struct ' + tag)
     link = head['next']
     for _ in range(LONGEST):
@@ -51,19 +51,20 @@ def each(head, tag, path):
 
 
 def word(value):
-    """The name of an enumerator without prefix: `staged` for FILL_STAGED."""
+    """Return the name of an enumerator without its prefix: `staged` for
+    FILL_STAGED."""
     return str(value).split('_', 1)[-1].lower()
 
 
 def text(pointer):
-    """A path as text; its bytes need not be UTF-8."""
+    """Return a path as text; its bytes need not be UTF-8."""
     if int(pointer) == 0:
         return '?'
     return pointer.string('utf-8', 'backslashreplace')
 
 
 def age(since_ns):
-    """The time since `since_ns`, as text, by the clock of this machine."""
+    """Return the time since `since_ns` as text, by the clock of this machine."""
     since_ns = int(since_ns)
     connection = gdb.selected_inferior().connection
     if since_ns == 0:
@@ -80,7 +81,7 @@ def magic_is_right(pointer, tag):
 
 
 def in_frame(frame, tags):
-    """Pairs (name, pointer) for a frame's pointers to these structs."""
+    """Return the pairs (name, pointer) of a frame's pointers to these structs."""
     try:
         block = frame.block()
     except RuntimeError:  # the frame has no debug information
@@ -105,7 +106,8 @@ def in_frame(frame, tags):
 
 
 def find(tags):
-    """The structs of these names, by address, in the frames of all threads."""
+    """Return the structs with these names, by address, in the frames of all
+    threads."""
     found = {}
     thread = gdb.selected_thread()
     if thread is None:
@@ -124,7 +126,7 @@ def find(tags):
 
 
 def evaluate(expression, tag):
-    """A pointer to a struct of this name."""
+    """Return a pointer to a struct of this name."""
     value = gdb.parse_and_eval(expression)
     kind = gdb.types.get_basic_type(value.type)
     if kind.code != gdb.TYPE_CODE_PTR and value.address is not None:
@@ -139,7 +141,7 @@ def evaluate(expression, tag):
 # -- A mount ------------------------------------------------------------------
 
 def page_runs(f):
-    """The states of a fill's pages: `0-11 present, 12-48 inflight`."""
+    """Return the states of a fill's pages: `0-11 present, 12-48 inflight`."""
     states = gdb.lookup_type('enum page_state')
     mask = gdb.types.make_enum_dict(states)['PAGE_STATE_MASK']
     runs = []
@@ -153,7 +155,7 @@ def page_runs(f):
 
 
 def requests(cache):
-    """The requests in flight: to the origin, then to other providers."""
+    """Return the requests in flight: to the origin, then to other providers."""
     flight = cache['requests']['flight']
     for name in 'inflight', 'slow':
         for x in each(flight[name], 'fetch', 'out.link'):

@@ -91,8 +91,8 @@ static int upgrade_program(const char *typed, char *path, struct error *err)
 		typed ? typed : "this program");
 }
 
-/* Ask until the new program answers. Until then, a request waits in the queue
- * of the socket. */
+/* Ask until the new program answers. Until it does, a request waits in the
+ * queue of the socket. */
 static int upgrade_wait(
 	const char *mountpoint, uint64_t before, struct error *err)
 {

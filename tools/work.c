@@ -23,7 +23,8 @@
 
 struct work_options {
 	struct work_config config;
-	struct work_dataset *datasets; /* allocated; the texts are of argv */
+	/* allocated; its texts are words of argv */
+	struct work_dataset *datasets;
 	size_t room;
 	struct peer_list secret; /* only its secret is used */
 	const char *store, *secret_file;
@@ -107,7 +108,8 @@ static void work_refused(const char *dataset, const char *why)
 	(void)command_fail("work", &err);
 }
 
-/* "HOST" becomes "HOST:PORT"; anything else stays as it is. */
+/* Write the address: "HOST" becomes "HOST:PORT", and any other text stays as it
+ * is. */
 static void work_address(
 	char out[ADDRESS_MAX + 1], const char *host, unsigned port)
 {
@@ -124,7 +126,8 @@ static int work_start_config(struct work_options *o, const char *given,
 	char host[65] = "localhost";
 	int rc = 0;
 
-	(void)gethostname(host, sizeof(host) - 1); /* "localhost" otherwise */
+	/* if this fails, the host stays "localhost" */
+	(void)gethostname(host, sizeof(host) - 1);
 	work_address(board, given, WORK_BOARD_PORT);
 	work_address(store, o->store ? o->store : host, WORK_STORE_PORT);
 	if (o->secret_file)

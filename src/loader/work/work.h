@@ -34,14 +34,14 @@ struct work_config {
 	size_t secret_bytes;
 	unsigned exit_idle_s; /* end after this time without work; 0: never */
 	/* Called once for a job that this worker cannot prepare, with the name
-	 * of its dataset and the reason; May be NULL. */
+	 * of its dataset and the reason. May be NULL. */
 	void (*refused)(const char *dataset, const char *why);
 	/* Once this is set, work_run() finishes the ranges that hands have, and
 	 * returns. */
 	const _Atomic bool *stop;
 };
 
-/* What a worker has done. */
+/* Counts of the work that a worker has done. */
 struct work_counts {
 	uint64_t ranges;  /* finished ranges */
 	uint64_t decodes; /* decoded examples */

@@ -20,7 +20,8 @@
  * for the key and memcached's own data. */
 #define STORE_SAMPLE_MAX ((1U << 20) - 1024u)
 
-/* Memory for a value from the board, which one thread uses. */
+/* Get a value from the board. Returns its length; -ENOENT if there is no value,
+ * or if it does not fit; or another -errno. */
 static int board_get(
 	struct asker *board, const char *key, char *value, size_t room)
 {
