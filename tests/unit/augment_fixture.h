@@ -12,8 +12,8 @@
 #include "refrain/loader.h"
 #include "suite.h"
 
-/* A random number below `below`, from a generator that the library does not
- * use. */
+/* Returns a random number below `below`, from a generator that the library does
+ * not use. */
 static inline uint32_t chance(uint64_t *state, uint32_t below)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -35,9 +35,9 @@ static inline void config_init(struct augment_config *c, uint32_t size)
 }
 
 /*
- * Pixels of a whole image of width x height at 1/denom, in memory of exactly
- * their size, so that a sanitizer sees reads beyond it. `kind` 0: noise, 1:
- * extremes, 2: smooth.
+ * Make the pixels of a whole image of width x height at 1/denom, in memory of
+ * exactly their size, so that a sanitizer sees reads beyond it. `kind` 0:
+ * noise, 1: extremes, 2: smooth.
  */
 static inline void image_make(struct image *image, uint32_t width,
 	uint32_t height, unsigned denom, unsigned kind, uint64_t *state)
@@ -130,7 +130,7 @@ static inline void reference_line(const struct reference_axis *a,
 }
 
 /* Convert a u8 NHWC sample to real numbers. The result has height * width * 3
- * of them. */
+ * numbers. */
 static inline double *reference_resize(const struct image *in,
 	const struct crop *crop, uint32_t width, uint32_t height)
 {

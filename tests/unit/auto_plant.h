@@ -13,9 +13,11 @@
 #include "suite.h"
 
 #define BATCH 32
-#define AHEAD (64 + 372) /* examples made before they are needed */
+/* number of examples that are made before they are needed */
+#define AHEAD (64 + 372)
 #define AT_A_TIME 64
-#define PLANNED (4 * BATCH) /* examples planned ahead of the trainer */
+/* number of examples that are planned ahead of the trainer */
+#define PLANNED (4 * BATCH)
 #define DOWN_NS 10000000.
 /* The number of items that the memory of a mount with a plan can hold. The
  * mount stops fetching when it has that many. */
@@ -37,13 +39,13 @@ struct plant {
 	struct auto_sums sums;
 	struct schedule_slot slots[BATCH];
 	struct dice dice;
-	/* random part of each time: it is longer or shorter by up to this share
-	 */
+	/* each time is longer or shorter at random, by up to this share */
 	double noise;
 	double spike_ns; /* additional time of one step in a hundred */
-	double ready_ns[1024], used_ns[1024]; /* times of the last examples */
+	/* times at which the last examples were ready, and were used */
+	double ready_ns[1024], used_ns[1024];
 	/*
-	 * For throttled storage: it saves up credit while it is idle, at most
+	 * For throttled storage: storage that is idle saves up credit, at most
 	 * for this time. Then reads ahead come in bursts.
 	 */
 	double bucket_ns, due_ns;
@@ -51,7 +53,7 @@ struct plant {
 	 * of each slice of time, all bytes that the slice allows can pass at
 	 * once. The first slice begins after idle time. */
 	double slice_ns, slices_ns, passed_ns;
-	double down_ns; /* duration of a step */
+	double down_ns; /* duration of a step of the trainer */
 	struct auto_burst reads;
 	bool burst;
 	/* planned: the mount fetches by a plan, and one example in a fixed
@@ -103,7 +105,7 @@ static bool throttled(const struct plant *p)
 	return p->bucket_ns > 0 || p->slice_ns > 0;
 }
 
-/* Returns the time at which an example arrives that is requested at `begin`. */
+/* Returns the time at which an example that is requested at `begin` arrives. */
 static inline double pass_ns(struct plant *p, double begin, double each_ns)
 {
 	if (p->slice_ns > 0) {
@@ -166,7 +168,7 @@ static inline void make_bursts(struct plant *p, double since_ns, double each_ns)
 	}
 }
 
-/* Continue until example f has arrived. */
+/* Make examples until example f has arrived. */
 static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 {
 	while (throttled(p) && p->made <= f)
@@ -300,7 +302,7 @@ static inline void one_step(struct plant *p, double r)
 	p->sums.trainer_ns += (uint64_t)took;
 	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
-	/* Make the examples that the storage may make during the step. */
+	/* Make the examples that the storage makes during the step. */
 	p->sums.planned = p->planned;
 	if (p->planned)
 		plan_ahead(p, p->now_ns - took, r * p->down_ns / BATCH);

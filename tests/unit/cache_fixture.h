@@ -26,7 +26,7 @@
 
 struct hand {
 	struct origin o;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	struct origin_read *read[4096];
 	size_t n, started, files;
@@ -150,7 +150,7 @@ struct rig {
 	struct timers *timers;
 	struct cache *cache;
 	struct store_scratch *scratch;
-	uint64_t stale; /* the cookie that was reported last */
+	uint64_t stale; /* the cookie that was last reported as stale */
 };
 
 static inline int rig_path(void *arg, uint64_t cookie, char *buf, size_t size)
@@ -166,19 +166,19 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 	g->stale = cookie;
 }
 
-/* The trait request_bytes of the origin by hand. */
+/* The trait request_bytes of the origin that the test answers. */
 static size_t rig_request_bytes = CHUNK;
 
-/* The trait asks_whole of the origin by hand. */
+/* The trait asks_whole of that origin. */
 static bool rig_asks_whole;
 
-/* The trait depth_first of the origin by hand; 0: the cache's default. */
+/* The trait depth_first of that origin; 0: the cache's default. */
 static unsigned rig_depth_first;
 
-/* The trait memory_share of the origin by hand. */
+/* The trait memory_share of that origin. */
 static unsigned rig_memory_share;
 
-/* A provider that is asked before the origin. */
+/* The providers that are asked before the origin. */
 static struct provider *rig_provider[PROVIDERS_MAX];
 static unsigned rig_nproviders;
 
@@ -259,7 +259,7 @@ static inline struct cache_item file_item(
 struct probe {
 	struct cache_read r;
 	struct cache_item item;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	bool done;
 	int status;

@@ -36,7 +36,7 @@ static struct ctl_server *server;
 static struct error err;
 static sem_t entered, left;
 
-/* Longer than any test takes. */
+/* A time limit that is longer than any test takes. */
 #define PATIENCE_MS 60000u
 
 /* -- the commands of the test daemon -- */
@@ -75,7 +75,7 @@ static void cmd_forget(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)request;
 }
 
-/* Runs until the connection is closed. */
+/* A command that runs until the connection is closed. */
 static void cmd_wait(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)arg;
@@ -86,7 +86,7 @@ static void cmd_wait(void *arg, struct ctl_conn *conn, const json_t *request)
 	sem_post(&left);
 }
 
-/* Sends lines until the connection is closed. */
+/* A command that sends lines until the connection is closed. */
 static void cmd_flood(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)arg;
@@ -104,7 +104,7 @@ static void owned_gone(void *owned)
 
 static atomic_int owned_ends[2];
 
-/* Let the connection own a resource. */
+/* A command that lets the connection own a resource. */
 static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	json_int_t n = json_integer_value(json_object_get(request, "n"));
@@ -162,7 +162,8 @@ static inline struct ctl_client *client(void)
 	return c;
 }
 
-/* Open a connection without the client, to send what the client would not. */
+/* Open a connection without the client, to send requests that the client never
+ * sends. */
 static inline int raw(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -220,7 +221,7 @@ static inline void expect_refusal(int fd)
 	json_decref(answer);
 }
 
-/* Check that the connection still works. */
+/* Check that the connection still answers. */
 static inline void expect_echo(int fd, int n)
 {
 	char line[4096], request[64];

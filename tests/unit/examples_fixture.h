@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the tests of datasets: a folder to make them in, with a cache
- * folder beside it, and a function that opens one.
+ * Shared by the tests of datasets: a folder in which tests make datasets, with
+ * a cache folder beside it, and a function that opens a dataset.
  */
 #ifndef TESTS_EXAMPLES_FIXTURE_H
 #define TESTS_EXAMPLES_FIXTURE_H
@@ -22,7 +22,7 @@
 #include "refrain/loader.h"
 #include "suite.h"
 
-static char base[64];  /* directory that has the two directories below */
+static char base[64];  /* directory that contains the two directories below */
 static char tree[80];  /* directory in which tests make datasets */
 static char cache[80]; /* $XDG_CACHE_HOME */
 static struct error err;
@@ -52,7 +52,7 @@ static inline void teardown_tree(void)
 
 static inline const char *in_tree(const char *path)
 {
-	static char full[16][8192]; /* the last 16 results stay valid */
+	static char full[16][8192]; /* results stay valid until 16 more calls */
 	static unsigned turn;
 	char *to = full[turn++ % 16];
 

@@ -14,12 +14,13 @@
 
 struct jpeg_kind {
 	const char *name;
-	J_COLOR_SPACE space; /* colour space in the file */
+	J_COLOR_SPACE space; /* colour space of the pixels in the file */
 	uint8_t h[4], v[4];  /* sampling factors; 0 stands for 1 */
 	bool progressive, arithmetic;
-	unsigned restart;   /* restart interval in MCUs */
-	bool separate;	    /* sequential, a scan for each component */
-	bool without_adobe; /* no Adobe marker */
+	unsigned restart; /* restart interval in MCUs */
+	/* a sequential file with a scan for each component */
+	bool separate;
+	bool without_adobe; /* the file has no Adobe marker */
 };
 
 struct jpeg_file {
@@ -115,7 +116,7 @@ static inline uint32_t jpeg_draw(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-/* A random number from 0 to `below` - 1. */
+/* Returns a random number from 0 to `below` - 1. */
 static inline uint32_t jpeg_below(uint64_t *state, uint32_t below)
 {
 	return jpeg_draw(state) % below;
@@ -187,8 +188,8 @@ static inline J_COLOR_SPACE jpeg_input_space(J_COLOR_SPACE stored)
 	}
 }
 
-/* Make a file. noise false: all pixels are the same. orientation 0: no EXIF
- * data. */
+/* Make a file. If `noise` is false, all pixels are the same. If `orientation`
+ * is 0, the file has no EXIF data. */
 static inline struct jpeg_file jpeg_make(const struct jpeg_kind *kind,
 	uint32_t width, uint32_t height, unsigned orientation, uint64_t seed,
 	bool noise)
@@ -227,8 +228,8 @@ static inline struct jpeg_file jpeg_make(const struct jpeg_kind *kind,
 	return f;
 }
 
-/* Returns all pixels of an image at 1/denom in the stored orientation, as RGB
- * or CMYK. The caller frees them. */
+/* All pixels of an image at 1/denom in the stored orientation, as RGB or CMYK.
+ * The caller of jpeg_decode_all() frees `data`. */
 struct jpeg_pixels {
 	uint8_t *data;
 	uint32_t width, height, channels;

@@ -31,8 +31,9 @@
 /* A very long time-out: Check ends a test that hangs, and valgrind is slow. */
 #define WAIT_MS 600000
 
-static char top[128]; /* a directory of the test's own */
-/* Memory that a loader leaves behind on purpose does not count as a leak. */
+static char top[128]; /* directory of this test */
+/* Pointer to a loader that a test leaves behind on purpose, so that its memory
+ * does not count as a leak. */
 static struct refrain_loader *volatile left_behind __attribute__((unused));
 
 static inline int remove_one(
@@ -241,7 +242,8 @@ static inline const uint8_t *simple_sample(
 	return r->sample;
 }
 
-/* The first columns are the samples and the labels under other names. */
+/* Check that the first columns are the samples and the labels under their other
+ * names. */
 static inline void expect_columns(
 	const struct settings *s, const struct refrain_batch *b)
 {
@@ -268,8 +270,8 @@ static inline void expect_columns(
 	ck_assert(!classes->offsets && !classes->lengths);
 }
 
-/* Check that `b` is the next batch of the simple loader. Returns its size, 0 at
- * the end. */
+/* Check that `b` is the next batch of the simple loader. Returns the size of
+ * the batch, 0 at the end. */
 static inline uint32_t simple_next(
 	struct simple *r, const struct refrain_batch *b)
 {

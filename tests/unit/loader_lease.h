@@ -17,8 +17,8 @@ static inline int lease_begin(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
-	/* This signal comes when a process opens the file; it would end this
-	 * process. */
+	/* The kernel sends this signal when a process opens the file; without
+	 * this line it would end this process. */
 	(void)signal(SIGIO, SIG_IGN);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
@@ -28,7 +28,8 @@ static inline int lease_begin(const char *path)
 /* End the lease, so that waiting opens continue. */
 static inline void lease_end(int fd)
 {
-	(void)fcntl(fd, F_SETLEASE, F_UNLCK); /* the kernel may have ended it */
+	/* fails if the kernel has ended the lease */
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
 	(void)close(fd);
 }
 

@@ -9,7 +9,7 @@
 #include "suite.h"
 
 static struct manifest *m;
-/* counts, indexed by enum manifest_change */
+/* number of events, indexed by enum manifest_change */
 static unsigned events[MANIFEST_REMOVED + 1];
 static struct manifest_event last;
 

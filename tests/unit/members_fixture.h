@@ -28,15 +28,15 @@ static inline size_t member_content(const char *name, uint8_t *out)
 	return bytes;
 }
 
-/* Returns the path without that of the shard, which is the member's path in the
- * tree. */
+/* Returns the path of a member in the tree: its path without that of its shard.
+ */
 static inline const char *member_path(const struct example *ex)
 {
 	return ex->whole ? ex->name : strchr(ex->name, '/') + 1;
 }
 
-/* Check that a serving has the content of this member. It has no bytes if the
- * example lacks the member or is filled with zeros. */
+/* Check that a serving has the content of this member. The column has no bytes
+ * if the example lacks the member or is filled with zeros. */
 static inline void expect_member(const struct dataset *ds,
 	const struct refrain_batch *b, uint32_t i, uint32_t part,
 	const char *name)

@@ -39,11 +39,11 @@ static pthread_cond_t fixture_some = PTHREAD_COND_INITIALIZER;
 
 struct read_wait {
 	struct origin_read r;
-	unsigned done; /* fixture_lock, as are the next members */
+	unsigned done; /* guarded by fixture_lock, like the next members */
 	unsigned calls;
 	int status;
 	size_t got;
-	unsigned char *data; /* room for r.len; the caller frees it */
+	unsigned char *data; /* r.len bytes; the caller frees them */
 };
 
 /* Check that bytes come in order, without gaps, and not more than requested. */
@@ -98,7 +98,7 @@ static inline void read_begin(struct origin *o, struct read_wait *w,
 	origin_read(o, &w->r);
 }
 
-/* Wait for the end. Returns the length, or -errno. */
+/* Wait until the read has ended. Returns its length, or -errno. */
 static inline int read_end(struct read_wait *w)
 {
 	int status;
@@ -137,7 +137,7 @@ static inline int read_once(struct origin *o, const char *path,
 
 struct stat_wait {
 	struct origin_stat s;
-	unsigned done; /* fixture_lock, as are the next members */
+	unsigned done; /* guarded by fixture_lock, like the next members */
 	int status;
 	struct file_attr attr;
 	char target[4096];
@@ -179,9 +179,9 @@ struct seen {
 
 struct list_wait {
 	struct origin_list l;
-	unsigned done; /* fixture_lock, as are the next members */
+	unsigned done; /* guarded by fixture_lock, like the next members */
 	int status;
-	struct seen *seen; /* sorted by name when done */
+	struct seen *seen; /* sorted by name when the listing is done */
 	size_t n;
 };
 
@@ -337,10 +337,10 @@ static inline void remove_source(void)
 	(void)nftw(source, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The version of all files; some origins add a tag. */
+/* The version of all files, except for the tags that some origins add. */
 static struct file_version version = {SIZE_BYTES, MTIME_NS, 0};
 
-/* Compare `len` bytes at `off` with those of file `like`. */
+/* Compare `len` bytes with the bytes of file `like` at `off`. */
 static inline void check_bytes(
 	const char *like, uint64_t off, size_t len, const unsigned char *data)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fixture's tree in a stand-in for a store (tests/system/far), which is a
- * child process: started for one row, filled by PUTs, and ended with the test.
- * All of its files have one version.
+ * child process. It is started for one row, filled by PUTs, and ended at the
+ * end of the test. All of its files have one version.
  */
 #ifndef TESTS_ORIGIN_REMOTE_H
 #define TESTS_ORIGIN_REMOTE_H
@@ -21,11 +21,12 @@
 #define FAR_PROGRAM "tests/system/far"
 #define FAR_ETAG "one-version"
 
-static int far_port, far_life = -1; /* far_life: a pipe whose closing ends it */
+/* closing the pipe far_life ends the stand-in */
+static int far_port, far_life = -1;
 static pid_t far_pid;
 
-/* Start the stand-in. Returns its port, or 0. `settings`: one more word for its
- * command line. */
+/* Start the stand-in. Returns its port, or 0. `settings` is an additional word
+ * of its command line. */
 static inline int far_spawn(const char *settings)
 {
 	char *argv[] = {(char *)(uintptr_t)FAR_PROGRAM,
@@ -94,8 +95,8 @@ static inline void far_fill(void)
 	free(data);
 }
 
-/* Open an origin of the stand-in's tree; `version` becomes that of its files.
- */
+/* Open an origin of the stand-in's tree; `version` becomes the version of its
+ * files. */
 static inline int far_open(struct origin **out, bool s3, unsigned depth,
 	const char *settings, struct counters *counters, struct error *err)
 {

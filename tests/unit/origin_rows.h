@@ -25,9 +25,9 @@
 
 static const struct setup {
 	const char *name;
-	const char *disable; /* features for REFRAIN_DISABLE */
+	const char *disable; /* list of features to disable (REFRAIN_DISABLE) */
 	unsigned flags;
-	int retry; /* put a retry on top */
+	int retry; /* the origin has a layer of retries */
 	/* the fault that is injected below the retries, or NULL; for a remote
 	 * origin, the fault of its server */
 	const char *fault;
@@ -66,7 +66,8 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* So many attempts that a request is given up only if the test has failed. */
+/* The number of attempts is so high that a request is given up only if the test
+ * has failed. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 
@@ -185,7 +186,7 @@ static inline void close_row(void)
 
 /*
  * Give this thread, and threads that it starts, a mount namespace of their own.
- * If mounts are shared, unmounts outside reach it.
+ * If mounts are shared, unmounts outside have an effect inside.
  */
 static inline bool own_mounts(void)
 {

@@ -67,11 +67,11 @@ static inline uint8_t item_byte(unsigned number, uint64_t at)
 	return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 18) * 3 + number);
 }
 
-/* The answer of a client's origin when it compares a unit. */
+/* How the origin of a client answers when the client compares a unit. */
 enum peers_origin {
-	PEERS_ORIGIN,	     /* it has the same items */
-	PEERS_ORIGIN_FAILS,  /* it does not answer */
-	PEERS_ORIGIN_OTHERS, /* all of its items are different */
+	PEERS_ORIGIN,	     /* with the same items as the peers */
+	PEERS_ORIGIN_FAILS,  /* with a failure */
+	PEERS_ORIGIN_OTHERS, /* with different content for every item */
 };
 static _Atomic unsigned peers_compared;
 
@@ -93,7 +93,7 @@ static inline void peers_compare(void *arg, struct peers_check *c)
 	peers_checked(c);
 }
 
-/* Start a client. `name`: the host that the client is on, or NULL. */
+/* Start a client. `name` is the host on which the client runs, or NULL. */
 static inline struct peers *peers_client_of(enum peers_origin origin,
 	const char *name, const char *dataset, const char *secret)
 {
@@ -142,7 +142,7 @@ static inline struct peers *peers_client_up(
 
 static inline struct provider_item item_of(unsigned number, uint64_t size)
 {
-	static char paths[512][16]; /* live until done() */
+	static char paths[512][16]; /* paths must be valid until done() */
 
 	ck_assert_uint_lt(number, 512);
 	(void)snprintf(paths[number], sizeof(paths[number]), "f%u", number);
@@ -162,8 +162,9 @@ static inline struct hash128 item_key(const struct provider_item *i)
 struct asked {
 	struct provider_read r;
 	unsigned number;
-	_Atomic unsigned done, wrong; /* calls of done(), wrong bytes */
-	_Atomic uint64_t bytes;	      /* bytes received */
+	/* number of calls of done(), and of wrong bytes */
+	_Atomic unsigned done, wrong;
+	_Atomic uint64_t bytes; /* number of bytes received */
 	_Atomic int status;
 	uint64_t begun_ns;
 	_Atomic uint64_t ended_ns;

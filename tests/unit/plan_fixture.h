@@ -11,7 +11,7 @@
 #include "mount/plan/prefetch.h"
 #include "suite.h"
 
-#define SIZE 200000u /* file that is larger than the tier has room for */
+#define SIZE 200000u /* size of a file for which the tier has no room */
 #define AHEAD (STAGING / 2 / SIZE)
 #define GONE 666u     /* the file of this cookie has been deleted */
 #define LARGE 100000u /* files from this cookie on have several items */
@@ -112,7 +112,7 @@ static inline uint64_t wasted(struct course *k)
 	return k->g.fix.counters.prefetch_wasted;
 }
 
-/* A plan for the files 1 to n. */
+/* Begin a plan for the files 1 to n. */
 static inline struct plan *begin(
 	struct course *k, const char *tier, uint64_t slack, uint64_t n)
 {
@@ -136,7 +136,8 @@ static inline void read_files(struct course *k, uint64_t from, uint64_t to)
 		read_file(k, i);
 }
 
-/* Check that the plan is done, and how many files were fetched and given up. */
+/* Check that the plan is done, and that these numbers of files were fetched and
+ * given up. */
 static inline void finish(struct course *k, struct plan *plan, uint64_t fetched,
 	uint64_t given_up)
 {

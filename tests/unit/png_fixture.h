@@ -14,9 +14,10 @@ struct png_kind {
 	const char *name;
 	uint8_t color, depth;
 	bool interlaced;
-	unsigned colours;     /* in the palette; may be fewer than are used */
-	uint8_t orientation;  /* in eXIf; 0: none */
-	uint32_t chunk_bytes; /* of IDAT; 0: one chunk */
+	/* number of colours in the palette; may be fewer than are used */
+	unsigned colours;
+	uint8_t orientation;  /* orientation in eXIf; 0: the file has no eXIf */
+	uint32_t chunk_bytes; /* size of an IDAT chunk; 0: there is one chunk */
 };
 
 static const struct png_kind png_kinds[] = {
@@ -71,8 +72,8 @@ static const struct png_kind png_kinds[] = {
 struct png_file {
 	uint8_t *data;
 	size_t bytes;
-	uint8_t *rgb;	   /* as stored, not turned */
-	uint16_t *samples; /* channels interleaved */
+	uint8_t *rgb;	   /* pixels as they are stored, not turned */
+	uint16_t *samples; /* samples with interleaved channels */
 };
 
 struct png_maker {
@@ -80,7 +81,7 @@ struct png_maker {
 	uint32_t width, height;
 	uint64_t state;
 	uint8_t palette[256][3];
-	uint16_t *samples; /* those of the file */
+	uint16_t *samples; /* the samples of the file */
 	struct png_file file;
 };
 
@@ -158,7 +159,7 @@ static inline void png_fill(struct png_maker *m)
 
 		if (png_draw(&m->state) % 4 == 0)
 			v = png_draw(&m->state);
-		/* Of 16 bits, a third are small. */
+		/* A third of the samples of 16 bits are small. */
 		if (m->kind->depth == 16 && png_draw(&m->state) % 3 == 0)
 			v &= 511;
 		m->samples[i] = (uint16_t)(v & mask);
@@ -175,7 +176,8 @@ static inline void png_rgb(
 	const struct png_maker *m, const uint16_t *from, uint8_t *to)
 {
 	unsigned depth = m->kind->depth, max = (1U << depth) - 1;
-	bool grey = png_channels(m->kind) < 3; /* or a palette */
+	/* grey, or indexes of a palette */
+	bool grey = png_channels(m->kind) < 3;
 
 	for (unsigned c = 0; c < 3; c++) {
 		unsigned v = from[grey ? 0 : c];

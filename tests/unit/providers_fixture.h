@@ -13,10 +13,10 @@
 #define SIZE ((uint64_t)4 * UNIT) /* size of a file */
 #define EVER (UINT64_MAX / 4)
 
-/* A provider by hand. */
+/* A provider that the test answers. */
 struct stand_in {
 	struct provider s;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	struct provider_read *read[256];
 	struct provider_push *push[256];
@@ -81,7 +81,7 @@ static inline void stand_in_ended(
 	__atomic_add_fetch(&t->ended, 1, __ATOMIC_RELEASE);
 }
 
-/* Count the abandon, but do not answer: the test decides when. */
+/* Count the abandoned read, but do not answer it: the test decides when. */
 static inline void stubborn_abandon(struct provider *s, struct provider_read *r)
 {
 	struct stand_in *t = (struct stand_in *)s;
@@ -107,7 +107,7 @@ static const struct provider_ops stand_in_ops = {
 	.ended = stand_in_ended,
 };
 
-/* The oldest read that the provider has not answered. */
+/* Returns the oldest read that the provider has not answered. */
 static inline struct provider_read *asked(struct stand_in *t)
 {
 	struct provider_read *r;
@@ -164,7 +164,7 @@ static inline void give_all(struct provider_read *r)
 /* -- The cache over them --------------------------------------------------- */
 
 static struct rig g;
-static size_t unit_bytes; /* of the first provider */
+static size_t unit_bytes; /* unit of the first provider in bytes */
 
 static inline void start(
 	unsigned providers, unsigned depth, uint64_t patience_ns)
@@ -205,7 +205,8 @@ static inline void finish(struct probe *p)
 	ck_assert(p->right);
 }
 
-/* Check that the next read of the origin is for these bytes, and answer it. */
+/* Check that the next read of the origin is for these bytes, and answer that
+ * read. */
 static inline void origin_gives(uint64_t off, size_t len)
 {
 	struct origin_read *r = hand_take(&g.hand, 0);

@@ -11,11 +11,14 @@
 /* --- every example once --- */
 
 struct cover {
-	unsigned char *served; /* indexed by pass and example */
+	/* number of times that an example was served, indexed by pass and
+	 * example */
+	unsigned char *served;
 	uint64_t seen, total, passes;
 };
 
-/* The examples of a pass, over all parts of a mix. */
+/* Returns the number of examples in a pass; with a mix, the lowest of its
+ * parts' numbers. */
 static uint64_t fewest_in_pass(const struct scene *sc)
 {
 	uint64_t n = sc->c.subset ? sc->c.subset : sc->c.examples;
@@ -27,7 +30,8 @@ static uint64_t fewest_in_pass(const struct scene *sc)
 
 static void cover_init(struct cover *cv, const struct scene *sc)
 {
-	/* that of the configuration may be 0, for the default */
+	/* the number in the configuration may be 0, which stands for the
+	 * default */
 	cv->total = sc->s[0].c.epoch_examples * sc->c.epochs;
 	cv->passes = cv->total / fewest_in_pass(sc) + 1;
 	cv->seen = 0;
@@ -66,7 +70,7 @@ static uint64_t served_in_pass(const struct cover *cv, const struct scene *sc,
 	return n;
 }
 
-/* A pass begins only after the pass before it was served in full. */
+/* Check that a pass begins only after the pass before it was served in full. */
 static void expect_passes(const struct cover *cv, const struct scene *sc)
 {
 	const struct mix_part whole = {.examples = sc->c.examples};
@@ -87,7 +91,7 @@ static void expect_passes(const struct cover *cv, const struct scene *sc)
 	}
 }
 
-/* Every example that the run is to serve was served or counted as dropped. */
+/* Check that every example of the run was served, or was counted as dropped. */
 static void expect_all(
 	const struct cover *cv, const struct scene *sc, uint64_t dropped)
 {
@@ -106,7 +110,7 @@ static void cover_stream(struct cover *cv, const struct scene *sc,
 
 /* --- mixes --- */
 
-/* The part of each global number: 1 for the first part, 0 if it was not
+/* Returns the part of each global number: 1 for the first part, 0 if it was not
  * served. */
 static unsigned char *parts_served(const struct scene *sc, uint64_t total)
 {
@@ -130,7 +134,7 @@ static unsigned char *parts_served(const struct scene *sc, uint64_t total)
 	return parts;
 }
 
-/* Each whole block from `begin` to `end` has w_j slots of part j. */
+/* Check that each whole block from `begin` to `end` has w_j slots of part j. */
 static void expect_blocks(const struct scene *sc, const unsigned char *parts,
 	uint64_t begin, uint64_t end, const uint32_t *weight)
 {
@@ -294,7 +298,7 @@ void expect_resume(struct scene *sc)
 	size_t size = schedule_save(&sc->s[0], step, state);
 
 	if (!size) {
-		/* This happens only if changes were made far ahead. */
+		/* Changes must have been made far ahead. */
 		ck_assert_uint_ge(sc->changes, 3);
 		return;
 	}
@@ -308,7 +312,8 @@ void expect_resume(struct scene *sc)
 	}
 }
 
-/* Count the echoes owed at a step; short batches count as whole ones. */
+/* Count the echoes that are owed at a step; a short batch counts as a whole
+ * one. */
 static uint64_t count_owed(
 	const struct stream *st, uint32_t unit, uint64_t step)
 {
@@ -324,8 +329,8 @@ static uint64_t count_owed(
 	return owed * unit;
 }
 
-/* Make a run of all ranks of one world, which begins at a state and goes to the
- * end or for some steps. */
+/* The run of all ranks of one world, which begins at a state and ends at the
+ * end of the run or after some steps. */
 struct leg {
 	struct schedule s[WORLD_MAX];
 	struct stream st[WORLD_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of a schedule as a list: every batch of every rank, so that tests can
- * count in the obvious way. Small runs only.
+ * Lists every batch of every rank of a run, so that tests can count in the
+ * obvious way. Small runs only.
  */
 #ifndef TESTS_SCHEDULE_FIXTURE_H
 #define TESTS_SCHEDULE_FIXTURE_H
@@ -47,7 +47,8 @@ static inline uint32_t duplicates_of(
 /* The slots of one rank, in order, and the places where its batches begin. */
 struct stream {
 	struct schedule_slot *slots;
-	/* of batch first_step + i; one more entry than batches */
+	/* index in `slots` of the first slot of batch first_step + i; one more
+	 * entry than batches */
 	uint64_t *begin;
 	uint64_t n, batches, first_step;
 	uint64_t room, batch_room;
@@ -113,7 +114,7 @@ static inline bool same_slot(
 		a->padded == b->padded;
 }
 
-/* A run of one epoch of 20,000 examples. */
+/* Returns the configuration of a run of one epoch of 20,000 examples. */
 static inline struct schedule_config run_config(
 	uint32_t batch, const char *echo)
 {

@@ -27,7 +27,7 @@ static void random_window(struct dice *d, struct schedule_config *c)
 		c->window = least + (roll(d, 2) ? roll(d, 3 * least) : 0);
 }
 
-/* Epochs that are not the dataset, and subsets. */
+/* Draw an epoch that is not a pass, and a subset. */
 static void random_choice(struct dice *d, struct schedule_config *c)
 {
 	if (roll(d, 3) == 0)

@@ -17,7 +17,7 @@
 #define PARTS_MAX 4
 
 struct change {
-	uint64_t begins; /* the first unit with the factor */
+	uint64_t begins; /* the first unit that has the factor */
 	struct schedule_echo echo;
 };
 
@@ -28,14 +28,16 @@ struct scene {
 	struct schedule s[WORLD_MAX];
 	struct stream st[WORLD_MAX];
 	struct change log[CHANGES_MAX + 1];
-	uint32_t changes; /* log[0] is the beginning */
+	/* number of changes; log[0] is the factor at the beginning */
+	uint32_t changes;
 	uint64_t asked[CHANGES_MAX + 1];
-	/* Of the mix, if there is one: the parts follow each other in the
-	 * dataset. The second stage has the weights in the other order. */
+	/* The mix, if there is one. Its parts follow each other in the dataset.
+	 * The second stage has the weights in the other order. */
 	struct part_mix *mix;
 	struct mix_part part[PARTS_MAX];
 	uint32_t weight[2][PARTS_MAX], parts;
-	uint64_t second_stage; /* its first epoch; 0: there is none */
+	/* first epoch of the second stage; 0: there is no second stage */
+	uint64_t second_stage;
 };
 
 /* Draw a configuration with the dice of the scene, and run it. */
@@ -52,8 +54,8 @@ void expect_access(struct scene *sc, uint32_t rank);
 /* Check that all ranks together serve every example once a pass. */
 void expect_cover(const struct scene *sc);
 
-/* Check that a run continued at any step, by as many ranks or by others, serves
- * the rest once. */
+/* Check that a run that continues at any step, with the same or another number
+ * of ranks, serves every remaining example once. */
 void expect_resume(struct scene *sc);
 void expect_elastic(struct scene *sc);
 

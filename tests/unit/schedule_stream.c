@@ -14,7 +14,7 @@ static uint64_t times(uint64_t v, struct schedule_echo e)
 	return (uint64_t)((unsigned __int128)v * e.p / e.q);
 }
 
-/* The index of the segment of a unit. */
+/* Returns the index of the segment of a unit. */
 static uint32_t log_at(const struct scene *sc, uint64_t unit)
 {
 	uint32_t i = sc->changes;
@@ -53,7 +53,7 @@ static void expect_place(const struct scene *sc, uint32_t i, uint64_t place,
 }
 
 /* Check that a walk over all ticks and lanes gives the same echoes, blocks and
- * classes in order. */
+ * classes in the same order. */
 static void expect_lanes(const struct scene *sc, uint32_t rank)
 {
 	const struct schedule *s = &sc->s[rank];
@@ -87,8 +87,10 @@ static void expect_lanes(const struct scene *sc, uint32_t rank)
 /* --- what a stream must be --- */
 
 struct ledger {
-	uint32_t *served;    /* by f */
-	uint64_t *last_step; /* by f */
+	/* number of servings of each unit, by fresh number */
+	uint32_t *served;
+	/* step of the last serving of each unit, by fresh number */
+	uint64_t *last_step;
 	uint64_t outstanding;
 };
 
@@ -107,7 +109,7 @@ static void expect_seeds(const struct schedule *s, const struct stream *st,
 		ck_assert_uint_eq(slot->augment_seed, first_seed[slot->fresh]);
 }
 
-/* Check the lag, and that an exception is where the facts say. */
+/* Check the lag, and that an exception is at the step that the facts name. */
 static void expect_lag(const struct schedule *s,
 	const struct schedule_facts *facts, uint64_t before, uint64_t step)
 {
@@ -142,8 +144,8 @@ static void expect_serving(const struct scene *sc, uint32_t rank,
 	l->outstanding += slot->echo == 0;
 }
 
-/* Check that servings come in order, exactly m times, and that never more units
- * are outstanding than the window has. */
+/* Check that servings come in order, exactly m times, and that at most as many
+ * units as the window has are outstanding at a time. */
 static void expect_servings(const struct scene *sc, uint32_t rank)
 {
 	const struct schedule *s = &sc->s[rank];
@@ -175,7 +177,8 @@ static void expect_servings(const struct scene *sc, uint32_t rank)
 	free(seeds);
 }
 
-/* The number of examples of this rank that SCHEDULE_EQUAL leaves out. */
+/* Returns the number of examples of this rank that SCHEDULE_EQUAL leaves out.
+ */
 static uint64_t share_withheld(const struct scene *sc, uint32_t rank)
 {
 	uint64_t run = sc->s[rank].c.epoch_examples * sc->c.epochs;

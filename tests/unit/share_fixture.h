@@ -48,8 +48,8 @@ static inline struct share_msg hello_of(uint64_t id, uint64_t step)
 	return m;
 }
 
-/* A run of `steps` batches. The host's thread calls its functions, except
- * released(). */
+/* A run of `steps` batches without content. The host's thread calls its
+ * functions, except released(). */
 struct made_up {
 	struct batch_source source;
 	struct share_area area;
@@ -59,7 +59,7 @@ struct made_up {
 	uint64_t next, steps;
 	_Atomic uint32_t lent, most;
 	int fd;
-	int fail; /* status at the end */
+	int fail; /* status that next() returns at the end */
 };
 
 static struct made_up *the_made_up;

@@ -14,7 +14,7 @@
 
 static char run_dir[256];
 
-/* A test leaves the memory of a hanging host behind on purpose. */
+/* true in a test that leaves the memory of a hanging host behind on purpose */
 static bool left_on_purpose;
 
 /* LeakSanitizer calls this at the end of each test. */
@@ -59,7 +59,8 @@ static inline struct refrain_config shared_config(uint32_t jobs)
 	return c;
 }
 
-/* The configuration of a loader alone with the same stream. */
+/* Returns the configuration of a loader that runs alone with the same stream.
+ */
 static inline struct refrain_config alone(struct refrain_config c)
 {
 	uint32_t slices = c.share_batch ? c.share_batch / c.batch : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the tests of the store: directories that are removed afterwards,
- * stores in them, and items whose bytes follow from their key.
+ * stores in them, and items whose bytes are computed from their key.
  */
 #ifndef STORE_FIXTURE_H
 #define STORE_FIXTURE_H
@@ -21,8 +21,9 @@
 #include "suite.h"
 
 struct fixture {
-	char root[64];	  /* deleted by fixture_release() */
-	char dirs[3][80]; /* directories of tiers in root; created later */
+	char root[64]; /* deleted by fixture_release() */
+	/* directories of tiers in `root`; tests create them */
+	char dirs[3][80];
 	struct counters counters;
 	struct store_scratch *scratch;
 	struct store *store;
@@ -84,13 +85,14 @@ static inline void fixture_open_one(struct fixture *f, const char *size)
 	store_wait_ready(f->store);
 }
 
-/* Keys of tests: spread over shards and directories, never random. */
+/* Returns a key for a test. Keys are spread over shards and directories, and
+ * are never random. */
 static inline struct hash128 fixture_key(uint64_t i)
 {
 	return hash128(&i, sizeof(i));
 }
 
-/* The bytes of an item, malloc()ed. */
+/* Returns the bytes of an item, from malloc(). */
 static inline unsigned char *fixture_bytes(struct hash128 key, uint64_t size)
 {
 	unsigned char *p = malloc(size + 8);
@@ -139,7 +141,7 @@ static inline int fixture_get(struct fixture *f, struct hash128 key,
 	return 0;
 }
 
-/* The path of an entry in tier t. */
+/* Returns the path of an entry in tier t. */
 static inline const char *fixture_path(const struct fixture *f, size_t t,
 	struct hash128 key, uint64_t size, char buf[256])
 {

@@ -106,7 +106,8 @@ int run_suite(Suite *s)
 	SRunner *r = srunner_create(s);
 	int failed;
 
-	/* create it before the tests, which are processes of their own */
+	/* create the directories before the tests, which run in processes of
+	 * their own */
 	(void)test_dir();
 	(void)test_memory_dir();
 	/* Print the output of a test before a failure, too. */

@@ -34,8 +34,9 @@ TCase *case_with(Suite *s, const char *name, void (*setup)(void),
 	void (*teardown)(void));
 
 /*
- * Run the suite as Check's environment says (CK_VERBOSITY, CK_RUN_CASE,
- * CK_FORK) and free it. Returns the exit status of the program.
+ * Run the suite with the settings of Check's environment (CK_VERBOSITY,
+ * CK_RUN_CASE, CK_FORK), and free the suite. Returns the exit status of the
+ * program.
  */
 int run_suite(Suite *s);
 
@@ -45,15 +46,17 @@ void case_add(TCase *t, const TTest *const tests[], unsigned n);
  * look-up that hangs cannot be left behind. */
 bool test_on_valgrind(void);
 
-/* Is pidfd_open() missing, as under valgrind and in some containers? Then a
- * host and a member notice the end of the other process only by the socket. */
+/* Is pidfd_open() missing, as under valgrind and in some containers? Without
+ * it, a host and a member notice the end of the other process only by the
+ * socket. */
 bool test_has_pidfd(void);
 
 /*
- * The directory for a test's files. It belongs to the program and is in $TMPDIR
- * if that has a short path. Otherwise, if it need not be on a disk's file
- * system, it is in memory if there is room. run_suite() removes it, because a
- * test that fails or hangs does not clean up.
+ * test_dir() returns the directory for the files of a test, which is in $TMPDIR
+ * if that has a short path. test_memory_dir() returns a directory for files
+ * that need not be on a disk: it is in memory if there is room. Both belong to
+ * the program. run_suite() removes them, because a test that fails or hangs
+ * does not clean up.
  */
 const char *test_dir(void);
 const char *test_memory_dir(void);

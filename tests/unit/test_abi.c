@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The binary interface of the library, as existing programs were built with it:
- * sizes, offsets and values. A change that this test reports breaks them. New
- * members go to the end of a struct and get a line; no line ever changes.
+ * sizes, offsets and values. A change that makes this test fail breaks these
+ * programs. New members go to the end of a struct and get a line; no line ever
+ * changes.
  */
 #include <stddef.h>
 #include <stdlib.h>

@@ -21,12 +21,12 @@ static const struct fuse_out_header forget = {
 	.len = sizeof(forget), .error = FUSE_NOTIFY_INVAL_INODE};
 static const struct agent_message message = {&forget, sizeof(forget), -1};
 
-/* The agent, what stands for the kernel, and the processes. */
+/* The agent, the socket that stands for the kernel, and the processes. */
 struct fixture {
 	struct agent *agent;
 	int kernel, connection;
 	_Atomic pid_t pid; /* the last process; 0: there is none */
-	_Atomic int spare; /* so many more can be started */
+	_Atomic int spare; /* number of processes that can still be started */
 	_Atomic int replaced, lost;
 	struct event_sink sink;
 };
@@ -100,7 +100,7 @@ static void end(struct fixture *f)
 	(void)close(f->connection);
 }
 
-/* How many notifications the kernel has got. */
+/* Returns the number of notifications that the kernel has received. */
 static unsigned got(const struct fixture *f)
 {
 	struct fuse_out_header head;
@@ -143,7 +143,7 @@ START_TEST(test_agent_returns_the_last_answer)
 }
 END_TEST
 
-/* Nobody asks it for anything meanwhile. */
+/* The agent replaces the process even if it has no task for it at the time. */
 START_TEST(test_agent_replaces_a_dead_process_at_once)
 {
 	struct fixture f;
@@ -168,7 +168,8 @@ START_TEST(test_agent_says_at_once_that_a_process_is_lost)
 	wait_for(&f.lost, 1);
 	ck_assert_int_eq(agent_do(f.agent, &message, 1, NULL), -ESHUTDOWN);
 	ck_assert_int_eq(agent_do(f.agent, &message, 1, NULL), -ESHUTDOWN);
-	ck_assert_int_eq(f.lost, 1); /* it asks for another one later */
+	/* the agent asks for another process later */
+	ck_assert_int_eq(f.lost, 1);
 	end(&f);
 }
 END_TEST
@@ -206,7 +207,8 @@ int main(void)
 	Suite *s = suite_create("agent");
 	TCase *t = case_of(s, "agent");
 
-	(void)signal(SIGPIPE, SIG_IGN); /* as in the daemon */
+	/* the daemon ignores this signal, too */
+	(void)signal(SIGPIPE, SIG_IGN);
 	tcase_add_test(t, test_agent_has_things_done);
 	tcase_add_test(t, test_agent_returns_the_last_answer);
 	tcase_add_test(t, test_agent_replaces_a_dead_process_at_once);

@@ -33,7 +33,7 @@ static void teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* Write the file, changed an hour ago plus `age` seconds. */
+/* Write the file with a time of change one hour ago, plus `age` seconds. */
 static void put(const char *text, int age)
 {
 	struct timespec t[2] = {

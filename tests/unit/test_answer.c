@@ -24,8 +24,8 @@ static const char status_line[] =
 static const char added_line[] =
 	"{\"ok\":true,\"positions\":12,\"added\":7,\"left_out\":[\"x: no\"]}";
 
-/* Parse in memory of exactly the size, so that a sanitizer sees reads beyond
- * it. */
+/* Parse the line in memory of exactly its size, so that a sanitizer sees reads
+ * beyond it. */
 static int in_its_own(
 	const char *line, size_t n, int (*fn)(const char *line, size_t n))
 {

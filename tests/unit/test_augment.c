@@ -12,8 +12,8 @@
 
 START_TEST(test_halves_are_rounded_to_nearest_even)
 {
-	/* All pairs of neighbouring values, and the numbers at, below and above
-	 * the middle between the two. */
+	/* Loop over all pairs of neighbouring values, and take the numbers at,
+	 * below and above the middle between the two. */
 	for (uint32_t h = 0; h < 0x7c00; h++) {
 		uint32_t e = h >> 10, f = h & 0x3ff;
 		double low = e ? ldexp(1024 + f, (int)e - 25) : ldexp(f, -24);
@@ -35,7 +35,7 @@ START_TEST(test_halves_are_rounded_to_nearest_even)
 }
 END_TEST
 
-/* A value of a finished sample. */
+/* Returns one value of a finished sample. */
 static double value_at(const struct augment_config *c, const void *sample,
 	uint32_t y, uint32_t x, uint32_t channel)
 {
@@ -70,7 +70,7 @@ static void *sample_of(const struct augment_config *c, const struct image *in,
 	return out;
 }
 
-/* Check the same crop in another type and layout. */
+/* Make the same crop in another type and layout, and compare the values. */
 static void expect_converted(
 	const struct augment_config *c, const uint8_t *rgb, const void *sample)
 {
@@ -131,7 +131,8 @@ START_TEST(test_without_normalisation_floats_go_from_0_to_1)
 	emitter_init(&e, &c);
 	memcpy(&low, &e.table[0][0], 4);
 	memcpy(&high, &e.table[0][255], 4);
-	ck_assert(low == 0 && high == 1); /* exactly 0 and 1 */
+	/* the lowest and the highest value are exactly 0 and 1 */
+	ck_assert(low == 0 && high == 1);
 }
 END_TEST
 
@@ -244,7 +245,8 @@ START_TEST(test_a_cutout_is_the_mean_and_nothing_else_changes)
 }
 END_TEST
 
-/* The part of the sample that shows the image equals a sample of that size. */
+/* Check that the part of the sample that shows the image equals a sample of
+ * that size. */
 static void fits(const struct augment_config *c, const struct image *in)
 {
 	struct augment_config part = *c;
@@ -303,8 +305,8 @@ START_TEST(test_fit_shows_the_whole_image_and_fills_the_rest)
 }
 END_TEST
 
-/* The pixels equal those of another augmenter, which makes u8 without a cutout.
- */
+/* Another augmenter makes u8 pixels without a cutout; augment_finish() turns
+ * them into the sample. */
 START_TEST(test_pixels_made_elsewhere_become_the_same_sample)
 {
 	uint64_t state = 17;

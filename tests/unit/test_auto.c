@@ -54,7 +54,8 @@ START_TEST(test_follows_storage_that_is_throttled_by_slices)
 }
 END_TEST
 
-/* In the first part of the test all items are missing, later two thirds. */
+/* All items are missing in the first part of the test, and two thirds of them
+ * after that. */
 START_TEST(test_follows_a_mount_that_fetches_by_a_plan)
 {
 	for (unsigned cached_of = 0; cached_of <= 3; cached_of += 3) {
@@ -125,7 +126,7 @@ static void fetch_part(
 }
 
 /* The last part before a rest may have begun or ended within a group of
- * answers. So the parts before it count during the rest, too. */
+ * answers. So the parts before the last one count during the rest, too. */
 START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 {
 	const uint64_t right = 1000, odd = 1250;
@@ -154,7 +155,8 @@ START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 }
 END_TEST
 
-/* The state after the first epoch, which has filled the cache. */
+/* The test begins in the state after the first epoch, which has filled the
+ * cache. */
 START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 {
 	const uint64_t byte_ns = 1000;
@@ -199,7 +201,7 @@ START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 }
 END_TEST
 
-/* Set up a loader that begins with a factor, on a mount with a plan. */
+/* A loader that begins with a factor, on a mount with a plan. */
 struct planned_run {
 	struct schedule s;
 	struct auto_sums sums;
@@ -221,9 +223,9 @@ static void run_begin(struct planned_run *r, uint32_t p, uint32_t q)
 	auto_step(&r->a, &r->sums);
 }
 
-/* A small factor must end as soon as a large one does. The factor is 39/32 in
- * the first epoch, in which everything is missing. From the second epoch on the
- * source is idle. */
+/* Echoing with a small factor must end as soon as echoing with a large one
+ * does. The factor is 39/32 in the first epoch, in which everything is missing.
+ * From the second epoch on the source is idle. */
 START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 {
 	const uint64_t byte_ns = 381; /* R is 1.22, then 0.61 */
@@ -244,7 +246,8 @@ START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 }
 END_TEST
 
-/* The time of a byte was measured once; after that, everything is cached. */
+/* The time to fetch a byte is measured once; after that, everything is cached.
+ */
 START_TEST(test_a_single_time_does_not_hold_the_factor)
 {
 	struct planned_run r;
@@ -348,7 +351,7 @@ START_TEST(test_stays_where_it_is_when_nothing_changes)
 END_TEST
 
 /*
- * A control group's throttle lets a tenth of a second's bytes pass at once
+ * A control group's throttle lets the bytes of a tenth of a second pass at once
  * after a pause.
  */
 START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
@@ -391,8 +394,8 @@ START_TEST(test_the_beginning_of_a_burst_says_nothing)
 {
 	uint64_t at_ns[256], now_ns = 7 * NS_PER_MS;
 
-	/* The source answers some reads at once, because it was idle before,
-	 * and the others every 2 ms. */
+	/* The source was idle, so it answers some reads at once. Then it
+	 * answers one every 2 ms. */
 	for (unsigned i = 0; i < 256; i++)
 		at_ns[i] = now_ns += (i < 60 ? 0 : 2) * NS_PER_MS;
 	ck_assert_double_eq(burst_mean(at_ns, 100), 0);
@@ -402,7 +405,7 @@ END_TEST
 
 START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
 {
-	/* Repeat a burst with 16 reads in this time. */
+	/* Repeat a burst whose 16 reads take this time. */
 	static const uint64_t waits_ms[] = {20, 60, 99, 101, 150, 1000};
 
 	for (unsigned w = 0; w < 6; w++) {

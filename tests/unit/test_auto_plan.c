@@ -17,7 +17,7 @@
 #define MAX_ECHO 4.
 #define DEPTH 64u
 #define BURST (4 * DEPTH)
-#define AHEAD 16384u /* examples that are remembered */
+#define AHEAD 16384u /* number of examples that are remembered */
 #define BYTES 110000u
 #define EPOCH 1500u
 #define STEP_NS (25. * NS_PER_MS)
@@ -30,28 +30,33 @@ struct plant {
 	struct speed speed;
 	struct dice dice;
 	double now_ns;
-	/* For each example, in the order of the plan, the time when it arrives.
-	 */
+	/* The time at which each example arrives, in the order of the plan. */
 	double there_ns[AHEAD];
-	uint64_t looked; /* examples that the mount has looked up */
-	/* number of these that the loader was told about */
+	uint64_t looked; /* number of examples that the mount has looked up */
+	/* number of examples that were reported to the loader, and their
+	 * missing bytes */
 	uint64_t told, told_bytes;
-	uint64_t missing[AHEAD], asked, begun, came; /* items to fetch */
+	/* the items to fetch, and the numbers of those that were requested,
+	 * were begun, and came */
+	uint64_t missing[AHEAD], asked, begun, came;
 	double due_ns[AHEAD];
 	bool is_missing[AHEAD];
 	/* number of items that were freed since the mount stopped fetching */
 	uint64_t freed;
 	bool rests;
 	/* Settings. */
-	unsigned window; /* items in memory */
-	/* latency of the source; time between two answers of it */
+	unsigned window; /* number of items for which the memory has room */
+	/* latency of the source, and time between two of its answers */
 	double latency_ns, item_ns;
-	double noise; /* share of a latency; five times that of an item */
+	/* random part of a time: a share of the latency, or five times this
+	 * share of the time between answers */
+	double noise;
 	/* additional delay of all answers, which happens now and then */
 	double stall_ns;
-	/* examples of the first epoch, all of which are missing */
+	/* number of examples in the first epoch, all of which are missing */
 	uint64_t epoch;
-	double share; /* share that is missing from the second epoch on */
+	/* share of the examples that is missing from the second epoch on */
+	double share;
 	bool echoed;
 };
 
@@ -272,7 +277,8 @@ static void first_epoch(struct plant *p)
 		one_step(p);
 }
 
-/* Memory for few more items than are requested at a time, and for many. */
+/* Memory for a few more items than are requested at a time, and for many more.
+ */
 static const unsigned windows[] = {187, 298, 600, 2000};
 
 #define WINDOWS (sizeof(windows) / sizeof(*windows))
@@ -314,7 +320,8 @@ START_TEST(test_stays_at_r_through_noise_and_stalls)
 }
 END_TEST
 
-/* `at`: the number of 16ths of a window after a multiple of a window. */
+/* `at` is the time of the change, in 16ths of a window after a multiple of a
+ * window. */
 static void check_changes(
 	unsigned window, enum kind kind, uint64_t seed, uint64_t at)
 {

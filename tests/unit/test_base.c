@@ -368,7 +368,7 @@ START_TEST(test_array_keeps_its_elements_as_room_is_made)
 	}
 	for (uint32_t n = 0; n < 1000; n++)
 		ck_assert_uint_eq(at[n], n);
-	/* The array is as it was. */
+	/* The failure has not changed the array. */
 	room = SIZE_MAX / sizeof(*at);
 	ck_assert_int_eq(ARRAY_ROOM(at, room, &room), -ENOMEM);
 	ck_assert_uint_eq(at[999], 999);
@@ -380,7 +380,8 @@ START_TEST(test_array_has_zeroes_where_it_grew)
 {
 	uint16_t *at = NULL;
 	size_t room = 0, before;
-	char *used = malloc(65536); /* its memory will be reused */
+	/* the next allocation will reuse this memory */
+	char *used = malloc(65536);
 
 	ck_assert_ptr_nonnull(used);
 	memset(used, 0xff, 65536);
@@ -413,7 +414,7 @@ START_TEST(test_array_grows_by_texts_and_elements_alike)
 	}
 	ck_assert_uint_eq(a.bytes, 7 + 1000 * sizeof(element));
 	ck_assert_uint_ge(a.room, a.bytes);
-	/* more than all memory */
+	/* This is more than all memory. */
 	ck_assert_ptr_null(array_grow(&a, SIZE_MAX - 3));
 	memcpy(&element, array_pop(&a, sizeof(element)), sizeof(element));
 	ck_assert_uint_eq(element, 999);
@@ -466,7 +467,7 @@ START_TEST(test_table_adds_many_as_it_adds_each)
 		table_add_all(&t, many + 1, NUMBERS - 1, poor_hash, &kinds), 0);
 	table_is(&t, in, kinds);
 	ck_assert_uint_eq(t.used, NUMBERS);
-	/* Both tables have the same size. */
+	/* Both tables have the same number of slots. */
 	ck_assert_uint_eq(t.slots, each.slots);
 	ck_assert_int_eq(table_add_all(&t, many, UINT32_MAX - NUMBERS,
 				 poor_hash, &kinds),
@@ -684,7 +685,7 @@ static void take_both(enum lock_name first, enum lock_name second)
 START_TEST(test_locks_are_taken_in_the_order_of_their_ranks)
 {
 	take_both(RANK_CACHE, RANK_ENTRIES);
-	/* the first two were released again */
+	/* the first two locks were released again */
 	take_both(RANK_ENTRIES, RANK_TIER);
 	take_both(RANK_CACHE, RANK_NONE);
 	take_both(RANK_NONE, RANK_CACHE);

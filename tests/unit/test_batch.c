@@ -115,7 +115,8 @@ START_TEST(test_slab_is_free_again_when_its_batch_is_released)
 	ck_assert_int_eq(calls, 1);
 	slab_lend(slab_take(lender));
 	lender_leave(lender);
-	refrain_release(&slab->lent_batch.batch); /* frees all of it */
+	/* this frees the lender and its slabs */
+	refrain_release(&slab->lent_batch.batch);
 	ck_assert_int_eq(calls, 1);
 }
 END_TEST

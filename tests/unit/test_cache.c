@@ -87,7 +87,7 @@ START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
 	ck_assert(p.right);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(g.fix.counters.admitted, 1);
-	/* The item is not fetched again for each read, either. */
+	/* Reading again does not fetch the item again, either. */
 	probe_read(&g, &p, item, 50000, 50000);
 	ck_assert(p.done && p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 200000);
@@ -106,7 +106,7 @@ START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 	answer_all(&g.hand);
 	probe_wait(&p);
 	ck_assert(p.right);
-	/* Pages 2 to 7 of the chunk. */
+	/* Only pages 2 to 7 of the chunk were fetched. */
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 6 * 4096);
 	/* The last request completes the item, and no byte is fetched twice. */
 	probe_read(&g, &p, p.item, 0, CHUNK);
@@ -174,7 +174,7 @@ START_TEST(test_what_does_not_fit_passes_through_and_leaves_when_served)
 	ck_assert_uint_eq(g.fix.counters.passed_through, 1);
 	wait_staged(&g, 0);
 	ck_assert_uint_eq(g.fix.counters.staging_dropped, 0);
-	/* The next epoch finds nothing of the item. */
+	/* The next epoch finds no part of the item in memory. */
 	probe_read(&g, &p, item, 0, 500000);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 1000000);
@@ -190,8 +190,8 @@ START_TEST(test_staging_never_passes_its_bound_and_the_oldest_goes_first)
 
 	rig_start(&g, "128K");
 	for (uint64_t i = 0; i < 16; i++) {
-		/* Half of each item is read, so none has been read to its end.
-		 */
+		/* Half of each item is read, so no item has been read to its
+		 * end. */
 		probe_read(&g, &p[i], file_item(&g, i, LIMIT, 0), 0, LIMIT / 2);
 		answer_all(&g.hand);
 		ck_assert(p[i].right);
@@ -200,7 +200,8 @@ START_TEST(test_staging_never_passes_its_bound_and_the_oldest_goes_first)
 	}
 	ck_assert_uint_eq(s.staging_peak_bytes, STAGING);
 	ck_assert_uint_eq(g.fix.counters.staging_dropped, 12);
-	/* The youngest item is in memory, the oldest is not. */
+	/* The item that was read last is in memory, the one that was read first
+	 * is not. */
 	probe_read(&g, &p[15], p[15].item, LIMIT / 2, LIMIT / 2);
 	ck_assert(p[15].done);
 	probe_read(&g, &p[0], p[0].item, LIMIT / 2, LIMIT / 2);
@@ -237,7 +238,7 @@ START_TEST(test_demand_goes_before_prefetch)
 	struct rig g;
 
 	rig_start(&g, "64M");
-	/* The number of bytes with which a prefetch begins. */
+	/* A prefetch begins with no more than this many requests. */
 	for (uint64_t i = 0; i < 16; i++) {
 		item = file_item(&g, 100, 64 * LIMIT, i * CHUNK);
 		cache_prefetch(g.cache, &item, 0, CHUNK);
@@ -262,7 +263,8 @@ START_TEST(test_requests_that_hang_do_not_keep_others_from_the_origin)
 	rig_start(&g, "16M");
 	for (uint64_t i = 0; i < 9; i++)
 		probe_read(&g, &p[i], file_item(&g, i, 1000, 0), 0, 1000);
-	/* The depth for planned requests, and a third more. */
+	/* As many requests are in flight as the depth allows for planned
+	 * requests, and a third more. */
 	ck_assert_uint_eq(g.hand.n, 8);
 	/* this waits until the request was started */
 	answer(hand_take(&g.hand, 8), 0);
@@ -275,7 +277,7 @@ END_TEST
 
 struct warm_probe {
 	struct cache_warm w;
-	_Atomic int status; /* 1: not answered yet */
+	_Atomic int status; /* 1: there is no answer yet */
 };
 
 static void warm_probe_done(struct cache_warm *w, int status)
@@ -383,7 +385,7 @@ START_TEST(test_a_page_of_what_has_gone_costs_a_page)
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000 + 4096);
-	/* From then on, all missing bytes are requested. */
+	/* From then on, a read requests all missing bytes. */
 	probe_read(&g, &p, item, 0, 500000);
 	answer_all(&g.hand);
 	probe_wait(&p);
@@ -407,7 +409,8 @@ START_TEST(test_what_has_gone_comes_whole_when_read_from_its_beginning)
 	rig_start(&g, "128K");
 	item = file_item(&g, 1, 500000, 0);
 	for (unsigned epoch = 1; epoch <= 2; epoch++) {
-		/* The kernel requests this much when a program wants a page. */
+		/* The kernel requests this many bytes when a program wants a
+		 * page. */
 		probe_read(&g, &p, item, 0, 16384);
 		answer_all(&g.hand);
 		probe_wait(&p);

@@ -133,7 +133,7 @@ END_TEST
 
 /*
  * Do the requests in flight cover at most a part of staging? A request that has
- * been in flight for a second no longer counts, as if it hung.
+ * been in flight for a second no longer counts, because it may hang.
  */
 static bool bytes_out_are_few(struct hand *h, uint64_t began_ns)
 {
@@ -157,7 +157,7 @@ START_TEST(test_requests_in_flight_ask_for_a_part_of_staging_at_most)
 	rig_request_bytes = 4 * CHUNK;
 	began_ns = clock_now_ns();
 	rig_start(&g, "64M");
-	/* One chunk of each of eight files, then whole files. */
+	/* Request one chunk of each of eight files, and then whole files. */
 	for (uint64_t i = 0; i < 8; i++)
 		probe_read(
 			&g, &p[i], file_item(&g, i, 64 * LIMIT, 0), 0, CHUNK);
@@ -217,7 +217,8 @@ START_TEST(test_a_request_of_neighbours_that_fails_spoils_none_that_came)
 	ck_assert_uint_eq(r->len, 4 * CHUNK);
 	for (size_t i = 0; i < 4 * CHUNK; i++)
 		data[i] = byte_at(r->off + i);
-	/* One byte less than the first chunk, then into the second. */
+	/* The first answer ends one byte before the end of the first chunk, the
+	 * second one is in the second chunk. */
 	r->data(r, r->off, data, CHUNK - 1);
 	ck_assert(!p[8].done);
 	r->data(r, r->off + CHUNK - 1, data + CHUNK - 1, 9000);
@@ -232,7 +233,7 @@ START_TEST(test_a_request_of_neighbours_that_fails_spoils_none_that_came)
 	rig_stop(&g);
 }
 END_TEST
-/* A rig with an origin that wants requests for whole chunks. */
+/* Open a rig whose origin wants requests for whole chunks. */
 static void rig_whole(struct rig *g, const char *tier, size_t request_bytes)
 {
 	size_t usual = rig_request_bytes;
@@ -251,7 +252,7 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 	struct rig g;
 
 	rig_whole(&g, "64M", 4 * CHUNK);
-	/* Four requests use all memory, so the chunks have to wait. */
+	/* Four requests take all memory, so the chunks have to wait. */
 	for (uint64_t i = 0; i < 4; i++)
 		probe_read(&g, &whole[i], file_item(&g, 2 + i, LIMIT, 0), 0,
 			LIMIT);
@@ -259,7 +260,7 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
 			0, CHUNK);
 	ck_assert_uint_eq(g.hand.n, 4);
-	/* There is memory for all of them, and five requests may be in flight.
+	/* There is memory for all chunks, and five requests may be in flight.
 	 */
 	answer(hand_take(&g.hand, 0), 0);
 	for (uint64_t i = 0; i < chunks; i++) {
@@ -276,7 +277,7 @@ START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
 }
 END_TEST
 
-/* The only request in flight. */
+/* Returns the only request in flight. */
 static struct origin_read *only_request(struct rig *g, uint64_t off, size_t len)
 {
 	struct origin_read *r;
@@ -393,7 +394,8 @@ START_TEST(test_a_request_takes_all_of_a_neighbour_or_nothing)
 	}
 	for (int i = 0; i < 16; i++)
 		ck_assert(p[i].done && p[i].right);
-	/* Eight chunks in the first request, then three, three and two. */
+	/* The first request had eight chunks, the next ones three, three and
+	 * two. */
 	ck_assert_uint_eq(g.fix.counters.origin_reads, 11);
 	rig_stop(&g);
 }

@@ -104,8 +104,8 @@ START_TEST(test_cgroup_v2_in_a_namespace_is_its_root)
 }
 END_TEST
 
-/* The container's group is bind-mounted, and the process names it from the
- * host's root. */
+/* The group of the container is bind-mounted, and the path of the process's
+ * group begins at the root of the host. */
 START_TEST(test_cgroup_v2_without_a_namespace_in_a_container)
 {
 	put_process("0::/docker/0123\n", V2_LINE("/docker/0123"));
@@ -114,7 +114,7 @@ START_TEST(test_cgroup_v2_without_a_namespace_in_a_container)
 	put_process("0::/docker/0123/inner\n", V2_LINE("/docker/0123"));
 	put(V2 "/inner/memory.max", "52428800\n");
 	ck_assert_uint_eq(cgroup_memory_limit(root), MIB(50));
-	/* A name with the same beginning is another group. */
+	/* A group whose name only begins with this name is another group. */
 	put_process("0::/docker/01234\n", V2_LINE("/docker/0123"));
 	put(V2 "/4/memory.max", "1\n");
 	ck_assert_uint_eq(cgroup_memory_limit(root), MIB(100));

@@ -83,7 +83,7 @@ START_TEST(test_images_and_classes_have_no_columns_here)
 }
 END_TEST
 
-/* Returns a number that says from which example and row a value came. */
+/* Returns a number that identifies the example and the row of a value. */
 static int32_t mark_of(uint32_t place, uint32_t row)
 {
 	return (int32_t)(1000 * place + row);
@@ -142,7 +142,7 @@ START_TEST(test_rows_are_packed_whole_and_in_order)
 	for (unsigned n = 1; n < columns.count; n++) {
 		columns_describe(&columns, n, area, 0, 8, NULL, &c);
 		check_rows(&c, lengths, 0, 8);
-		/* Describe slices of a batch, which the jobs of a share get. */
+		/* Describe slices of a batch, as jobs of a share get them. */
 		for (uint32_t first = 0; first < 8; first += 2) {
 			columns_describe(
 				&columns, n, area, first, 2, offsets, &c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of the configuration's members, and setting them by name. The
- * table must have every member: one that is forgotten here would be missing
- * from options, keywords and saved states.
+ * The table of the configuration's members, and setting them by name. The table
+ * must have every member: a member that the table lacks would be missing from
+ * options, keywords and saved states.
  */
 #include <errno.h>
 #include <locale.h>
@@ -17,7 +17,8 @@
 
 /* -- The table ------------------------------------------------------------- */
 
-/* The natural alignment of a member: that of its largest number. */
+/* Returns the natural alignment of a member: that of the largest number in it.
+ */
 static size_t alignment_of(const struct member *m)
 {
 	return m->bytes / member_count(m);
@@ -159,7 +160,7 @@ START_TEST(test_a_text_sets_its_member)
 }
 END_TEST
 
-/* Make a locale in `dir` whose decimal point is a comma, and enter it. */
+/* Make a locale in `dir` whose decimal point is a comma, and switch to it. */
 static bool enter_comma_locale(const char *dir)
 {
 	char path[300], command[400];
@@ -195,7 +196,7 @@ START_TEST(test_the_point_of_a_number_is_a_point_in_every_locale)
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(command), 0);
 	if (!entered)
-		return; /* no other locale can be used here */
+		return; /* no other locale can be set here */
 	ck_assert(config_set("aspect_max", "2.5").aspect_max == 2.5F);
 	ck_assert(config_set("std", "0.5,1/4,1").std[1] == .25F);
 	ck_assert_str_eq(schedule_echo_text(echo, text), "2.5");
@@ -218,7 +219,7 @@ START_TEST(test_several_numbers_are_one_member)
 }
 END_TEST
 
-/* Except for texts, and for `mean`, where 0 is a value and not the default. */
+/* 0 means the default, except for texts, and for `mean`, where 0 is a value. */
 START_TEST(test_zero_is_the_default_of_every_member)
 {
 	struct refrain_config c, zero;
@@ -250,8 +251,8 @@ START_TEST(test_a_flag_is_set_and_cleared_by_its_name)
 }
 END_TEST
 
-/* Check that a text is refused with the member's name, and that nothing
- * changes. */
+/* Check that a text is refused with a message that names the member, and that
+ * no member changes. */
 static void refused(const char *name, const char *text, const char *why)
 {
 	struct refrain_config c, before;

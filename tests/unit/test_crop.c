@@ -6,8 +6,8 @@
 #include "suite.h"
 
 #define BINS 20
-/* The limit of chi-square for 19 degrees of freedom, which is exceeded by
- * chance once in 10,000 times. */
+/* The value of chi-square for 19 degrees of freedom that chance exceeds once in
+ * 10,000 times. */
 #define CHI_SQUARE_MOST 50.8
 
 static void expect_uniform(const size_t *bins, const char *what)
@@ -30,7 +30,8 @@ static void count(size_t *bins, double share)
 	bins[(unsigned)fmin(fmax(share * BINS, 0), BINS - 1)]++;
 }
 
-/* If every draw fits the image, the distributions are the plain ones. */
+/* With this limit of the area every draw fits into the image, so no draw is
+ * repeated, which would change the distributions. */
 START_TEST(test_area_aspect_and_place_of_a_crop_are_uniform)
 {
 	size_t area[BINS] = {0}, aspect[BINS] = {0}, x[BINS] = {0},
@@ -62,8 +63,8 @@ START_TEST(test_area_aspect_and_place_of_a_crop_are_uniform)
 }
 END_TEST
 
-/* Compute the moments of torchvision's algorithm for 500 x 375, by a simulation
- * in the test: the same steps with another generator. */
+/* Compute the moments of torchvision's algorithm for an image of 500 x 375.
+ * This simulates the algorithm with another generator of random numbers. */
 static void simulate(uint64_t *state, double *width, double *height)
 {
 	for (unsigned i = 0; i < 10; i++) {
@@ -150,7 +151,7 @@ static void expect_crop(
 
 	for (unsigned i = 0; i < 7; i++)
 		ck_assert_uint_eq(got[i], numbers[i]);
-	ck_assert(crop->jitter[0] == factor); /* exactly */
+	ck_assert(crop->jitter[0] == factor); /* exactly equal */
 }
 
 START_TEST(test_a_seed_means_the_same_crop_for_ever)
@@ -180,7 +181,7 @@ START_TEST(test_switching_one_augmentation_moves_no_other)
 		c.flip = false;
 		crop_of(&c, seed, 640, 480, &none);
 		ck_assert(!none.flip && none.cutout_width == 0);
-		ck_assert(none.jitter[1] == 1); /* exactly */
+		ck_assert(none.jitter[1] == 1); /* exactly 1 */
 		c.flip = true;
 		c.cutout = 9;
 		c.jitter[0] = c.jitter[1] = c.jitter[2] = 0.5F;

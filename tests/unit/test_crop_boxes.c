@@ -94,8 +94,7 @@ START_TEST(test_a_crop_has_a_box_and_the_sides_of_ssd)
 }
 END_TEST
 
-/* A box is in the centre and has half of the image's sides. Each threshold is
- * drawn equally often. */
+/* There is one box, in the centre, with half of the image's sides. */
 START_TEST(test_thresholds_are_drawn_evenly)
 {
 	struct box box = {100, 100, 300, 300, 1, 0};
@@ -114,10 +113,11 @@ START_TEST(test_thresholds_are_drawn_evenly)
 		for (int i = 0; i < 10; i++)
 			above[i] += iou >= i / 10.0;
 	}
-	/* One of seven, and more after thresholds that are hardly reached. */
+	/* One of seven thresholds stands for the whole image. Draws for
+	 * thresholds that are hardly ever reached end with it, too. */
 	ck_assert_uint_gt(whole, SEEDS / 7 - SEEDS / 50);
 	ck_assert_uint_lt(whole, SEEDS / 4);
-	/* Two of seven reach .5, and some .9. */
+	/* Two of seven draws reach .5, and some of them reach .9. */
 	ck_assert_uint_gt(above[5], SEEDS * 2 / 7);
 	ck_assert_uint_lt(above[9], SEEDS / 6);
 	ck_assert_uint_gt(above[9], 0);
@@ -162,7 +162,7 @@ START_TEST(test_images_of_any_size_have_a_crop)
 }
 END_TEST
 
-/* The other options of crops have no effect. */
+/* The other options of crops do not change the scale. */
 START_TEST(test_the_scale_suits_the_smallest_crop)
 {
 	static const uint32_t sides[][2] = {

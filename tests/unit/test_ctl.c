@@ -103,8 +103,8 @@ START_TEST(test_ctl_releases_what_a_connection_owns_when_it_ends)
 				  "{\"cmd\":\"own\",\"n\":0}\n{\"cmd\":\"ow";
 	int fd = raw();
 
-	/* Each one replaces the previous one; the client ends in the middle of
-	 * a line. */
+	/* Each resource replaces the previous one. Then the client ends in the
+	 * middle of a line. */
 	put(fd, own, strlen(own));
 	wait_sem(&left);
 	wait_sem(&left);
@@ -225,7 +225,8 @@ END_TEST
 START_TEST(test_ctl_refuses_a_longer_request_and_hangs_up)
 {
 	size_t bytes =
-		CTL_REQUEST_MAX_BYTES + 2; /* the last byte is not looked at */
+		/* the server does not look at the last byte */
+		CTL_REQUEST_MAX_BYTES + 2;
 	CLEANUP_FREE char *big = malloc(bytes);
 	char line[256];
 	int fd = raw();
@@ -304,7 +305,8 @@ START_TEST(test_ctl_survives_ten_thousand_mutations)
 	for (int i = 0; i < 10000; i++) {
 		size_t len = mutate(line, good[random_next() % 4]);
 
-		/* A count of a billion would be answered as well. */
+		/* Do not send a count of a billion, which the server would
+		 * answer as well. */
 		if (memmem(line, len, "count", 5) &&
 			memmem(line, len, "\"n\":", 4) &&
 			!memmem(line, len, "\"n\":3}", 6))
@@ -332,7 +334,7 @@ START_TEST(test_ctl_refuses_the_65th_connection_until_one_closes)
 	expect_refusal(fd);
 	(void)close(fd);
 	(void)close(fds[0]);
-	while (!served) { /* its thread ends with the connection */
+	while (!served) { /* the thread of the connection ends with it */
 		struct ctl_client *c = client();
 		json_t *reply = NULL;
 

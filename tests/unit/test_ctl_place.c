@@ -61,7 +61,7 @@ START_TEST(test_ctl_keeps_other_users_out_by_mode_and_by_credentials)
 	char parent[64];
 
 	if (geteuid() != 0)
-		return; /* this user cannot become another one */
+		return; /* this process cannot become another user */
 	ck_assert_int_eq(ask_as_nobody(65534), -EACCES);
 	(void)snprintf(parent, sizeof(parent), "%s/refrain", dir);
 	ck_assert_int_eq(chmod(dir, 0755), 0);
@@ -78,7 +78,7 @@ START_TEST(test_ctl_lets_members_of_the_group_in_and_no_others)
 	char parent[64];
 
 	if (geteuid() != 0 || !group)
-		return; /* this user cannot become another one */
+		return; /* this process cannot become another user */
 	ctl_server_stop(server);
 	ck_assert_int_eq(chmod(dir, 0711), 0);
 	ck_assert_msg(ctl_server_start(&server, "/mnt/x", group->gr_name,
@@ -166,7 +166,7 @@ START_TEST(test_ctl_follows_no_link_that_somebody_planted_in_tmp)
 	pid_t pid;
 
 	if (geteuid() != 0)
-		return; /* /run/refrain is always usable here */
+		return; /* this user can always use /run/refrain */
 	(void)snprintf(path, sizeof(path), "/tmp/refrain-%u", (unsigned)uid);
 	(void)unlink(path);
 	ck_assert_int_eq(symlink(dir, path), 0);
@@ -200,13 +200,13 @@ START_TEST(test_ctl_connect_says_what_is_no_refrain_mount)
 }
 END_TEST
 
-/* Any user may set the attribute on a directory of his own, and cp -a copies
- * it. */
+/* Any user can set the attribute on a directory of his own, and cp -a copies
+ * the attribute. */
 START_TEST(test_ctl_connect_believes_no_attribute_of_a_plain_directory)
 {
 	const char *path = ctl_server_path(server);
 	struct ctl_client *c = NULL;
-	/* in a tmpfs, attributes may be impossible */
+	/* a tmpfs may have no attributes, so use the working directory */
 	char own[] = "./ctl-test-XXXXXX";
 
 	ck_assert_ptr_nonnull(mkdtemp(own));

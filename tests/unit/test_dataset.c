@@ -18,7 +18,7 @@
 #include "common/base/hash.h"
 #include "suite.h"
 
-static char top[64]; /* a directory of the test's own */
+static char top[64]; /* directory of this test */
 
 static int remove_one(
 	const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -34,7 +34,7 @@ static void setup(void)
 	(void)snprintf(top, sizeof(top), "test_dataset.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(chdir(top), 0);
-	/* The output of the command goes to a file, which is checked. */
+	/* The output of the command goes to a file, which the tests check. */
 	ck_assert_ptr_nonnull(freopen("stderr", "w", stderr));
 	ck_assert_ptr_nonnull(freopen("stdout", "w", stdout));
 }
@@ -45,7 +45,7 @@ static void teardown(void)
 	(void)nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Run with a NULL-terminated list of words. */
+/* Run the command with a NULL-terminated list of words. */
 static int run(const char *const *words)
 {
 	const char *argv[32] = {"make-dataset"};
@@ -211,7 +211,8 @@ END_TEST
 #define BLOCKS 4
 #define SEEN_MAX (BLOCKS * BLOCKS * 3)
 
-/* The means of blocks without the total mean: 48 numbers. */
+/* Compute the means of the blocks of a picture without its total mean: 48
+ * numbers. */
 static int see_blocks(const uint8_t *rgb, int w, int h, double *seen)
 {
 	double count[SEEN_MAX] = {0}, mean[3] = {0};
@@ -235,7 +236,7 @@ static int see_blocks(const uint8_t *rgb, int w, int h, double *seen)
 	return SEEN_MAX;
 }
 
-/* The mean colour: 3 numbers. */
+/* Compute the mean colour of a picture: 3 numbers. */
 static int see_colour(const uint8_t *rgb, int w, int h, double *seen)
 {
 	memset(seen, 0, 3 * sizeof(*seen));
@@ -277,7 +278,8 @@ static unsigned nearest(
 	return at;
 }
 
-/* The share of test images whose nearest centre is that of their class. */
+/* Returns the share of test images whose nearest centre is the centre of their
+ * class. */
 static double accuracy(see_fn *see)
 {
 	double centre[CLASSES][SEEN_MAX] = {{0}}, seen[SEEN_MAX];

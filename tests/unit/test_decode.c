@@ -13,7 +13,7 @@
 #include "jpeg_fixture.h"
 #include "suite.h"
 
-#define CROPS 10 /* regions of each file, at each scale */
+#define CROPS 10 /* number of regions of each file, at each scale */
 #define GUARD 0xa5
 #define GUARD_BYTES ((size_t)64)
 
@@ -35,8 +35,8 @@ static void teardown(void)
 	decoder_free(decoder);
 }
 
-/* The place of the stored pixel (x, y) in the upright image, as EXIF defines
- * it. */
+/* Find the place of the stored pixel (x, y) in the upright image, as EXIF
+ * defines it. */
 static void upright_of(unsigned orientation, const struct jpeg_pixels *p,
 	uint32_t x, uint32_t y, uint32_t *ux, uint32_t *uy)
 {
@@ -106,7 +106,8 @@ static void check_guard(const uint8_t *data, size_t bytes)
 		ck_assert_int_eq(data[i], GUARD);
 }
 
-/* Check that all scaled pixels that the region touches are there and right. */
+/* Check that the decoded region has all scaled pixels that it must have, and
+ * that they are right. */
 static void check_pixels(const char *name, const struct image *out,
 	const uint8_t *all, const struct rect *r)
 {
@@ -260,7 +261,7 @@ START_TEST(test_wide_and_tall_images_are_decoded)
 }
 END_TEST
 
-/* Upsampling is different in narrow crops. */
+/* libjpeg upsamples in another way in narrow crops, so test all of these. */
 START_TEST(test_every_small_region_of_a_small_image_is_right)
 {
 	static const uint8_t kinds[] = {1, 2, 3, 4, 12, 21};
@@ -330,7 +331,7 @@ static void write_file(const char *path, const struct jpeg_file *f)
 	ck_assert_int_eq(write(fd, f->data, f->bytes), (ssize_t)f->bytes);
 }
 
-/* The output of `djpeg` for a file; NULL if there is none. */
+/* Returns the output of `djpeg` for a file; NULL if djpeg is not installed. */
 static uint8_t *ask_djpeg(
 	const char *path, unsigned denom, uint32_t *width, uint32_t *height)
 {
@@ -387,7 +388,7 @@ START_TEST(test_pixels_are_those_of_djpeg)
 		return;
 	}
 	if (kind->space == JCS_CMYK || kind->space == JCS_YCCK)
-		return; /* djpeg does not convert these to RGB */
+		return; /* djpeg does not convert this kind to RGB */
 	fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	(void)close(fd);
@@ -406,7 +407,8 @@ static size_t number_at(const char *octal)
 	return strtoul(octal, NULL, 8);
 }
 
-/* Get the next file of a tar; *at is its offset, and moves on. */
+/* Get the next file of a tar; *at is the offset of its header, and moves to the
+ * next one. */
 static bool next_member(
 	const uint8_t *tar, size_t bytes, size_t *at, struct jpeg_file *f)
 {
@@ -461,7 +463,7 @@ static uint8_t *read_test_data(size_t *bytes)
 	return read_all(path, bytes);
 }
 
-/* One image in nine, because all of them would take a minute. */
+/* Decode one image in nine, because all of them would take a minute. */
 START_TEST(test_real_images_are_decoded_by_region)
 {
 	CLEANUP_FREE uint8_t *tar = NULL;

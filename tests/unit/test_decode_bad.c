@@ -84,8 +84,8 @@ static void expect_failure(int rc)
 	ck_assert_int_ne(err.msg[0], '\0');
 }
 
-/* A copy in memory of exactly its size, so that a sanitizer sees reads beyond
- * it. */
+/* Returns a copy in memory of exactly its size, so that a sanitizer sees reads
+ * beyond it. */
 static uint8_t *copy_of(const void *data, size_t bytes)
 {
 	uint8_t *p = malloc(bytes ? bytes : 1);
@@ -113,7 +113,7 @@ START_TEST(test_what_is_no_jpeg_is_told_apart_from_damage)
 }
 END_TEST
 
-/* The byte after the marker of the frame header. The first header counts. */
+/* Returns the byte after the marker of the first frame header. */
 static uint8_t *frame_of(struct jpeg_file *f)
 {
 	for (size_t i = 2; i + 1 < f->bytes; i++)
@@ -128,10 +128,10 @@ START_TEST(test_kinds_that_are_not_decoded_are_named)
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[0], 40, 40, 0, 1, true);
 	uint8_t *frame = frame_of(&f);
 
-	frame[2] = 12; /* bits a sample */
+	frame[2] = 12; /* 12 bits per sample */
 	expect(decode_part(f.data, f.bytes, 1), -EMEDIUMTYPE, "precision 12");
 	frame[2] = 8;
-	frame[-1] = 0xc3; /* lossless */
+	frame[-1] = 0xc3; /* a lossless file */
 	expect(decode_part(f.data, f.bytes, 1), -EMEDIUMTYPE, "0xc3");
 	free(f.data);
 }
@@ -200,7 +200,7 @@ END_TEST
 
 /* -- Corrupt --------------------------------------------------------------- */
 
-/* Insert bytes at a place. */
+/* Returns a copy of the file with bytes inserted at `at`. */
 static uint8_t *insert(
 	const struct jpeg_file *f, size_t at, const void *bytes, size_t count)
 {
@@ -213,7 +213,8 @@ static uint8_t *insert(
 	return p;
 }
 
-/* Padding between markers; an unknown revision and transform. */
+/* The file has padding between markers, and an unknown revision and colour
+ * transform. */
 START_TEST(test_harmless_oddities_are_decoded)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[2], 90, 70, 0, 8, true);
@@ -230,7 +231,7 @@ START_TEST(test_harmless_oddities_are_decoded)
 }
 END_TEST
 
-/* libjpeg would show the missing rows in grey. */
+/* libjpeg would make the missing rows grey. */
 START_TEST(test_corrupt_rows_are_refused_with_libjpegs_words)
 {
 	struct jpeg_file f = jpeg_make(kind_named("4:4:4"), 90, 70, 0, 8, true);
@@ -291,7 +292,8 @@ END_TEST
 static void mutate(uint8_t *data, size_t bytes, uint64_t *state)
 {
 	for (uint32_t n = 1 + jpeg_below(state, 8); n > 0; n--) {
-		/* Headers are the smaller but the more fragile part. */
+		/* Half of the changes are in the first eighth of the file,
+		 * because headers are more fragile than pixels. */
 		size_t below = jpeg_below(state, 2) ? bytes : bytes / 8;
 		size_t at = jpeg_below(state, (uint32_t)below);
 
@@ -301,7 +303,8 @@ static void mutate(uint8_t *data, size_t bytes, uint64_t *state)
 	}
 }
 
-/* Each gives 0 or always the same error, and the next file is not affected. */
+/* Each damaged file gives 0 or always the same error, and the next file is not
+ * affected. */
 START_TEST(test_flipped_bytes_do_no_harm)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 60, 50, 5, 9, true);
@@ -351,17 +354,17 @@ static uint8_t *exif_in(const struct jpeg_file *f)
 
 START_TEST(test_damaged_exif_data_say_nothing)
 {
-	/* Index and value of a byte of the big-endian form. */
+	/* Index and value of a byte to change in the big-endian form. */
 	static const uint8_t damage[][2] = {
-		{0, 'X'},   /* byte order */
-		{3, 0},	    /* magic number */
-		{4, 0xff},  /* a directory far beyond the end */
-		{7, 27},    /* a directory that ends beyond the end */
-		{9, 0},	    /* without entries */
+		{0, 'X'},   /* invalid byte order */
+		{3, 0},	    /* invalid magic number */
+		{4, 0xff},  /* offset of a directory far beyond the end */
+		{7, 27},    /* offset of a directory that ends beyond the end */
+		{9, 0},	    /* directory without entries */
 		{11, 0x13}, /* another tag */
 		{13, 2},    /* type: text */
 		{17, 2},    /* two values */
-		{19, 0},    /* out of range */
+		{19, 0},    /* value out of range */
 		{19, 9},
 	};
 	const uint8_t *d = damage[_i];
@@ -417,7 +420,8 @@ START_TEST(test_header_that_claims_more_than_the_file_can_hold_is_refused)
 }
 END_TEST
 
-/* All pixels are the same: one or two bits a block more than the limit. */
+/* All pixels are the same. This file has only one or two bits a block more than
+ * the limit. */
 START_TEST(test_file_that_compresses_best_is_no_bomb)
 {
 	static const char *const names[] = {
@@ -440,7 +444,7 @@ START_TEST(test_limits_are_kept_to_the_pixel_the_byte_and_the_scan)
 		decode_probe(decoder, f.data, f.bytes, &info, &err), 0);
 	limits.max_pixels = 8000;
 	limits.max_memory_bytes = info.memory_bytes;
-	limits.max_scans = 10; /* as many as libjpeg writes */
+	limits.max_scans = 10; /* the number of scans that libjpeg writes */
 	renew();
 	ck_assert_msg(decode_part(f.data, f.bytes, 1) == 0, "%s", err.msg);
 	limits.max_pixels--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the memory for decoding: a decoder never uses more than the check of
  * the header has announced, does not keep it, and allocates nothing of its own
- * for each image. This program counts its heap memory, with the part of
+ * for each image. This program counts its heap memory, which includes that of
  * libjpeg. One thread. */
 #include <errno.h>
 #include <malloc.h>
@@ -110,7 +110,8 @@ static struct taken decode_part(struct decoder *d, size_t before,
 
 static const struct rect whole = {0, 0, 0, 0};
 
-/* Check that a decoder has as much memory as it says. */
+/* Check that a decoder takes as much memory as the check of the header has
+ * announced. */
 static void check_kind(
 	const struct jpeg_kind *kind, uint32_t width, uint32_t height)
 {
@@ -142,7 +143,8 @@ START_TEST(test_decoding_takes_no_more_than_the_probe_said)
 }
 END_TEST
 
-/* libjpeg frees its memory for each image, and the decoder keeps none. */
+/* libjpeg frees its memory after each image, and the decoder keeps none of its
+ * own. */
 START_TEST(test_images_after_the_first_take_no_memory_that_stays)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 200, 150, 6, 1, true);
@@ -166,7 +168,7 @@ START_TEST(test_images_after_the_first_take_no_memory_that_stays)
 }
 END_TEST
 
-/* The file is a megabyte, and its pixels would be 300 MB. */
+/* The file has a megabyte, and its pixels would take 300 MB. */
 START_TEST(test_hundred_megapixels_are_decoded_in_little_memory)
 {
 	static const struct rect middle = {4000, 5000, 2000, 1000};
@@ -244,7 +246,7 @@ static Suite *memory_suite(void)
 		JPEG_KINDS);
 	tcase_add_loop_test(
 		tc, test_a_png_takes_no_more_than_the_probe_said, 0, PNG_KINDS);
-	/* 4:2:0 and grey */
+	/* two kinds: 4:2:0 and grey */
 	tcase_add_loop_test(
 		tc, test_hundred_megapixels_are_decoded_in_little_memory, 2, 3);
 	tcase_add_loop_test(tc,
@@ -254,8 +256,8 @@ static Suite *memory_suite(void)
 	return s;
 }
 
-/* Is this program's malloc() called, so that it can count? Under Valgrind it is
- * not, because Valgrind puts its own malloc() in its place. */
+/* Is the malloc() of this program called, so that it can count? Valgrind
+ * replaces it by its own malloc(). */
 static bool counts(void)
 {
 	size_t before = calls;

@@ -9,7 +9,8 @@
 #define REQUEST_BYTES 262144
 #define MOST 64
 
-/* Each request takes latency_ns, and all together get at most bytes_per_s. */
+/* An origin that takes latency_ns for each request, and delivers at most
+ * bytes_per_s for all of them together. */
 struct formula {
 	double latency_ns, bytes_per_s;
 };
@@ -34,7 +35,7 @@ static void run(struct depth *d, struct formula o, uint64_t *now_ns, unsigned n)
 	}
 }
 
-/* The most frequent depth of answers at the end of a long run. */
+/* Returns the most frequent depth of answers at the end of a long run. */
 static unsigned usual_depth(struct formula o)
 {
 	unsigned seen[MOST + 1] = {0};
@@ -56,16 +57,16 @@ static unsigned usual_depth(struct formula o)
 
 START_TEST(test_an_origin_that_one_request_fills_is_asked_for_one)
 {
-	/* 50 MB/s: 5 ms a request, of which 1 is latency. */
+	/* At 50 MB/s a request takes 5 ms, of which 1 ms is latency. */
 	ck_assert_uint_eq(usual_depth((struct formula){1e6, 50e6}), 1);
 }
 END_TEST
 
 START_TEST(test_a_distant_origin_is_asked_for_as_much_as_it_takes)
 {
-	/* 100 ms and 50 MB/s: 20 requests use it fully. */
+	/* With a latency of 100 ms, 20 requests use 50 MB/s fully. */
 	ck_assert_uint_eq(usual_depth((struct formula){100e6, 50e6}), 32);
-	/* 20 ms and 50 MB/s: 4 requests almost use it fully. */
+	/* With a latency of 20 ms, 4 requests almost use 50 MB/s fully. */
 	ck_assert_uint_eq(usual_depth((struct formula){20e6, 50e6}), 4);
 	/* Only latency is a limit: the depth is the largest useful one. */
 	ck_assert_uint_eq(usual_depth((struct formula){5e6, 1e12}), MOST);
@@ -163,7 +164,7 @@ END_TEST
 /* -- A trainer with a plan, and other readers ------------------------------ */
 
 #define GOING_MAX 256
-#define AHEAD_MAX 186 /* items that plans have memory for */
+#define AHEAD_MAX 186 /* number of items for which plans have memory */
 
 struct sent {
 	uint64_t begin_ns, end_ns;
@@ -172,20 +173,22 @@ struct sent {
 
 /*
  * An origin that takes latency_ns for each request, and answers one in
- * serve_ns. A trainer has `reads` reads in flight, in the order of its plan;
- * reads that come before the plan's requests are demand. `foreign` readers have
- * one request each in flight.
+ * serve_ns. A trainer has `reads` reads in flight, in the order of its plan; a
+ * read that comes before the plan has requested its item is demand. `foreign`
+ * readers have one request each in flight.
  */
 struct model {
 	double latency_ns, serve_ns;
 	unsigned reads, foreign;
-	/* readers come if there was no answer for this time */
+	/* other readers come if there was no answer for this time */
 	uint64_t late_ns;
 	struct depth d;
 	uint64_t now_ns, free_ns;
 	struct sent sent[GOING_MAX];
 	unsigned going, going_foreign;
-	uint64_t asked, came, wanted; /* positions of the plan */
+	/* numbers of positions of the plan that were requested, that came, and
+	 * that the trainer wants */
+	uint64_t asked, came, wanted;
 };
 
 static void send_request(struct model *m, bool foreign)
@@ -263,7 +266,7 @@ static void model_init(struct model *m)
 }
 
 /* Run the model for `ns`. Returns the mean number of requests in flight, and
- * sets *rate to the positions a second. */
+ * sets *rate to the number of positions per second. */
 static double play(struct model *m, uint64_t ns, double *rate)
 {
 	uint64_t begin_ns = m->now_ns, came = m->came;
@@ -304,7 +307,7 @@ static double fewest(const struct model *m)
 	return n > 1 ? n : 1;
 }
 
-/* Limited by rate, by latency, or by both. */
+/* Origins that are limited by rate, by latency, or by both. */
 static const struct {
 	double latency_ns, serve_ns;
 } origins[] = {{2e5, 5.5e6}, {2e8, 1e5}, {2e8, 5.5e6}, {2e7, 5.5e6}, {5e7, 5e5},
@@ -326,7 +329,7 @@ START_TEST(test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth)
 			(void)play(&m, search_time_ns(&m), &rate);
 			going = play(&m, 10 * NS_PER_S, &rate);
 			ck_assert_double_ge(rate, .95 * best_of(&m));
-			/* Levels are powers of two, with trials between them.
+			/* Depths are powers of two, with trials between them.
 			 */
 			most = 2.2 * fewest(&m);
 			if (most < reads * 1.15)
@@ -452,7 +455,7 @@ static double lost_s(struct formula o, unsigned first)
 
 START_TEST(test_a_search_that_begins_near_its_end_loses_little)
 {
-	/* 20 ms, and a link that takes 0.55 ms for an item. */
+	/* The latency is 20 ms, and the link takes 0.55 ms for an item. */
 	struct formula o = {20e6, REQUEST_BYTES / .00055};
 
 	ck_assert_double_lt(lost_s(o, 32), .1);
@@ -480,7 +483,7 @@ START_TEST(test_the_least_time_of_late_follows_the_origin)
 	ck_assert_uint_lt(depth_recent_ns(&d), 2 * NS_PER_MS);
 	answers(&d, 20 * NS_PER_MS, REQUEST_BYTES, 300);
 	ck_assert_uint_gt(depth_recent_ns(&d), 19 * NS_PER_MS);
-	answers(&d, NS_PER_US, 0, 1); /* a failure */
+	answers(&d, NS_PER_US, 0, 1); /* one request fails */
 	ck_assert_uint_gt(depth_recent_ns(&d), 19 * NS_PER_MS);
 	answers(&d, 2 * NS_PER_MS, REQUEST_BYTES, 1);
 	ck_assert_uint_eq(depth_recent_ns(&d), 2 * NS_PER_MS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the echo stage by its public calls, over sources that only count.
- * The stage must give the stream of a schedule that knows the end, also when it
+ * The stage must give the stream of a schedule that knows the end, even if it
  * is saved at any position, and after failures. REFRAIN_TEST_RUNS sets the
  * number of random runs. */
 #include <errno.h>
@@ -36,7 +36,7 @@ static void servings_free(struct servings *v)
 /* A user of a stage, with the examples that it keeps. */
 struct user {
 	struct refrain_echo *e;
-	uint64_t examples; /* that its source has */
+	uint64_t examples; /* number of examples of the user's source */
 	uint64_t kept, kept_most;
 	uint64_t serving, epoch;
 	bool keeps[4096];
@@ -205,8 +205,8 @@ START_TEST(test_serves_what_a_schedule_does_that_knew_the_end)
 }
 END_TEST
 
-/* Continue from a state. The source begins at the example `from` or before it.
- */
+/* Continue from a state, with a source that begins at the example `from` or
+ * before it. */
 static void resume(const struct refrain_config *config, const uint8_t *state,
 	int size, uint64_t examples, struct dice *d, struct servings *rest)
 {
@@ -369,7 +369,7 @@ START_TEST(test_a_source_that_has_become_shorter_is_an_error)
 	ck_assert_int_eq(refrain_echo_ended(u.e), -ESTALE);
 	ck_assert_ptr_nonnull(
 		strstr(refrain_message(NULL), "it had more when"));
-	/* Nothing has changed. */
+	/* The state of the stage has not changed. */
 	ck_assert_int_eq(refrain_echo_next(u.e, &s), REFRAIN_ECHO_PULL);
 	refrain_echo_close(u.e);
 }

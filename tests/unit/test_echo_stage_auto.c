@@ -23,13 +23,15 @@ static uint64_t now(void)
  * has no workers and works only during pulls. */
 struct plant {
 	struct refrain_echo *e;
-	double up_ns;	  /* for an example */
-	uint64_t pull_ns; /* time to hand over an example that is ready */
+	double up_ns; /* time that the source takes for an example */
+	/* time that a pull takes for an example that is ready */
+	uint64_t pull_ns;
 	uint32_t ahead;
 	double ready_at_ns; /* time when the next example will be ready */
-	uint64_t noise;	    /* of a hundred */
+	/* percentage by which the time of an example varies */
+	uint64_t noise;
 	uint64_t dice;
-	uint64_t examples; /* of an epoch */
+	uint64_t examples; /* number of examples in an epoch */
 	uint64_t waited_ns;
 };
 
@@ -113,7 +115,7 @@ static struct refrain_echo_stats stats_of(const struct plant *p)
 	return s;
 }
 
-/* Serve so many fresh examples. Returns the number of servings per second. */
+/* Serve this many fresh examples. Returns the number of servings per second. */
 static double run_fresh(struct plant *p, uint64_t fresh)
 {
 	uint64_t until = stats_of(p).fresh + fresh, n = 0, began_ns = clock_ns;
@@ -203,8 +205,8 @@ START_TEST(test_never_echoes_a_source_that_is_fast)
 }
 END_TEST
 
-/* At most one probe of examples was pulled from the source and not served yet.
- */
+/* At any time, the examples that were pulled and not served yet are at most
+ * those of one probe. */
 START_TEST(test_takes_no_more_ahead_than_a_probe_may)
 {
 	static const uint64_t windows[] = {0, 64, 320};
@@ -235,7 +237,8 @@ END_TEST
 
 /* -- The log and states ---------------------------------------------------- */
 
-/* Speeds change within and between epochs. */
+/* Returns the speed after this number of servings: it changes within and
+ * between epochs. */
 static double speed_at(uint64_t served)
 {
 	return speeds[served / 9000 % 8] * DOWN_NS;
@@ -296,7 +299,7 @@ START_TEST(test_the_log_repeats_the_stream_over_all_epochs)
 	ck_assert_uint_gt(stats_of(&p).echo_changes, 3);
 	refrain_echo_close(p.e);
 	c.echo_log = log;
-	p.ahead = 3; /* other times */
+	p.ahead = 3; /* other times than in the run that made the log */
 	open_plant(&p, &c);
 	record_epochs(&p, &again, 0);
 	expect_same(&first, 0, &again);
@@ -306,7 +309,7 @@ START_TEST(test_the_log_repeats_the_stream_over_all_epochs)
 }
 END_TEST
 
-/* Lines of the log after the first `skip`. */
+/* Returns the lines of the log after the first `skip` lines. */
 static const char *lines_after(const char *log, uint64_t skip)
 {
 	while (skip--)

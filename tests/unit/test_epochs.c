@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the epochs that are found from misses alone. The mount is simulated,
- * with readers that shuffle, and so are trainers with larger caches. No clocks,
- * no threads. */
+/* Tests of the code that recognises epochs by their misses alone. The mount is
+ * simulated, with readers that shuffle, and so are trainers with larger caches.
+ * No clocks, no threads. */
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -15,14 +15,16 @@
 struct scene {
 	struct epochs *e;
 	struct epochs_look now;
-	unsigned items, resident; /* the first ones are resident */
+	/* number of items; the first `resident` ones are in the cache */
+	unsigned items, resident;
 	unsigned *order;
 	uint64_t random;
-	/* Shares of the misses and of the hits that the kernel answers. */
+	/* Shares of the misses, and of the hits, that the kernel answers. */
 	double hidden, hidden_hits;
 	double read;   /* share of each item that is read */
 	double waited; /* share of the time in which readers wait */
-	bool filling;  /* misses are admitted, until half is resident */
+	/* misses are admitted until half of the items are resident */
+	bool filling;
 };
 
 static double dice(struct scene *s)
@@ -127,7 +129,7 @@ static void scene_epochs(struct scene *s, unsigned n)
 	}
 }
 
-/* Read a part of one more epoch, and get the report then. */
+/* Read a part of one more epoch, and get the report at that point. */
 static bool scene_tell(
 	struct scene *s, unsigned from, unsigned to, struct epochs_news *n)
 {
@@ -257,7 +259,7 @@ END_TEST
 
 /* -- What the source delivered --------------------------------------------- */
 
-/* The number of items delivered in this epoch. */
+/* Returns the number of items that were delivered in this epoch. */
 static int delivered(const struct scene *s)
 {
 	uint64_t bytes;
@@ -284,7 +286,7 @@ START_TEST(test_says_what_the_source_delivered_in_each_epoch)
 			(void)scene_tell(&s, 0, items[k] * 3 / 4, &n);
 			within(delivered(&s), missing / 2, missing);
 			(void)scene_tell(&s, items[k] * 3 / 4, items[k], &n);
-			/* The sample of items gives an estimate. */
+			/* The estimate is made from a sample of items. */
 			within(delivered(&s), missing - missing / 1000,
 				missing + missing / 1000);
 		}
@@ -301,7 +303,8 @@ START_TEST(test_items_fetched_before_the_first_miss_belong_to_epoch_1)
 	struct scene s;
 
 	scene_begin(&s, 1000, 0, 0);
-	s.now.origin_bytes = 1000 * ITEM_BYTES; /* fetched by a plan */
+	/* a plan has fetched these bytes */
+	s.now.origin_bytes = 1000 * ITEM_BYTES;
 	shuffle(&s);
 	for (unsigned i = 0; i < 10; i++) {
 		scene_miss(&s, s.order[i]);
@@ -355,7 +358,7 @@ START_TEST(test_does_not_divide_what_plans_fetch_over_the_end_of_an_epoch)
 	within(delivered(&s), 499, 501);
 	s.now.planned_bytes = 100 * ITEM_BYTES;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
-	/* This was so at the beginning of an epoch, too. */
+	/* There was no plan at the beginning of an epoch, either. */
 	scene_epochs(&s, 1);
 	s.now.planned_bytes = 0;
 	ck_assert_int_eq(delivered(&s), EPOCHS_UNKNOWN);
@@ -483,10 +486,11 @@ START_TEST(test_tells_no_gain_while_the_cache_fills)
 }
 END_TEST
 
-/* A trainer. Workers fetch and prepare, and the trainer consumes their results
- * in order. Times in ms. */
+/* A trainer: workers fetch and prepare samples, and the trainer consumes them
+ * in order. Times are in ms. */
 struct trainer_of {
-	unsigned workers, ahead; /* samples that may wait for the trainer */
+	/* number of workers, and of samples that may wait for the trainer */
+	unsigned workers, ahead;
 	double latency, link, prep, step;
 };
 
@@ -542,7 +546,8 @@ static struct outcome_of simulate(const struct trainer_of *t, double miss)
 	return o;
 }
 
-/* Scale times to a trainer's epoch; that of the scene takes a second. */
+/* Multiply the times by a factor: an epoch of the scene takes a second, that of
+ * a trainer takes longer. */
 static void scale(struct epochs_gain *g, double by)
 {
 	g->least_ms = (uint64_t)((double)g->least_ms * by);

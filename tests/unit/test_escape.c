@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of common/base/escape: names from outside, made safe for a terminal. */
+/* Tests of common/base/escape: it makes names from outside safe for a terminal.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,11 +54,11 @@ START_TEST(test_escape_shows_bytes_that_are_not_utf8)
 	expect("\x9b"
 	       "31m",
 		"\\x9b31m");
-	expect("\xc0\x9b", "\\xc0\\x9b"); /* overlong */
+	expect("\xc0\x9b", "\\xc0\\x9b"); /* an overlong form */
 	expect("\xe0\x82\x9b", "\\xe0\\x82\\x9b");
 	expect("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* a surrogate */
 	expect("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
-	expect("\xe7\x8c", "\\xe7\\x8c"); /* cut off */
+	expect("\xe7\x8c", "\\xe7\\x8c"); /* a character that is cut off */
 	expect("\xc3\n", "\\xc3\\n");
 }
 END_TEST

@@ -92,7 +92,7 @@ START_TEST(test_only_images_count_unless_any_file_does)
 	o.any_file = true;
 	ds = open_with(&o);
 	ck_assert_uint_eq(dataset_count(ds), 5);
-	example_is(ds, 4, "c/jpg", 1); /* after .hidden */
+	example_is(ds, 4, "c/jpg", 1); /* class .hidden comes first */
 	dataset_close(ds);
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(test_a_path_that_no_call_could_open_is_refused)
 	struct dataset_options o = options_of(tree, REFRAIN_SOURCE_FOLDER);
 
 	put("a/1.jpg");
-	/* Each step is short, but the whole path is over 4096 bytes. */
+	/* Each name is short, but the whole path is longer than 4096 bytes. */
 	sh("d=$(printf '%%0200d' 7); i=0; while [ $i -lt 21 ]; do mkdir $d && "
 	   "cd -P $d || exit 1; i=$((i + 1)); done");
 	refused(&o, -ENAMETOOLONG, "cannot list");
@@ -237,7 +237,7 @@ START_TEST(test_a_list_is_sorted_and_keeps_its_labels)
 	class_is(ds, 1, "dog");
 	class_is(ds, 2, "dog\tand cat");
 	class_is(ds, 3, "\377");
-	/* equal paths are in the order of lines */
+	/* examples with equal paths are in the order of their lines */
 	example_is(ds, 0, "a/1.png", 0);
 	example_is(ds, 1, "a/1.png", 2);
 	example_is(ds, 2, "a\\n", 3);
@@ -384,7 +384,8 @@ START_TEST(test_a_table_of_index_gives_what_the_folder_gives)
 		dataset_fingerprint(list), dataset_fingerprint(folder));
 	ck_assert_uint_eq(at(list, 0).bytes, 70);
 	ck_assert_uint_eq(at(list, 1).bytes, UINT32_MAX);
-	example_is(list, 2, "a/new\nline.jpg", 3); /* after .h, 10, 9 */
+	/* classes .h, 10 and 9 come first */
+	example_is(list, 2, "a/new\nline.jpg", 3);
 	example_is(list, 3, "a/tab\t\\.jpg", 3);
 	dataset_close(folder);
 	dataset_close(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the index that a loader keeps: when it is used, when it is ignored,
- * and what happens when it is damaged. */
+/* Tests of the catalogue that a loader keeps: when it is used, when it is
+ * ignored, and what happens if it is damaged. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include "examples_fixture.h"
 #include "suite.h"
 
-/* Scan the dataset once, so that the next open may map the index. Returns the
- * fingerprint. */
+/* Scan the dataset once, so that the next open may map the catalogue. Returns
+ * the fingerprint. */
 static uint64_t look_once(const struct dataset_options *o)
 {
 	struct dataset *ds = open_with(o);
@@ -44,7 +44,7 @@ static void make_folder(void)
 	age();
 }
 
-/* The path of the only index. */
+/* Returns the path of the only catalogue. */
 static const char *index_path(void)
 {
 	static char path[400];
@@ -126,7 +126,8 @@ START_TEST(test_other_directories_with_the_same_times_are_seen)
 	sh("cp -a d e; touch e/a/3.jpg; touch -r d/a e/a");
 	(void)look_once(&o);
 	ck_assert(mapped(&o));
-	sh("mv d old && mv e d"); /* as if extracted from another archive */
+	/* This is as if the directory was extracted from another archive. */
+	sh("mv d old && mv e d");
 	ck_assert(!mapped(&o));
 	ck_assert(mapped(&o));
 	sh("mv d/a e && mv old/a d/ && touch -r e d");
@@ -153,7 +154,7 @@ START_TEST(test_what_has_just_changed_is_not_kept)
 	sh("touch d/b/deep");
 	(void)look_once(&o);
 	(void)look_once(&o);
-	/* as if the server's clock were ahead */
+	/* This is as if the server's clock was ahead. */
 	sh("touch -d '1 hour' d/b/deep");
 	(void)look_once(&o);
 	(void)look_once(&o);
@@ -175,7 +176,7 @@ START_TEST(test_other_options_have_another_index)
 	(void)look_once(&o);
 	ck_assert(mapped(&o));
 	o = options_of(in_tree("d/../d"), 0);
-	ck_assert(mapped(&o)); /* the same place again */
+	ck_assert(mapped(&o)); /* the dataset is at the same place again */
 	o = options_of(in_tree("d/a"), 0);
 	(void)look_once(&o);
 }
@@ -265,7 +266,7 @@ START_TEST(test_a_folder_that_others_write_is_not_used)
 	ck_assert(mapped(&o));
 	ck_assert_int_eq(chmod(index_path(), 0622), 0);
 	(void)look_once(&o);
-	ck_assert(mapped(&o)); /* it was written again */
+	ck_assert(mapped(&o)); /* the catalogue was written again */
 }
 END_TEST
 
@@ -283,7 +284,7 @@ START_TEST(test_a_write_that_was_cut_off_is_in_nobodys_way)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	(void)look_once(&o);
-	(void)look_once(&o); /* another process may be writing it */
+	(void)look_once(&o); /* another process may be writing the catalogue */
 	ck_assert_int_eq(futimens(fd, then), 0);
 	(void)close(fd);
 	(void)look_once(&o);
@@ -323,7 +324,8 @@ START_TEST(test_every_damaged_byte_is_noticed)
 	for (off_t i = 0; i < st.st_size; i++) {
 		ck_assert(mapped(&o));
 		flip(index_path(), i, i % 2 ? 0x01 : 0x80);
-		/* The index was rejected, scanned again, and repaired. */
+		/* The catalogue was rejected, and another scan has replaced it.
+		 */
 		ck_assert_uint_eq(look_once(&o), print);
 	}
 	for (off_t n = st.st_size - 1; n >= 0; n -= 1 + n / 8) {
@@ -336,7 +338,7 @@ END_TEST
 
 /* -- Calls that hang ------------------------------------------------------- */
 
-/* Opening a fifo in place of the list does not hang, because only regular files
+/* Opening a FIFO in place of the list does not hang, because only regular files
  * are read. */
 START_TEST(test_a_fifo_is_refused_and_not_waited_for)
 {
@@ -396,7 +398,7 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 	make_folder();
 	fd = mount_silent(in_tree(at));
 	if (fd < 0)
-		return; /* only root may mount, if that is possible at all */
+		return; /* only root may mount, if any process may */
 	o.cancel = &cancel;
 	if (_i < 2)
 		ck_assert_int_eq(
@@ -410,8 +412,8 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 		refused(&o, -ETIMEDOUT,
 			_i % 2 ? "/d': no answer for 0.1 s while listing"
 			       : "/d': no answer for 0.1 s while resolving");
-	/* Without a limit the call would hang until the end. Machines may be
-	 * busy. */
+	/* Without a limit the call would hang until the end. The limit is long,
+	 * because the machine may be busy. */
 	ck_assert_uint_lt(clock_now_ns() - start_ns, 5 * NS_PER_S);
 	if (_i < 2)
 		(void)pthread_join(thread, NULL);

@@ -15,8 +15,8 @@ static struct dataset *open_members(const char *path, const char *members)
 	return open_with(&o);
 }
 
-/* Check that the part of the example has this name; NULL: that the example
- * lacks it. */
+/* Check that the part of the example has this name; NULL: check that the
+ * example lacks the part. */
 static void part_is(const struct dataset *ds, uint64_t index, uint32_t part,
 	const char *name)
 {
@@ -29,7 +29,7 @@ static void part_is(const struct dataset *ds, uint64_t index, uint32_t part,
 		ck_assert_str_eq(ex.name, name);
 }
 
-/* Check that the part has the bytes of that file, which put() has written. */
+/* Check that the part has the content of that file, which put() has written. */
 static void part_holds(const struct dataset *ds, uint64_t index, uint32_t part,
 	const char *text)
 {
@@ -70,7 +70,7 @@ START_TEST(test_a_member_is_beside_its_image_under_the_same_stem)
 	put("d/a/2020.01.jpg");
 	put("d/a/2020.01.png");
 	put("d/b/3.jpg");
-	put("d/b/4.json"); /* of no image */
+	put("d/b/4.json"); /* a member of no image */
 	put("d/b/.3.json");
 	put("d/b/readme");
 	ds = open_members(in_tree("d"), "json;seg.png,png");
@@ -86,7 +86,7 @@ START_TEST(test_a_member_is_beside_its_image_under_the_same_stem)
 	example_is(ds, 2, "b/3.jpg", 1);
 	part_is(ds, 2, 1, NULL);
 	part_is(ds, 2, 2, NULL);
-	/* No example uses the second choice, 1.png, either. */
+	/* No example uses 1.png, the second choice, either. */
 	ck_assert_uint_eq(skipped(ds, "a/1.png"), 4);
 	dataset_close(ds);
 }
@@ -102,7 +102,7 @@ START_TEST(test_a_folder_of_members_lies_beside_the_images_or_above)
 	put("d/masks/x/1.png");
 	put("d/masks/x/1.2.png");
 	put("d/masks/2.png");
-	put("d/masks/3.jpg"); /* no example */
+	put("d/masks/3.jpg"); /* this file is not an example */
 	put("d/labels/x/1.txt");
 	put("d/labels/x/1.xml");
 	put("d/labels/images/2.txt");
@@ -206,7 +206,8 @@ START_TEST(test_members_of_a_tar_may_lie_anywhere_in_their_shard)
 	   "masks a.txt a.jpg");
 	ds = open_members(in_tree("x.tar"), "json;txt;seg.png,masks/");
 	ck_assert_uint_eq(dataset_count(ds), 2);
-	example_is(ds, 0, "x.tar/a.jpg", -1); /* as without members */
+	/* the examples are the same as without members */
+	example_is(ds, 0, "x.tar/a.jpg", -1);
 	part_holds(ds, 0, 0, "d/a.jpg");
 	part_holds(ds, 0, 1, "d/a.json");
 	part_holds(ds, 0, 2, "d/a.txt");
@@ -261,8 +262,8 @@ static void put_header(FILE *f, char type, const char *name)
 	(void)fwrite(h, 1, (512 - data % 512) % 512, f);
 }
 
-/* Many members have one stem, or many directories one name. Each case took
- * minutes when the time grew with the square of their number. */
+/* Many members have the same stem, or many directories have the same name. Each
+ * case took minutes while the time grew with the square of their number. */
 START_TEST(test_a_hostile_tar_with_members_is_read_at_once)
 {
 	FILE *f = fopen(in_tree("x.tar"), "w");
@@ -341,7 +342,7 @@ END_TEST
 
 /* -- The catalogue --------------------------------------------------------- */
 
-/* The catalogues of the folder, by their version. */
+/* Returns the number of catalogues with this version in the cache folder. */
 static unsigned catalogues(uint32_t version)
 {
 	struct dirent *d;
@@ -422,7 +423,7 @@ START_TEST(test_a_member_that_comes_or_goes_is_seen)
 }
 END_TEST
 
-/* The list is in another directory. */
+/* The list is in another directory than the files. */
 START_TEST(test_a_folder_of_members_that_comes_is_seen)
 {
 	struct dataset_options o = options_of(in_tree("list"), 0);

@@ -16,14 +16,14 @@ static void skipped_is(const struct dataset *ds, uint64_t files,
 	ck_assert_pstr_eq(s.first_class, first_class);
 }
 
-/* Close the dataset and open it again, from its kept index. */
+/* Close the dataset, and open it again from its catalogue. */
 static struct dataset *open_again(struct dataset *ds)
 {
 	uint64_t print = dataset_fingerprint(ds);
 
 	dataset_close(ds);
 	ds = open_as(tree, REFRAIN_SOURCE_AUTO);
-	/* the index was mapped */
+	/* the catalogue was mapped */
 	ck_assert_uint_eq(dataset_memory_bytes(ds) < 4096, 1);
 	ck_assert_uint_eq(dataset_fingerprint(ds), print);
 	return ds;
@@ -73,7 +73,7 @@ START_TEST(test_every_directory_of_the_root_is_a_class)
 	example_is(ds, 3, "link/x.jpg", 4);
 	class_is(ds, 5, "loop");
 	class_is(ds, 6, "lost+found");
-	/* .git, broken, lost+found. */
+	/* The skipped files are .git, broken and lost+found. */
 	skipped_is(ds, 3, ".git", 4, ".git");
 	dataset_close(ds);
 }

@@ -6,7 +6,7 @@
 
 #define BLOCK 512
 
-/* Compare the example's bytes with those of a file of the tree. */
+/* Compare the bytes of the example with those of a file of the tree. */
 static void holds(const struct dataset *ds, uint64_t i, const char *path)
 {
 	struct example ex = at(ds, i);
@@ -105,7 +105,7 @@ START_TEST(test_members_of_one_base_name_are_one_example)
 	put("1.jpeg");
 	put("2.jpg");
 	put_text("2.cls", "12");
-	put_text("3.cls", "13"); /* has no image */
+	put_text("3.cls", "13"); /* sample 3 has no image */
 	put("4.seg.JPG");
 	put("._5.jpg");
 	put("6.npy");
@@ -160,7 +160,7 @@ START_TEST(test_sizes_of_over_eight_gigabytes_are_understood)
 
 	ck_assert_int_eq(ftruncate(fd, (off_t)9 << 30), 0);
 	(void)close(fd);
-	/* The headers that tar writes, and a hole in place of data and end
+	/* A tar with its headers, and a hole in place of the data and the end
 	 * mark. */
 	sh("tar --format=%s -cf - big.jpg 2>/dev/null | head -c %d >t.tar && "
 	   "truncate -s %lld t.tar",
@@ -199,7 +199,7 @@ START_TEST(test_a_tar_that_is_cut_off_is_refused_wherever)
 	put("a/2.jpg");
 	sh("tar --format=pax -b 1 -cf t.tar a");
 	ck_assert_int_eq(stat(in_tree("t.tar"), &st), 0);
-	whole = st.st_size - 2 * BLOCK; /* the end mark */
+	whole = st.st_size - 2 * BLOCK; /* size without the end mark */
 	for (off_t n = whole; n >= 0; n -= n % BLOCK == 0 ? 1 : 73) {
 		ck_assert_int_eq(truncate(in_tree("t.tar"), n), 0);
 		refused(&o, -EBADMSG, "at offset");
@@ -234,7 +234,7 @@ START_TEST(test_a_changed_header_is_refused_with_its_place)
 }
 END_TEST
 
-/* The folder with shared data, or NULL. */
+/* Returns the path of a file in the folder with shared data, or NULL. */
 static const char *data_file(const char *name)
 {
 	static char path[4096];
@@ -256,7 +256,7 @@ START_TEST(test_a_tar_and_its_folder_have_the_same_examples)
 	char *real;
 
 	if (!tar)
-		return; /* the data are not part of this tree */
+		return; /* the shared data are not part of this tree */
 	real = realpath(tar, NULL);
 	sh("mkdir d && tar -xf %s -C d", real);
 	packed = open_as(real, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of a read that is requested twice, because its answer is late. The test
- * is the server: it decides what to answer, and when. */
+ * is the server: the test decides the answers and their times. */
 #include "origin_fixture.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ static void open_server(void)
 	ck_assert_msg(object_new(&o, url, &config, &err) == 0, "%s", err.msg);
 }
 
-/* Read all of a request. */
+/* Read a whole request. */
 static void read_request(int fd)
 {
 	char head[4096];
@@ -106,7 +106,8 @@ static size_t got_so_far(struct read_wait *w)
 	return got;
 }
 
-/* The first request is answered in the middle of the second one's answer. */
+/* The answer to the first request comes in the middle of the answer to the
+ * second one. */
 START_TEST(test_of_two_answers_each_byte_comes_from_one)
 {
 	struct origin_file *f;

@@ -56,8 +56,8 @@ START_TEST(test_hold_pauses_for_longer_after_each_failure)
 }
 END_TEST
 
-/* Each daemon is killed, because one reader's request makes it use too much
- * memory. */
+/* Each daemon is killed, because the request of one reader makes it use too
+ * much memory. */
 START_TEST(test_hold_gives_up_if_all_daemons_are_killed_while_they_serve)
 {
 	struct hold_ends e = {.failures = 0};

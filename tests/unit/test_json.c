@@ -51,7 +51,7 @@ START_TEST(test_json_refuses_what_is_none)
 }
 END_TEST
 
-/* Read a document that is one string. */
+/* Read a document that consists of one string. */
 static bool is_text(const char *doc, const char *want, size_t room)
 {
 	struct json_scan s = json_scan(doc, strlen(doc));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of files whose pages the kernel keeps, in an ordinary directory: there
+/* Tests of files whose pages the kernel keeps, in an ordinary directory, where
  * the kernel reports reads, too. All reports are handled at once, so no time
  * passes between reads. */
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static char top[sizeof(TOP)];
 static struct manifest *m;
 static struct kept *k;
 static bool may_stay;
-static char seen[64]; /* first letters of the names seen */
+static char seen[64]; /* first letters of the names that were seen */
 
 static bool stays(void *arg, const struct cache_item *item)
 {
@@ -50,7 +50,7 @@ static char *path_of(const char *name)
 	return path;
 }
 
-/* A file of four bytes. */
+/* Create a file of four bytes. */
 static struct cache_item put(const char *name, node_id dir)
 {
 	struct file_entry e = {.name = name,
@@ -131,7 +131,7 @@ static bool drops_before_its_time(struct cache_item *item)
 	}
 	pages_stop(p);
 	pages_free(p);
-	return took_ns < NS_PER_S; /* the time for which parts stay */
+	return took_ns < NS_PER_S; /* this is the time for which parts stay */
 }
 
 START_TEST(test_parts_far_over_the_bound_do_not_stay)
@@ -240,7 +240,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("kept");
 	TCase *tc = case_of(s, "kept");
 
-	/* Without inotify no pages stay, which tests of a mount check. */
+	/* Without inotify no pages stay; tests of a mount check that case. */
 	if (!feature_enabled("inotify"))
 		return s;
 	tcase_add_checked_fixture(tc, set_up, tear_down);

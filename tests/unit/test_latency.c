@@ -39,7 +39,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-/* Start threads that add, one after another or at once. */
+/* Start threads that add durations, one after another or at once. */
 static void run_threads(struct latency *l, bool at_once)
 {
 	pthread_t thread[THREADS];
@@ -79,7 +79,7 @@ START_TEST(test_latency_quantiles_are_inside_the_bucket)
 	uint64_t count[LATENCY_BUCKETS] = {0};
 
 	ck_assert_uint_eq(latency_quantile_us(count, 0.5), 0);
-	count[2] = 100; /* 32 to 64 us */
+	count[2] = 100; /* bucket 2 is 32 to 64 us */
 	ck_assert_uint_eq(latency_quantile_us(count, 0.5), 48);
 	ck_assert_uint_eq(latency_quantile_us(count, 1), 64);
 	count[10] = 100;

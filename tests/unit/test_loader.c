@@ -259,7 +259,8 @@ START_TEST(test_loader_copies_raw_records)
 }
 END_TEST
 
-/* Make an image of one colour, which the second byte of the record gives. */
+/* A decode() that makes an image of one colour, which the second byte of the
+ * record gives. */
 static int decode_colour(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -308,7 +309,8 @@ START_TEST(test_loader_augments_what_a_callback_decodes)
 }
 END_TEST
 
-/* Values that this version does not support. */
+/* A decode() that returns values of a type that this version does not support.
+ */
 static int decode_floats(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -335,7 +337,7 @@ START_TEST(test_loader_refuses_values_that_are_not_bytes)
 }
 END_TEST
 
-/* Write the seed and the first byte. */
+/* An augment_fn() that writes the seed and the first byte. */
 static int take_seed(void *ctx, const struct refrain_decoded *in, uint64_t seed,
 	void *out, size_t sample_bytes)
 {
@@ -350,7 +352,7 @@ static int take_seed(void *ctx, const struct refrain_decoded *in, uint64_t seed,
 
 START_TEST(test_loader_lets_a_callback_augment)
 {
-	static const struct settings none; /* without fields */
+	static const struct settings none; /* settings without fields */
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
@@ -372,10 +374,10 @@ START_TEST(test_loader_lets_a_callback_augment)
 }
 END_TEST
 
-/* Check that the memory has room for enough examples that are planned;
- * otherwise a change would take effect only after the next change is due. It
- * must also have room for some bursts, unless so many examples are read at a
- * time anyway. */
+/* Check that the memory has room for enough planned examples; otherwise a
+ * change would take effect only after the next change is due. The memory must
+ * also have room for some bursts, unless as many examples as in a burst are
+ * read at a time anyway. */
 static void has_room(const struct refrain_config *c)
 {
 	struct schedule_config config;
@@ -413,8 +415,8 @@ START_TEST(test_a_window_that_follows_has_room_for_what_is_planned)
 }
 END_TEST
 
-/* With some seeds such pairs remain. They must all be at the allowed positions.
- */
+/* With some seeds the end of a run has duplicates. They must all be at the
+ * allowed positions. */
 START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
 {
 	struct refrain_config c = config_of();

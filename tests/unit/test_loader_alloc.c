@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of a loader without memory: one allocation after the other fails, while
- * it is opened and while it runs. The program's own malloc() replaces that of
- * the C library. Sanitizers have their own, so this is skipped there.
+ * it is opened and while it runs. The malloc() of this program replaces that of
+ * the C library. Sanitizers have a malloc() of their own, so these tests are
+ * skipped with them.
  */
 #include "shared_fixture.h"
 #include "suite.h"
@@ -22,7 +23,7 @@ void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
-/* Number of allocations until one fails; below 0: none fails. */
+/* Number of allocations until one fails; below 0: no allocation fails. */
 static _Atomic long countdown = -1;
 
 static bool fails(void)
@@ -48,7 +49,8 @@ void *aligned_alloc(size_t align, size_t bytes)
 	return fails() ? NULL : __libc_memalign(align, bytes);
 }
 
-/* Boxes in annotations, and masks and texts for half of the images. */
+/* Add boxes in annotations to the configuration, and masks and texts for half
+ * of the images. */
 static void add_fields(struct refrain_config *c, char path[256])
 {
 	static const char coco[] =
@@ -78,7 +80,7 @@ START_TEST(test_open_without_memory_is_a_clean_error)
 
 	if (_i)
 		add_fields(&c, path);
-	l = open_loader(&c); /* the dataset has its index from now on */
+	l = open_loader(&c); /* the dataset has its catalogue from now on */
 	ck_assert_int_eq(refrain_close(l), 0);
 	for (;; n++) {
 		int rc;
@@ -86,7 +88,7 @@ START_TEST(test_open_without_memory_is_a_clean_error)
 		atomic_store(&countdown, n);
 		rc = refrain_open(&l, &c);
 		if (atomic_exchange(&countdown, -1) >= 0)
-			break; /* no more allocations are needed */
+			break; /* opening needs no more allocations */
 		if (rc == 0) { /* the failed allocation was not essential */
 			ck_assert_int_eq(refrain_close(l), 0);
 			continue;

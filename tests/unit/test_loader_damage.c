@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "suite.h"
 
-/* Each test damages images of its own copy of the dataset. */
+/* Truncate an image. Each test has its own copy of the dataset. */
 
 static void damage_cut(unsigned i)
 {
@@ -85,7 +85,7 @@ START_TEST(test_substitutes_are_chosen_by_the_seed_alone)
 
 		simple_open(&r, &c);
 		while (refrain_next(l, &b, WAIT_MS) == 1) {
-			/* Label and pixels are the substitute's, too. */
+			/* Label and pixels belong to the substitute, too. */
 			ck_assert_uint_gt(simple_next(&r, b), 0);
 			for (uint32_t i = 0; i < b->count; i++) {
 				bool bad = is_damaged(
@@ -128,7 +128,8 @@ START_TEST(test_damage_is_counted_by_cause_and_described)
 	c.reads_ahead = 4;
 	l = open_loader(&c);
 	image_path(gone, 299);
-	ck_assert_int_eq(unlink(gone), 0); /* far beyond what has been read */
+	/* the loader has not read so far yet */
+	ck_assert_int_eq(unlink(gone), 0);
 	while (refrain_next(l, &b, WAIT_MS) == 1) {
 		for (uint32_t i = 0; i < b->count; i++) {
 			const uint8_t *at =
@@ -173,7 +174,7 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 	int rc;
 
 	damage_cut(72); /* index 67 of c0, c1, ...: 60 + 7 = step 4 */
-	damage_text(82, "nothing"); /* the next one in the same directory */
+	damage_text(82, "nothing"); /* the next image in the same directory */
 	c.flags = REFRAIN_FLAG_IN_ORDER;
 	c.threads = 1U << _i;
 	l = open_loader(&c);
@@ -199,7 +200,7 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 }
 END_TEST
 
-/* A trainer must not train on zeros with true labels unless its user wants
+/* A trainer must not train on zeros with true labels unless its user asks for
  * that. */
 START_TEST(test_dataset_without_a_whole_image_fails)
 {
@@ -429,7 +430,7 @@ START_TEST(test_decode_that_fails_is_damage)
 	c.source = REFRAIN_SOURCE_RAW;
 	c.record_bytes = 4;
 	c.augment_fn = NULL;
-	c.sample_bytes = 5; /* now each record is shorter */
+	c.sample_bytes = 5; /* each record is shorter than before */
 	c.policy = REFRAIN_ZERO_FILL;
 	c.max_damage = 1;
 	l = open_loader(&c);
@@ -445,8 +446,8 @@ END_TEST
 
 /* -- Reads that hang ------------------------------------------------------- */
 
-/* Wait until only the hanging read is left. A busy machine delays others, too.
- */
+/* Wait until only the hanging read is left. A busy machine delays other reads,
+ * too. */
 static void until_it_hangs(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -486,7 +487,8 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_READ);
 	ck_assert_str_eq(refrain_path(l, failure.index), "c9/0299.jpg");
 	ck_assert_int_eq(refrain_next(l, &b, 0), -ETIMEDOUT);
-	/* 0.9 s; longer on a busy machine, but bounded. */
+	/* Closing takes 0.9 s; more on a busy machine, but not without a limit.
+	 */
 	then_ns = clock_now_ns();
 	left_behind = l;
 	ck_assert_int_le(refrain_close(l), 1);

@@ -30,24 +30,29 @@
 #define RECORD 8
 #define BATCH 16
 #define WINDOW 256
-#define FRESH (WINDOW - BATCH) /* examples that are fresh in a window */
-/* The first try; longer if a sanitizer slows down each example. */
+#define FRESH (WINDOW - BATCH) /* number of fresh examples in a window */
+/* The step of the first try; it is longer if a sanitizer slows down each
+ * example. */
 #define STEP_NS ((TIME_LIMIT_FACTOR > 1 ? 8 : 2) * NS_PER_MS)
 #define MAX_ECHO 4.
 #define TRIES 4
-/* maximum number of failed runs that other programs do not explain */
+/* maximum number of runs that fail without a disturbance by other programs */
 #define FAILED_MAX 2
 #define WAKE_NS (NS_PER_MS / 4) /* the time that a wake-up may take */
-#define LATE_PCT 3 /* a run with more late time than this was disturbed */
+/* a run was disturbed if more than this share of its time was late */
+#define LATE_PCT 3
 
 static char path[64];
 
 /* -- The upstream and the trainer ------------------------------------------ */
 
 struct upstream {
-	atomic_ullong sleep_ns;	      /* time of one example */
-	atomic_ullong took_ns, count; /* total time, and number of examples */
-	atomic_ullong late_ns;	      /* total time by which sleeps were late */
+	/* time that decode() sleeps for one example */
+	atomic_ullong sleep_ns;
+	/* total time of these sleeps, and number of examples */
+	atomic_ullong took_ns, count;
+	/* total time by which sleeps ended too late */
+	atomic_ullong late_ns;
 };
 
 /* Sleep until a time, without the 50 us that the kernel may add. */
@@ -135,7 +140,7 @@ static void run_close(struct run *r)
 	hash_stream_free(r->pixels);
 }
 
-/* Returns false at the end. `step_ns`: duration of the trainer's step. */
+/* Run one step whose trainer takes step_ns. Returns false at the end. */
 static bool one_step(struct run *r, uint64_t step_ns)
 {
 	uint64_t asked_ns = clock_now_ns(), now_ns;
@@ -169,7 +174,7 @@ static bool run_windows(struct run *r, double windows)
 	return true;
 }
 
-/* Set the upstream's speed: `ratio` steps for a batch. */
+/* Set the speed of the upstream: a batch takes `ratio` steps. */
 static void set_ratio(struct run *r, double ratio)
 {
 	atomic_store(&r->upstream.sleep_ns,
@@ -221,14 +226,14 @@ static bool followed(const struct seen *s)
 	return ok;
 }
 
-/* The share of time that no factor can hide, computed from the measured times.
- */
+/* Returns the share of the time that no factor can hide, computed from the
+ * measured times. */
 static double least_stalled(const struct seen *s, double most)
 {
 	return fmax(0, 1 - most / s->r);
 }
 
-/* Had the run the processors for itself? */
+/* Was the run hardly disturbed by other programs? */
 static bool undisturbed(struct run *r)
 {
 	uint64_t late_ns = atomic_load(&r->upstream.late_ns);
@@ -303,7 +308,7 @@ START_TEST(test_follows_the_upstream_and_the_log_makes_the_same_stream)
 		ok = follows_all(&r);
 		failed += !ok && undisturbed(&r);
 		finish(&r, &st, &pixels);
-		/* Upstreams that were all too slow have the same factor. */
+		/* Upstreams that are all too slow have the same factor. */
 		ok = ok && st.echo_changes >= 5;
 		ck_assert_uint_eq(st.fresh, RECORDS);
 		if (ok || i + 1 == TRIES)
@@ -349,7 +354,8 @@ END_TEST
 
 /* -- Going on, and what is refused ----------------------------------------- */
 
-/* Cut a log: a change may have been made after the save. */
+/* Cut a log after some lines, because changes may have been made after the
+ * save. */
 static void cut(char *log, uint64_t lines)
 {
 	for (; lines > 0; lines--) {

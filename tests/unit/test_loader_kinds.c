@@ -13,7 +13,7 @@
 #define BAD 6
 #define ECHO 2
 
-/* Numbers of images; two ranks have none of them in the same place. */
+/* Numbers of images. No two ranks have these images at the same places. */
 static const unsigned rare[] = {3, 44, 85, 126, 167, 208, 249};
 static const unsigned bad[BAD] = {20, 61, 102, 143, 184, 225};
 
@@ -44,10 +44,11 @@ static void put_rare(void)
 	put_kind(rare[6], "CMYK", 1, 1);
 }
 
-/* Write dimensions into the header. */
+/* Write enormous dimensions into the header. */
 static void make_bomb(unsigned i)
 {
-	static const uint8_t size[] = {0xff, 0xdc, 0xff, 0xdc}; /* 65500 */
+	/* 65500 in big-endian order */
+	static const uint8_t size[] = {0xff, 0xdc, 0xff, 0xdc};
 	char path[256];
 	uint8_t *data, *at;
 	size_t bytes;
@@ -83,7 +84,7 @@ static void put_bad(void)
 	make_bomb(bad[5]);
 }
 
-/* Make a tar of the same examples in the same order. */
+/* Make a tar with the same examples in the same order. */
 static void make_tar(void)
 {
 	char command[512];
@@ -121,8 +122,9 @@ static bool is_bad(struct refrain_loader *l, uint64_t index)
 }
 
 struct run {
-	uint64_t pixels, steps, first_bad; /* first_bad: a step */
-	unsigned bad;			   /* number of servings */
+	uint64_t pixels, steps, first_bad; /* first_bad is a step */
+	/* number of servings of damaged examples */
+	unsigned bad;
 	struct refrain_stats stats;
 };
 
@@ -202,7 +204,7 @@ START_TEST(test_counts_are_exact_whatever_is_damaged)
 		ck_assert_uint_eq(r.stats.zero_filled,
 			c.policy == REFRAIN_ZERO_FILL ? BAD * ECHO : 0);
 		if (c.policy == REFRAIN_SUBSTITUTE)
-			continue; /* this one may be damaged as well */
+			continue; /* this image may be damaged as well */
 		ck_assert_uint_eq(r.stats.errors, BAD);
 		ck_assert_uint_eq(r.stats.errors_format, 4);
 		ck_assert_uint_eq(r.stats.errors_damaged, 1);
@@ -270,8 +272,8 @@ END_TEST
 
 /* -- Large ones ------------------------------------------------------------ */
 
-/* The coefficients of the image take 18 MB: all of the budget, but more than
- * the rest beside the batches. */
+/* The coefficients of the image take 18 MB. That is less than the whole budget,
+ * but more than the budget without the batches. */
 #define LARGE_BYTES 18400000
 
 static void put_large(void)
@@ -310,7 +312,8 @@ START_TEST(test_nothing_is_dropped_for_what_would_not_fit_alone)
 }
 END_TEST
 
-/* A hundred million pixels, of which only one row is in memory at a time. */
+/* The image has a hundred million pixels, but only one row of them is in memory
+ * at a time. */
 START_TEST(test_image_of_100_megapixels_is_decoded_within_the_budget)
 {
 	struct refrain_config c = config_of();

@@ -95,7 +95,7 @@ START_TEST(test_open_refuses_what_it_would_misread)
 	static const uint32_t cpus[] = {0, 100000}, far[] = {900};
 	struct refrain_config c = config_of();
 
-	c.mean[0] = c.mean[1] = c.mean[2] = 0.5F; /* without std */
+	c.mean[0] = c.mean[1] = c.mean[2] = 0.5F; /* a mean without a std */
 	refused(&c, -EINVAL, "std[0]");
 	c.std[0] = c.std[1] = 0.5F;
 	refused(&c, -EINVAL, "std[2]");
@@ -104,7 +104,7 @@ START_TEST(test_open_refuses_what_it_would_misread)
 	c.std[2] = 0.5F;
 	c.mean[1] = 1e9F;
 	refused(&c, -EINVAL, "mean[1]");
-	c.mean[0] = c.mean[1] = c.mean[2] = 0; /* std alone */
+	c.mean[0] = c.mean[1] = c.mean[2] = 0; /* a std without a mean */
 	refused(&c, -EINVAL, "mean is not set");
 	c = config_of();
 	c.cpus = cpus;
@@ -132,7 +132,8 @@ START_TEST(test_open_says_which_dataset_it_cannot_open)
 }
 END_TEST
 
-/* The program was built with a later header, or with an earlier one. */
+/* The program was built with a later header of the library, or with an earlier
+ * one. */
 START_TEST(test_open_takes_a_longer_struct_only_if_its_tail_is_zero)
 {
 	struct {
@@ -192,7 +193,7 @@ START_TEST(test_descriptor_is_readable_while_next_would_not_wait)
 			break;
 		refrain_release(b);
 	}
-	/* the end does not wait, so it polls readable */
+	/* a call at the end does not wait, so the descriptor polls readable */
 	ck_assert_int_eq(poll(&p, 1, 0), 1);
 	ck_assert_int_eq(refrain_close(l), 0);
 }
@@ -210,7 +211,7 @@ static void *wait_for_ever(void *arg)
 
 /* decode() waits until the test opens the gate. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint arrived; /* calls that began */
+static atomic_uint arrived; /* number of calls of decode() that have begun */
 
 static int decode_at_gate(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
@@ -237,7 +238,7 @@ START_TEST(test_timeout_names_stage_and_file)
 	l = open_loader(&c);
 	while (!stats_of(l).files_read)
 		(void)sched_yield();
-	do /* until the read arrives that took longest */
+	do /* repeat until the slowest read has arrived */
 		ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
 	while (strstr(refrain_message(l), " read"));
 	ck_assert_msg(strstr(refrain_message(l), "decod") &&
@@ -250,7 +251,7 @@ START_TEST(test_timeout_names_stage_and_file)
 }
 END_TEST
 
-/* A caller that looks for signals now and then waits in many short calls. */
+/* A caller that checks for signals waits in many short calls. */
 START_TEST(test_waiting_in_many_calls_is_waiting)
 {
 	struct refrain_config c = config_of();
@@ -266,7 +267,8 @@ START_TEST(test_waiting_in_many_calls_is_waiting)
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
 	pthread_mutex_lock(&gate);
 	refrain_release(b);
-	while (refrain_next(l, &b, 20) == 1) /* the batches made before */
+	/* take the batches that were made before */
+	while (refrain_next(l, &b, 20) == 1)
 		refrain_release(b);
 	from_ns = clock_now_ns();
 	while (clock_now_ns() < from_ns + 200 * NS_PER_MS)
@@ -315,11 +317,12 @@ START_TEST(test_idle_loader_uses_no_processor_time)
 	struct timespec a, b, pause = {.tv_nsec = 200000000};
 	struct refrain_stats st;
 
-	do /* until all batches have been made */
+	do /* repeat until all batches have been made */
 		st = stats_of(l);
 	while (st.stages[REFRAIN_STAGE_AUGMENT].items < 4 * 16 ||
 		st.files_read < 4 * 16 + 64);
-	(void)nanosleep(&pause, NULL); /* this is the measured time */
+	/* the pause is the time that the test measures */
+	(void)nanosleep(&pause, NULL);
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
 	(void)nanosleep(&pause, NULL);
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
@@ -332,8 +335,8 @@ END_TEST
 
 /* -- Processes and neighbours ---------------------------------------------- */
 
-/* In the child, calls that need a changing state return -ECHILD, or 0 for a
- * number. */
+/* Check in a child that calls that need a changing state return -ECHILD, or 0
+ * if they return a number. */
 static bool refuses_a_child(struct refrain_loader *l)
 {
 	struct refrain_stats st = {.size = sizeof(st)};
@@ -354,7 +357,7 @@ static bool refuses_a_child(struct refrain_loader *l)
 		strstr(refrain_message(l), "fork");
 }
 
-/* In the child, calls for constant properties work. */
+/* Check in a child that calls for constant properties work. */
 static bool tells_a_child(struct refrain_loader *l)
 {
 	return refrain_examples(l) > 0 && refrain_classes(l) > 0 &&
@@ -430,7 +433,7 @@ START_TEST(test_loader_runs_on_the_processors_it_is_given)
 	c.cpu_count = 1;
 	c.nice = 5;
 	l = open_loader(&c);
-	cpus[0] = 4095; /* was copied */
+	cpus[0] = 4095; /* the loader has its own copy */
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
 	refrain_release(b);
 	ck_assert_int_eq(refrain_close(l), 0);

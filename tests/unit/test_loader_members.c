@@ -8,9 +8,9 @@
 
 #include "loader/engine/reader_files_impl.h"
 
-static struct dataset *seen; /* as the loader sees it */
+static struct dataset *seen; /* the dataset as the loader has it */
 
-#define SOME 60 /* images; a third lacks the optional member */
+#define SOME 60 /* number of images; a third lack the optional member */
 
 static void write_member(const char *path)
 {
@@ -98,7 +98,7 @@ static void take_batches(
 	}
 }
 
-/* Run to the end. Each serving must have all its members. */
+/* Run to the end, and check that each serving has all its members. */
 static struct refrain_stats check_run(const struct refrain_config *c)
 {
 	struct refrain_loader *l;
@@ -120,7 +120,7 @@ static uint64_t parts_in_all(void)
 	return SOME * 4 - SOME / 3;
 }
 
-/* Make a tar whose members have another order. */
+/* Make a tar whose members are in another order. */
 static void make_tar(char tar[160])
 {
 	char command[1024];
@@ -249,7 +249,7 @@ START_TEST(test_a_resumed_run_has_the_members_of_the_rest)
 	ck_assert_int_eq(refrain_close(l), 0);
 	ck_assert_uint_eq(before + servings, 2 * 2 * SOME);
 	dataset_close(seen);
-	/* The state belongs to a dataset with these members. */
+	/* The state belongs to a dataset with other members. */
 	c.fields = "image; json=json kind=bytes max=3000";
 	ck_assert_int_eq(refrain_open(&l, &c), -ESTALE);
 }
@@ -349,7 +349,8 @@ START_TEST(test_an_example_without_a_required_member_is_damaged)
 }
 END_TEST
 
-/* Begins a run in index order that has not read the last example yet. */
+/* Begin a run in index order that reads slowly, so that the last example is not
+ * read yet. */
 static struct refrain_loader *open_slowly(void)
 {
 	struct refrain_config c = config_of_some();
@@ -361,7 +362,7 @@ static struct refrain_loader *open_slowly(void)
 	return open_loader(&c);
 }
 
-/* Returns the last result of refrain_next(). */
+/* Run to the end. Returns the last result of refrain_next(). */
 static int run_on(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -494,9 +495,11 @@ START_TEST(test_members_that_lie_together_cost_one_read)
 	o.path = tar;
 	ck_assert_int_eq(dataset_open(&seen, &o, &err), 0);
 	ck_assert_uint_eq(dataset_count(seen), 3);
-	ck_assert_uint_eq(runs_of(seen, 0), 2); /* b: a gap of 50,000, then z */
-	ck_assert_uint_eq(runs_of(seen, 1), 1); /* a */
-	ck_assert_uint_eq(runs_of(seen, 2), 2); /* c, which lacks one */
+	/* b: 50,000 bytes are between its first parts and z */
+	ck_assert_uint_eq(runs_of(seen, 0), 2);
+	/* a: all parts are near each other */
+	ck_assert_uint_eq(runs_of(seen, 1), 1);
+	ck_assert_uint_eq(runs_of(seen, 2), 2); /* c: it lacks a member */
 	dataset_close(seen);
 }
 END_TEST

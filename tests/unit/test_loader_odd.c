@@ -40,7 +40,7 @@ static struct refrain_config config_odd(void)
 	return c;
 }
 
-/* Run to the end. */
+/* Run the loader to the end. */
 static void run_through(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -81,7 +81,7 @@ static void make_odd_ones(const char *tty)
 
 #define ODD_ONES 6
 
-/* A call that hangs is ended by the test's time limit. */
+/* Open a terminal. If a call hangs, the time limit of the test ends it. */
 static void open_terminal(char *tty, size_t size)
 {
 	int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -142,7 +142,7 @@ START_TEST(test_the_message_names_what_is_no_regular_file)
 }
 END_TEST
 
-/* A session leader without a terminal would get one by opening it. */
+/* A session leader without a terminal would get a terminal by opening one. */
 START_TEST(test_a_terminal_does_not_become_that_of_the_process)
 {
 	struct refrain_config c = config_odd();
@@ -171,7 +171,7 @@ START_TEST(test_a_terminal_does_not_become_that_of_the_process)
 }
 END_TEST
 
-/* Records are in a file, which is opened when they are read. */
+/* Records are in a file, which the loader opens when it reads them. */
 START_TEST(test_records_in_a_fifo_are_damage)
 {
 	static const char zeros[64];
@@ -209,7 +209,8 @@ END_TEST
 
 /* -- Sizes ----------------------------------------------------------------- */
 
-#define LIMIT_BYTES ((off_t)64 << 20) /* for a small max_pixels */
+/* the limit on encoded bytes for a small max_pixels */
+#define LIMIT_BYTES ((off_t)64 << 20)
 
 static struct refrain_config config_large(void)
 {
@@ -236,7 +237,7 @@ static void expect_one_too_large(const struct refrain_config *c, bool sized)
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 
-/* The file begins like an image, and would be decoded. */
+/* The file begins like an image, and the loader would decode it. */
 START_TEST(test_an_encoded_image_has_a_limit)
 {
 	struct refrain_config c = config_large();
@@ -304,7 +305,7 @@ static void *give_up_later(void *lease)
 	return NULL;
 }
 
-/* A file server with a lease is asked to give it up, which does not count as
+/* The process that has a lease on the file is asked to give it up; that is not
  * damage. */
 START_TEST(test_a_file_with_a_lease_is_waited_for)
 {

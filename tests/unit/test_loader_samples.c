@@ -10,7 +10,7 @@
 #include "loader/engine/sample.h"
 #include "suite.h"
 
-#define LARGE 40 /* images of it */
+#define LARGE 40 /* number of images of the large dataset */
 
 static void make_large(void)
 {
@@ -21,7 +21,7 @@ static void make_large(void)
 
 /* -- The scale ------------------------------------------------------------- */
 
-/* Evaluation, the whole image and REFRAIN_FLAG_EXACT use a full decode. */
+/* Evaluation, NONE and REFRAIN_FLAG_EXACT decode at full size. */
 START_TEST(test_exact_samples_are_those_of_a_full_decode)
 {
 	struct refrain_config c = config_of();
@@ -43,7 +43,7 @@ START_TEST(test_exact_samples_are_those_of_a_full_decode)
 }
 END_TEST
 
-/* Hash each sample of the first two servings, by index. */
+/* Hash the first two servings of each example, by its index. */
 static void hash_servings(double echo, uint64_t out[2][IMAGES])
 {
 	struct refrain_config c = config_of();
@@ -80,8 +80,8 @@ START_TEST(test_pixels_do_not_depend_on_the_crops_of_other_echoes)
 }
 END_TEST
 
-/* Every crop has at least as many pixels as the sample, at the scale of its
- * image. */
+/* At the scale of its image, every crop has at least as many pixels as the
+ * sample. */
 START_TEST(test_scale_of_an_image_does_for_all_of_its_crops)
 {
 	struct augment_config c = {.height = 224,
@@ -130,7 +130,7 @@ static void check_crop(const struct refrain_loader *l, const struct settings *s,
 	ck_assert(said->x + said->width <= said->image_width);
 }
 
-/* This holds for kept, decoded and copied samples. */
+/* Check this for kept, decoded and copied samples. */
 START_TEST(test_batch_says_which_part_of_the_image_a_sample_shows)
 {
 	struct refrain_config c = config_of();
@@ -160,7 +160,7 @@ START_TEST(test_batch_says_which_epoch_ended)
 	const struct refrain_batch *b;
 	uint64_t ended = 0, mixed = 0;
 
-	c.batch = 17; /* the end of an epoch is within a batch */
+	c.batch = 17; /* an epoch ends within a batch */
 	c.epochs = 4;
 	c.echo = 1 + _i;
 	l = open_loader(&c);
@@ -183,8 +183,8 @@ END_TEST
 
 #define OTHER_SIDE 8
 
-/* Decode "OTHER" and a value: a square of that value. All other examples are
- * declined. */
+/* A decode() that makes a square of the value that follows "OTHER", and
+ * declines all other examples. */
 static int decode_other_kind(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
@@ -210,7 +210,7 @@ static void put_others(void)
 	char path[256], text[7] = "OTHER?";
 
 	for (unsigned i = 0; i < IMAGES; i++) {
-		/* Index order is by class, then number. */
+		/* Examples are in the order of classes, then numbers. */
 		uint64_t index = i % CLASSES * (IMAGES / CLASSES) + i / CLASSES;
 
 		image_path(path, i);
@@ -228,7 +228,8 @@ static bool is_filled(const uint8_t *at, size_t bytes, uint8_t value)
 	return true;
 }
 
-/* JPEGs that decode() declines give the same samples as without decode(). */
+/* decode() declines JPEGs; their samples must be the same as without decode().
+ */
 START_TEST(test_declined_examples_are_decoded_as_jpegs)
 {
 	struct refrain_config c = config_of();
@@ -278,7 +279,7 @@ START_TEST(test_ranks_get_equally_many_batches_if_asked)
 	uint64_t steps[7], fresh = 0;
 	struct refrain_stats st;
 
-	c.world = 7; /* 300 = 7 * 42 + 6 */
+	c.world = 7; /* 300 examples for 7 ranks: 300 = 7 * 42 + 6 */
 	c.batch = 6;
 	c.last = REFRAIN_LAST_DROP;
 	c.flags = REFRAIN_FLAG_EQUAL_RANKS;
@@ -344,7 +345,7 @@ static int make_sample(struct sampler *p, const struct settings *s,
 	return rc;
 }
 
-/* A sample depends only on its bytes, a seed and a configuration. */
+/* Check that a sample depends only on its bytes, a seed and a configuration. */
 static void check_alone(struct sampler *p, const struct settings *s,
 	const struct refrain_batch *b, uint32_t i, const char *path)
 {

@@ -62,7 +62,7 @@ static struct refrain_config config_with_echo(int i)
 	return c;
 }
 
-/* The run is interrupted repeatedly, also at the very beginning and end. */
+/* The run is interrupted repeatedly, even at its very beginning and end. */
 START_TEST(test_restored_run_goes_on_with_the_same_batches)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -87,7 +87,7 @@ START_TEST(test_restored_run_goes_on_with_the_same_batches)
 	for (uint64_t i = 0; i < steps; i++)
 		ck_assert_msg(whole[i] == parts[i], "step %lu differs",
 			(unsigned long)i);
-	l = open_loader(&c); /* no step is left */
+	l = open_loader(&c); /* no steps are left */
 	ck_assert_uint_eq(take_steps(l, 1, NULL), 0);
 	ck_assert_int_eq(refrain_close(l), 0);
 }
@@ -110,8 +110,8 @@ START_TEST(test_restore_decodes_again_what_was_partly_used)
 }
 END_TEST
 
-/* The examples that each rank of the first world saw, and then each of the
- * second. */
+/* Lists the examples that each rank of the first world served, and then those
+ * of the second world. */
 START_TEST(test_another_world_sees_the_rest_fresh_once)
 {
 	static const uint32_t worlds[] = {1, 2, 3, 7};
@@ -202,13 +202,13 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 }
 END_TEST
 
-/* For each member that a state depends on: a text with another value, which
- * makes restoring fail. NULL: the member may differ, or has no meaning in this
+/* For each member on which a state depends, a text with another value, with
+ * which restoring fails. NULL: the member may differ, or has no meaning in this
  * configuration. */
 static const struct {
 	const char *name, *text;
 } other_values[] = {
-	{"record_bytes", NULL}, /* raw datasets */
+	{"record_bytes", NULL}, /* only for raw datasets */
 	{"label_bytes", NULL},
 	{"batch", "8"},
 	{"epochs", NULL},
@@ -218,7 +218,7 @@ static const struct {
 	{"window", "256"},
 	{"min_lag", "2"},
 	{"shuffle_window", "64"},
-	{"rank", NULL}, /* another world may continue */
+	{"rank", NULL}, /* another world may continue the run */
 	{"world", NULL},
 	{"last", "drop"},
 	{"height", "16"},
@@ -234,10 +234,10 @@ static const struct {
 	{"aspect_max", "2"},
 	{"jitter", "0,0,0.4"},
 	{"cutout", "4"},
-	{"sample_bytes", NULL}, /* callbacks */
+	{"sample_bytes", NULL}, /* only for callbacks */
 	{"policy", NULL},
 	{"max_pixels", NULL},
-	{"echo_max", NULL}, /* echo auto */
+	{"echo_max", NULL}, /* only for echo auto */
 	{"in_order", "1"},
 	{"no_flip", "1"},
 	{"no_orient", "1"},
@@ -247,7 +247,7 @@ static const struct {
 	{"exact", "1"},
 	{"equal_ranks", "1"},
 	{"fields", "image"},
-	{"epoch_examples", NULL}, /* the stream is the same */
+	{"epoch_examples", NULL}, /* the stream does not depend on it */
 	{"subset", "5"},
 	{"subset_seed", "1"},
 	{"mix", "classes=1"},
@@ -272,7 +272,7 @@ START_TEST(test_every_member_that_a_state_depends_on_is_compared)
 	const struct member *m;
 	size_t rows = 0;
 
-	/* Every type is accepted. */
+	/* The member accepts every type. */
 	c.type = REFRAIN_F32;
 	for (int i = 0; i < 3; i++)
 		c.mean[i] = c.std[i] = .5F;
@@ -308,7 +308,7 @@ START_TEST(test_a_mismatch_of_echo_factors_speaks_of_factors)
 }
 END_TEST
 
-/* Members that do not affect the stream may differ. */
+/* Members that do not change the stream may differ. */
 START_TEST(test_a_mismatch_of_words_speaks_of_words)
 {
 	struct refrain_config c = config_of(), other;
@@ -370,8 +370,8 @@ START_TEST(test_state_goes_on_with_more_epochs)
 	(void)take_steps(l, STEPS_MAX, more + done);
 	ck_assert_int_eq(refrain_close(l), 0);
 	ck_assert(memcmp(whole, more, steps * sizeof(*whole)) == 0);
-	/* A run with fewer epochs accepts the state, too, if these are not
-	 * over. */
+	/* A run with fewer epochs accepts the state, too, if its last epoch is
+	 * not over. */
 	c.epochs = 1;
 	l = open_loader(&c);
 	ck_assert_uint_gt(take_steps(l, STEPS_MAX, NULL), 0);
@@ -458,7 +458,7 @@ START_TEST(test_save_says_how_much_room_it_needs)
 }
 END_TEST
 
-/* The state of any step, saved at any time. */
+/* Save the states of all steps at any time. */
 START_TEST(test_state_of_any_step_is_what_was_saved_there)
 {
 	struct refrain_config c = config_with_echo(_i);
@@ -493,7 +493,7 @@ START_TEST(test_state_of_any_step_is_what_was_saved_there)
 END_TEST
 
 /* 300 examples for 7 ranks: 43 for the first ones, 42 for the others. With
- * batches of 42, their own parts end at different steps. */
+ * batches of 42, the ranks' own examples of an epoch end at different steps. */
 START_TEST(test_an_epoch_ends_at_the_same_step_on_all_ranks)
 {
 	struct refrain_config c = config_of();

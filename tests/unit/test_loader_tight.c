@@ -14,7 +14,8 @@
 /* From this size on, a file and its image do not fit into MEMORY_BYTES. */
 #define LARGE_BYTES ((off_t)5 << 20)
 
-/* A file from 512 KiB to 5.5 MiB, of which most is behind the image's end. */
+/* Returns the size of a file, from 512 KiB to 5.5 MiB. Most of its bytes follow
+ * the end of the image. */
 static off_t size_of(unsigned i)
 {
 	return (off_t)(1 + i * 7 % 11) << 19;
@@ -55,7 +56,8 @@ static void remove_few(void)
 	(void)unsetenv("REFRAIN_DISABLE");
 }
 
-/* Pack the files into a tar, those of an example next to each other. */
+/* Pack the files into a tar, with the files of an example next to each other.
+ */
 static void pack(char tar[160])
 {
 	char command[512];
@@ -120,7 +122,8 @@ static void find_damaged(const struct refrain_config *c, struct found *out)
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 
-/* Find them several times, with any number of threads: they are the same. */
+/* Find the damaged examples several times, with different numbers of threads,
+ * and check that they are always the same. */
 static struct found find_always(struct refrain_config *c)
 {
 	struct found first, again;
@@ -179,7 +182,7 @@ START_TEST(test_only_large_members_of_a_tar_are_damaged)
 }
 END_TEST
 
-/* A list of another program may have sizes that are wrong. */
+/* A list that another program has written may have wrong sizes. */
 START_TEST(test_substitutes_for_large_files_are_always_the_same)
 {
 	struct refrain_config c = config_tight();
@@ -194,7 +197,8 @@ END_TEST
 
 /* -- Examples with members ------------------------------------------------- */
 
-/* Each image gets two members, so that all three have size_of() bytes. */
+/* Each image gets two members, so that the three files together have size_of()
+ * bytes. */
 static void add_members(struct refrain_config *c)
 {
 	char path[256];

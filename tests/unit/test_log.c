@@ -34,7 +34,7 @@ static void teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* The content of a file; the caller frees it. */
+/* Returns the content of a file; the caller frees it. */
 static char *contents(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -248,8 +248,8 @@ START_TEST(test_a_day_of_every_fault_at_once_is_less_than_a_megabyte)
 {
 	uint64_t bytes = 0;
 
-	/* Events that are not faults come once in the life of a mount, or when
-	 * a user requests them. */
+	/* Simulate only faults: other events come once in the life of a mount,
+	 * or when a user requests them. */
 	for (size_t kind = 0; kind < EVENT_KINDS; kind++)
 		if (event_table[kind].level <= EVENT_WARNING)
 			bytes += bytes_of_a_day((enum event_kind)kind, _i);
@@ -491,7 +491,8 @@ START_TEST(test_log_file_that_hangs_holds_up_nobody)
 }
 END_TEST
 
-/* Mounting and unmounting capture the messages of libfuse there. */
+/* The log captures the messages of libfuse there while a mount begins and ends.
+ */
 START_TEST(test_log_has_a_standard_error_of_its_own)
 {
 	struct log_config config = {NULL, "/m", EVENT_INFO, false};
@@ -519,10 +520,10 @@ START_TEST(test_log_has_a_standard_error_of_its_own)
 }
 END_TEST
 
-/* the log that gets an event when a file is closed */
+/* the log to which an event is reported when a file is closed */
 static struct log *detaching;
 
-/* The library calls this function. */
+/* The log calls this function in place of that of the C library. */
 int close(int fd)
 {
 	struct event e = {.kind = EVENT_ORIGIN_BACK};

@@ -11,8 +11,8 @@
 struct scene {
 	struct loop l;
 	struct post post[3];
-	unsigned order[8], n; /* posts that ran */
-	uint64_t data;	      /* of the last event */
+	unsigned order[8], n; /* numbers of the posts that ran */
+	uint64_t data;	      /* data of the last event */
 	uint32_t events;
 	unsigned nevents;
 };
@@ -41,7 +41,7 @@ static void open_scene(struct scene *s)
 		post_init(&s->post[i], note_run);
 }
 
-/* Does a wait end before its time is over? */
+/* Does a wait of the loop end before its time is over? */
 static bool wakes(struct scene *s, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
@@ -109,7 +109,7 @@ START_TEST(test_loop_is_not_woken_for_a_quiet_post)
 	open_scene(&s);
 	loop_post_quietly(&s.l, &s.post[0]);
 	ck_assert(!wakes(&s, 5 * NS_PER_MS));
-	/* The next post wakes it. */
+	/* The next post wakes the loop. */
 	ck_assert(loop_put(&s.l, &s.post[1]));
 	ck_assert(loop_run_posts(&s.l));
 	ck_assert_uint_eq(s.n, 2);
@@ -158,7 +158,8 @@ START_TEST(test_loop_ends_after_the_posts_when_it_is_stopped)
 	struct scene s;
 
 	open_scene(&s);
-	ck_assert(loop_put(&s.l, &s.post[0])); /* the loop is not woken */
+	/* the post does not wake the loop */
+	ck_assert(loop_put(&s.l, &s.post[0]));
 	ck_assert_int_eq(pthread_create(&other, NULL, stop_loop, &s.l), 0);
 	loop_wait(&s.l, LOOP_NEVER, note_event);
 	ck_assert(!loop_run_posts(&s.l));

@@ -68,7 +68,7 @@ START_TEST(test_inode_numbers_are_the_same_in_another_manifest)
 	manifest_free(m);
 	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
 	(void)put(NODE_ROOT, "other", KIND_FILE, 1, 1, false);
-	/* The number of a directory does not depend on its time. */
+	/* The number of a directory does not depend on its mtime. */
 	d2 = put(NODE_ROOT, "d", KIND_DIR, 0, 2, false);
 	a2 = put(d2.id, "a", KIND_FILE, 10, 5, false);
 	ck_assert_uint_eq(d.ino, d2.ino);
@@ -113,7 +113,7 @@ START_TEST(test_a_removed_directory_takes_all_below_it_deepest_first)
 	manifest_totals(m, &totals);
 	ck_assert_uint_eq(totals.files + totals.directories, 0);
 	ck_assert_uint_eq(totals.bytes, 0);
-	/* The path is still known for a reader of the file. */
+	/* The manifest still knows the path for a reader of the file. */
 	ck_assert_int_eq(manifest_path(m, f.id, path, sizeof(path)), 5);
 	ck_assert_str_eq(path, "d/e/f");
 	ck_assert(!manifest_is_under(m, f.id, NODE_ROOT));
@@ -181,7 +181,7 @@ START_TEST(test_a_directory_of_one_name_takes_others_as_well)
 	ck_assert_uint_eq(found.attr.version.size_bytes, 3);
 	ck_assert_int_eq(manifest_lookup(m, d.id, "c", false, &found), 0);
 	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "d", on_event, NULL), 0);
-	/* First a; then b, c and d. */
+	/* The events for a come first, then those for b, c and d. */
 	ck_assert_uint_eq(events[MANIFEST_REMOVED], 4);
 	ck_assert_uint_eq(events[MANIFEST_REPLACED], 1);
 	ck_assert_int_eq(manifest_get(m, d.id, &found), -ESTALE);

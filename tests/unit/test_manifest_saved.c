@@ -86,7 +86,8 @@ static size_t put_record(unsigned char *at, uint64_t size, int64_t mtime,
 	return (size_t)40 + bytes[0] + bytes[1];
 }
 
-/* Write what fill_some() makes in the format of the first version. */
+/* Write the manifest that fill_some() makes, in the format of the first
+ * version. */
 static size_t old_manifest(unsigned char *file)
 {
 	const uint32_t words[2] = {1, 64};
@@ -119,7 +120,7 @@ START_TEST(test_a_manifest_of_the_first_version_can_be_loaded)
 	int file, fd = keep_dir(path);
 
 	ck_assert_uint_eq(n, 240);
-	/* These are the bytes that version 1 wrote. */
+	/* The bytes must be those that version 1 has written. */
 	ck_assert_uint_eq(hash64(bytes, n, 0), UINT64_C(11889723970423916288));
 	file = openat(fd, MANIFEST_FILE, O_WRONLY | O_CREAT, 0600);
 	ck_assert_int_eq(write(file, bytes, n), (ssize_t)n);
@@ -154,7 +155,7 @@ START_TEST(test_a_kept_manifest_has_its_tags)
 }
 END_TEST
 
-/* _i: with tags. */
+/* Versions have tags if _i is set. */
 START_TEST(test_every_flip_and_every_cut_of_a_kept_manifest_is_found)
 {
 	unsigned char bytes[4096];

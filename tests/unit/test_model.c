@@ -16,7 +16,7 @@
 #define WORKERS_MAX 64
 
 /* Times in ms. Workers fetch and prepare one sample at a time; the link sends
- * one at a time; the trainer consumes samples in order. */
+ * one sample at a time; the trainer consumes samples in order. */
 struct trainer {
 	unsigned workers, cpus, ahead;
 	double latency, link, prep, step;
@@ -45,7 +45,7 @@ static double later(double a, double b)
 
 enum state { TAKE, LINK, PREP, DONE };
 
-/* One run. Events happen in the order of time, so queues are fair. */
+/* One run. Events are handled in the order of time, so queues are fair. */
 struct run {
 	const struct trainer *t;
 	double miss, link, cpu[WORKERS_MAX];
@@ -62,7 +62,8 @@ static void take(struct run *r, unsigned w)
 	const struct trainer *t = r->t;
 
 	if (r->begun >= r->ntaken + t->ahead) {
-		r->at[w] += 0.1; /* the queue is full: look again */
+		/* the queue is full, so look again a little later */
+		r->at[w] += 0.1;
 		return;
 	}
 	if (r->begun >= t->ahead)
@@ -103,7 +104,8 @@ static void event(struct run *r, unsigned w)
 	}
 }
 
-/* Returns the rate in samples per second in the second half. */
+/* Simulate a run. Returns its rate in its second half, in samples per second.
+ */
 static double simulate(const struct trainer *t, double miss)
 {
 	static struct run r;
@@ -116,7 +118,7 @@ static double simulate(const struct trainer *t, double miss)
 }
 
 static const struct trainer trainers[] = {
-	/* workers, processors, ahead; latency, link, prep, step */
+	/* columns: workers, processors, ahead; latency, link, prep, step */
 	{4, 4, 64, 5, 0.1, 4, 0.5},
 	{4, 4, 64, 10, 0.1, 2, 0.5},
 	{4, 4, 64, 0.2, 3, 4, 0.5},
@@ -152,8 +154,8 @@ static struct model model_of(const struct trainer *t)
 	return m;
 }
 
-/* The number of cache sizes whose prediction is right within 4 %, the worst
- * error, and the errors of each formula alone. */
+/* The number of cache sizes whose prediction is right within 4 %, the largest
+ * error of these predictions, and the largest error of each formula alone. */
 struct errors {
 	unsigned n, good;
 	double worst, serial, overlapped;
@@ -186,7 +188,8 @@ START_TEST(test_simulated_trainers_are_predicted_within_4_percent)
 		add_errors(&e, &trainers[i]);
 	ck_assert_msg(e.good + 2 >= e.n && e.worst <= 0.08,
 		"%u of %u within 4 %%, worst %.3f", e.good, e.n, e.worst);
-	/* Otherwise mixing the two formulas would be useless. */
+	/* If these errors were small, mixing the two formulas would be useless.
+	 */
 	ck_assert_msg(e.serial > 0.2 && e.overlapped > 0.2,
 		"serial %.2f, overlapped %.2f", e.serial, e.overlapped);
 }
@@ -213,7 +216,8 @@ static void shuffle(unsigned *order, uint64_t *seed)
 static double cache_hits(double cached, bool lru)
 {
 	static unsigned order[ITEMS], slot[ITEMS];
-	static uint64_t used[ITEMS]; /* when it was used; 0: not cached */
+	/* time at which the item was used; 0: not cached */
+	static uint64_t used[ITEMS];
 	unsigned room = (unsigned)(cached * ITEMS), held = 0, hits = 0;
 	uint64_t seed = 7, now = 0;
 
@@ -361,8 +365,8 @@ START_TEST(test_more_misses_do_not_make_a_sample_take_less_time)
 	struct model m = {.g = 900, .r1 = 800, .r0 = 300, .source = 300};
 	double before = 0;
 
-	/* The second and the third point become their mean; then the first
-	 * three do. */
+	/* The second and the third point are replaced by their mean, and then
+	 * the first three. */
 	model_add(&m, 0.4, 500);
 	model_add(&m, 0.45, 520);
 	model_add(&m, 0.5, 560);
@@ -385,8 +389,8 @@ END_TEST
 
 START_TEST(test_a_larger_cache_is_never_slower_between_points)
 {
-	/* These were measured while other programs ran, so all points become
-	 * their mean. */
+	/* These rates were measured while other programs ran, so all points are
+	 * replaced by their mean. */
 	struct model m = {.g = 94.1, .r1 = 94.1, .r0 = 52.9, .source = 900};
 	double before = 0;
 

@@ -19,7 +19,7 @@
 #include "suite.h"
 
 static struct mount_options asked;
-/* Copies, because the caller frees its strings. */
+/* Copies of the caller's strings, which the caller frees. */
 static char sizes[STORE_TIERS_MAX][16], fault[64];
 static char first_dir[256], source[256], mountpoint[256], group[256];
 static char context[64];
@@ -66,7 +66,7 @@ int subject_run(const struct mount_options *options, struct error *err)
 	return daemon_run(options, err);
 }
 
-static char changed[256]; /* changed options of a mount */
+static char changed[256]; /* options that a remount has changed */
 
 int upgrade_run(const char *at, const char *program, json_t *options)
 {
@@ -78,7 +78,7 @@ int upgrade_run(const char *at, const char *program, json_t *options)
 	return EXIT_OK;
 }
 
-static int holders; /* number of holders requested */
+static int holders; /* number of holders that were requested */
 static char held_words[1024];
 static unsigned recover;
 
@@ -91,7 +91,8 @@ int holder_start(char **words, int n, unsigned recover_s, struct error *err)
 	for (int i = 0; i < n; i++)
 		at += (size_t)snprintf(held_words + at, sizeof(held_words) - at,
 			"%s ", words[i]);
-	/* This stands for a missing refrain-hold: the daemon starts alone. */
+	/* The test acts as if refrain-hold is missing, so the daemon starts
+	 * alone. */
 	return error_set(err, -ENOENT, "none here");
 }
 
@@ -132,7 +133,8 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_uint_eq(asked.ntiers, 1);
 	ck_assert_str_eq(first_dir, "/c");
 	ck_assert_uint_eq(asked.limit_bytes, 16 << 20);
-	ck_assert_uint_eq(asked.chunk_bytes, 0); /* 0 stands for the origin's */
+	/* 0 stands for the size that the origin chooses */
+	ck_assert_uint_eq(asked.chunk_bytes, 0);
 	ck_assert_uint_eq(asked.staging_bytes, 0);
 	ck_assert_uint_eq(asked.revalidate_s, 0);
 	ck_assert_uint_eq(asked.source.timeout_s, 120);

@@ -88,7 +88,7 @@ END_TEST
  */
 
 struct notifier_run {
-	int socket, kernel; /* the other ends */
+	int socket, kernel; /* the other ends of the process's sockets */
 	pid_t pid;
 };
 
@@ -110,7 +110,7 @@ static int ask(const struct notifier_run *r, const void *bytes, size_t n)
 	return answer_of(r);
 }
 
-/* It has begun, and has no connection yet. */
+/* Start the process. It has no connection yet. */
 static struct notifier_run begin(int *connection)
 {
 	struct notifier_run r;
@@ -167,7 +167,8 @@ START_TEST(test_notifier_writes_what_it_is_told)
 }
 END_TEST
 
-/* Whoever speaks to it cannot answer requests of readers. */
+/* The process writes only notifications, so nobody can use it to answer
+ * requests of readers. */
 START_TEST(test_notifier_writes_nothing_but_notifications)
 {
 	struct notifier_run r = begin_connected();
@@ -195,7 +196,8 @@ START_TEST(test_notifier_has_no_other_descriptor)
 	ck_assert_int_eq(pipe(pipes), 0);
 	r = begin(&connection);
 	(void)close(pipes[1]);
-	ck_assert_int_eq(read(pipes[0], &byte, 1), 0); /* all ends are closed */
+	/* the process has closed its ends */
+	ck_assert_int_eq(read(pipes[0], &byte, 1), 0);
 	ck_assert_int_eq(ask(&r, &forget, sizeof(forget)), -EBADF);
 	ends(&r);
 }
@@ -206,7 +208,8 @@ int main(void)
 	Suite *s = suite_create("notifier");
 	TCase *t = case_of(s, "notifier");
 
-	(void)signal(SIGPIPE, SIG_IGN); /* as in the daemon */
+	/* the daemon ignores this signal, too */
+	(void)signal(SIGPIPE, SIG_IGN);
 	tcase_add_test(t, test_fds_arrive_with_their_message);
 	tcase_add_test(t, test_fds_are_refused_if_there_are_too_many);
 	tcase_add_test(t, test_fds_say_that_a_message_was_cut);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of common/base/option: parsing by table, and what is printed from
- * tables. */
+/* Tests of common/base/option: parsing by a table, and printing tables. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,8 +59,8 @@ static const struct option_usage sample_usage = {
 
 static struct error err;
 
-/* Parse the words of `line` (split at spaces). They are valid until the next
- * call. */
+/* Parse the words of `line` (split at spaces). The words are valid until the
+ * next call. */
 static int parse(const char *line, struct sample *out, char **argv)
 {
 	static char words[512];
@@ -126,7 +125,8 @@ START_TEST(test_option_follows_operands_until_two_dashes)
 }
 END_TEST
 
-/* Wrong usage, and the words that its one line of error must contain. */
+/* Wrong command lines, and the words that the one-line error for each must
+ * contain. */
 static const struct {
 	const char *line, *says;
 } wrong_lines[] = {
@@ -262,7 +262,8 @@ END_TEST
 
 static struct option_def built[80];
 
-/* A table with more options than a word has bits; one of them is required. */
+/* A table with more than 64 options, one of which is required; `seen` has only
+ * 64 bits. */
 static const struct option_def *build_table(void)
 {
 	static char names[79][8];
@@ -300,7 +301,8 @@ static const struct option_usage built_usage = {
 /* Parse a copy of up to four words. */
 static int parse_built(const char *const *words, int argc, const char **seen)
 {
-	static char copies[5][12]; /* `seen` points into these */
+	/* the parsed values point into these copies */
+	static char copies[5][12];
 	char *argv[6] = {copies[0]};
 
 	for (int i = 0; i < argc; i++) {

@@ -66,7 +66,8 @@ START_TEST(test_origin_states_its_traits)
 }
 END_TEST
 
-/* If there are tags, they decide. */
+/* Returns a newer version of a file: another tag if there are tags, otherwise
+ * another mtime. */
 static struct file_version newer_version(void)
 {
 	struct file_version newer = version;
@@ -76,7 +77,8 @@ static struct file_version newer_version(void)
 	return newer;
 }
 
-/* The fixture checks each piece: in order, without gaps, none after the end. */
+/* The fixture checks that the pieces come in order, without gaps, and that none
+ * comes after the end. */
 START_TEST(test_origin_delivers_each_byte_once_and_then_ends)
 {
 	struct file_version newer;
@@ -259,8 +261,8 @@ START_TEST(test_origin_names_nothing_outside_its_source)
 }
 END_TEST
 
-/* A read that still runs after a second is left behind on purpose; that is not
- * a leak. */
+/* An origin with a read that still runs after a second is left behind on
+ * purpose, so its memory is not a leak. */
 static struct origin *volatile left_behind __attribute__((unused));
 
 START_TEST(test_origin_answers_abandoned_reads_once)

@@ -7,14 +7,15 @@
 
 #define SHARD (64 * LIMIT)
 #define PART ((size_t)65536)
-#define CHUNKS 40u /* more than the memory has room for */
+#define CHUNKS 40u /* more chunks than the memory has room for */
 
 static struct cache_item chunk(struct rig *g, uint64_t i)
 {
 	return file_item(g, 1, SHARD, i * CHUNK);
 }
 
-/* Read and compare. Returns the bytes requested from the origin. */
+/* Read, and compare the bytes. Returns the number of bytes that were requested
+ * from the origin. */
 static uint64_t asked(
 	struct rig *g, struct cache_item item, size_t off, size_t len)
 {
@@ -50,7 +51,7 @@ static struct tier_status tier(struct rig *g)
 	return st;
 }
 
-/* Start with a part of each chunk. Returns how many of them are in the tier. */
+/* Start with a part of each chunk. Returns the number of parts in the tier. */
 static uint64_t start_with_parts(struct rig *g)
 {
 	rig_start(g, "32M");
@@ -88,7 +89,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 	rig_start(&g, "32M");
 	read_parts(&g, PART);
 	item = chunk(&g, 0);
-	/* Read one more page at each end. */
+	/* Read one more page at each end of the part. */
 	ck_assert_uint_eq(
 		asked(&g, item, PART - 4096, PART + 2 * 4096), 2 * 4096);
 	ck_assert_uint_eq(g.fix.counters.part_bytes, PART);
@@ -100,7 +101,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 }
 END_TEST
 
-/* The tier has room for much more; if _i is set, for exactly as many chunks. */
+/* The tier has room for many more chunks; if _i is set, for exactly these. */
 START_TEST(test_parts_grow_until_their_chunks_are_whole)
 {
 	const uint64_t most = CHUNKS * (CHUNK + 4096);
@@ -116,7 +117,7 @@ START_TEST(test_parts_grow_until_their_chunks_are_whole)
 		ck_assert(cache_resident(g.cache, &item));
 		ck_assert_uint_eq(asked(&g, item, 0, CHUNK), 0);
 	}
-	/* The parts are deleted. */
+	/* The parts are deleted, and only the chunks are left. */
 	ck_assert_uint_eq(tier(&g).entries, CHUNKS);
 	ck_assert_uint_le(tier(&g).used_bytes, most);
 	ck_assert_uint_eq(tier(&g).reserved_bytes, 0);
@@ -252,7 +253,7 @@ END_TEST
 
 /* -- The end of a mount ---------------------------------------------------- */
 
-#define FEW 6u /* they stay in memory */
+#define FEW 6u /* number of chunks that stay in memory */
 
 /* End a mount after reads of FEW chunks. Returns the number of entries that the
  * next mount finds. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of src/common/memcached/memcached_meta.c, memcached_server.c and
- * src/origin/peer/peer_unit.c:
- * right and wrong answers of memcached, servers that are too old, and values of
- * other items.
+ * src/origin/peer/peer_unit.c: valid and invalid answers of memcached, servers
+ * that are too old, and values of other items.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +37,7 @@ START_TEST(test_meta_reads_values_and_flags)
 }
 END_TEST
 
-/* Both are answers of a server whose memory is full. */
+/* A server whose memory is full gives one of these two answers. */
 static const char *const full[] = {
 	"SERVER_ERROR out of memory storing object\r\n",
 	"SERVER_ERROR Out of memory during read\r\n",
@@ -149,7 +148,7 @@ static const struct {
 } versions[] = {{"1.6.10", false}, {"1.6.9", true}, {"1.5.99", true},
 	{"0.9.99", true}, {"1.10.0", false}, {"2.0.0", false},
 	{"1.6.9-beta", true}, {"1.6", false}, {"unknown", false}, {"", false},
-	/* These numbers are too large. */
+	/* The numbers of these versions are too large. */
 	{"2147484.6.10", false}, {"1.2147484648.0", false},
 	{"1.6.18446744073709551626", false}};
 

@@ -36,7 +36,7 @@ START_TEST(test_every_host_owns_its_share)
 	for (size_t h = 0; h < n; h++) {
 		double want = (double)ITEMS / (double)n;
 
-		/* Five standard deviations and a little more. */
+		/* The limit is five standard deviations and a little more. */
 		ck_assert_double_le((double)owned[h], want + 5.5 * sqrt(want));
 		ck_assert_double_ge((double)owned[h], want - 5.5 * sqrt(want));
 	}
@@ -95,8 +95,8 @@ START_TEST(test_the_order_of_the_list_does_not_matter)
 }
 END_TEST
 
-/* Hosts with different releases share items, so the owners must never change.
- */
+/* Hosts with different releases share items, so the owner of an item must never
+ * change. */
 START_TEST(test_owners_are_those_of_every_release)
 {
 	uint64_t hash[8], sum = 0;

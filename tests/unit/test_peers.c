@@ -14,7 +14,7 @@
 #include "origin/peer/peer_trust_impl.h"
 #include "peers_fixture.h"
 
-/* Three units, the last of them short. */
+/* An item has three units, the last of which is short. */
 #define ITEM_BYTES (2 * UNIT_BYTES + 70001)
 #define CONTENDERS_MAX 8
 
@@ -123,7 +123,8 @@ END_TEST
 
 static const struct {
 	const char *dataset, *secret;
-	/* b finds values, and recognises that they are not its own */
+	/* the client finds values, and must recognise that they are not its own
+	 */
 	unsigned bad;
 } strangers[] = {{PEERS_DATASET, "other", 1}, {"another", "", 0}};
 
@@ -188,7 +189,7 @@ START_TEST(test_units_of_another_dataset_are_neither_used_nor_replaced)
 	ck_assert(peers_differ(b));
 	ck_assert_uint_ge(peers_now(b).foreign, 1);
 	ck_assert_uint_eq(peers_now(b).bad, 0);
-	/* The tiers of this host store what the peers refuse. */
+	/* The tiers of this host store the units that the peers refuse. */
 	ck_assert_int_eq(push_unit(b, 421, UNIT_BYTES, 0), -ENOSPC);
 	ck_assert_int_eq(push_unit(b, 440, UNIT_BYTES, 0), -ENOSPC);
 	c = peers_client_up(PEERS_DATASET, "");
@@ -247,8 +248,8 @@ static unsigned how_many_are_done(struct asked *r, unsigned n)
 }
 
 /* All clients ask for an item that no server has. The first client whose read
- * fails pushes the item. Returns how many clients would read from the origin.
- */
+ * fails pushes the item. Returns the number of clients that would read from the
+ * origin. */
 static unsigned contend(struct peers **p, unsigned n, unsigned number)
 {
 	struct asked r[CONTENDERS_MAX];
@@ -344,12 +345,12 @@ START_TEST(test_a_refused_unit_leaves_nothing_that_others_wait_for)
 	ck_assert_uint_eq(peers_now(b).refused, 1);
 	item = item_of(number, UNIT_BYTES);
 	(void)unit_key(key, item_key(&item), 0);
-	/* The key is deleted after the answer. */
+	/* After the answer, the client deletes the key. */
 	(void)snprintf(command, sizeof(command), "mg %s t\r\n", key);
 	PEERS_UNTIL((engine_says(command, line, sizeof(line)),
 		strcmp(line, "EN\r\n") == 0));
-	/* A host that fetches the item, and whose push is refused, leaves a
-	 * note. */
+	/* A host that fetches an item whose push is refused leaves a note for
+	 * the other hosts. */
 	number += 100;
 	ck_assert_int_eq(
 		ask_again(a, &r, number, UNIT_BYTES, -ENOENT), -ENOENT);

@@ -15,25 +15,24 @@
 
 #define ITEM_BYTES (2 * UNIT_BYTES + 70001)
 #define LARGE_BYTES ((uint64_t)8 << 20)
-/* A read is given up earlier than this; the other part of the time is for a
- * busy machine. */
+/* A read ends earlier than this; the limit allows for a busy machine. */
 #define READ_MAX_NS (5 * NS_PER_S)
 #define CONNECTIONS_MAX 64
 
 enum fault {
 	HONEST,
-	SHORT,	 /* the value lacks its end */
-	LONG,	 /* its length is larger than the value */
-	HUGE,	 /* its length exceeds every limit */
+	SHORT,	 /* the value ends too early */
+	LONG,	 /* the announced length is larger than the value */
+	HUGE,	 /* the announced length exceeds every limit */
 	SWAPPED, /* the value is that of the next unit */
 	OPAQUE,	 /* the answer belongs to another request */
-	CUT,	 /* nothing more comes, in the middle of a value */
-	DRIP,	 /* a byte every 50 ms */
+	CUT,	 /* the answer stops in the middle of a value */
+	DRIP,	 /* a byte comes every 50 ms */
 	GARBAGE,
-	ENDLESS, /* a line without end */
-	RESET,	 /* in the middle of a value */
-	FLOOD,	 /* statistics without end */
-	SLOW,	 /* 5 MB/s for all connections */
+	ENDLESS, /* a line never ends */
+	RESET,	 /* the connection is reset in the middle of a value */
+	FLOOD,	 /* the statistics never end */
+	SLOW,	 /* all connections together get 5 MB/s */
 };
 
 struct stand_in {
@@ -44,8 +43,9 @@ struct stand_in {
 	pthread_t thread, served[CONNECTIONS_MAX];
 	int fd[CONNECTIONS_MAX];
 	unsigned n;
-	_Atomic unsigned closed; /* connections that the client closed */
-	_Atomic unsigned stats;	 /* number of requests for statistics */
+	/* number of connections that the client has closed */
+	_Atomic unsigned closed;
+	_Atomic unsigned stats; /* number of requests for statistics */
 	_Atomic bool stopping;
 };
 
@@ -84,7 +84,9 @@ static bool say(int fd, const void *bytes, size_t n)
 		if (it.fault == DRIP)
 			nap(50);
 		else if (it.fault == SLOW)
-			nap(sent / 2500); /* two connections */
+			/* half of the speed, because there are two connections
+			 */
+			nap(sent / 2500);
 	}
 	return n == 0;
 }
@@ -314,7 +316,7 @@ END_TEST
 
 static const struct {
 	enum fault fault;
-	bool bad; /* a value is bad, but not the connection */
+	bool bad; /* the value is bad, but the connection is not */
 } faults[] = {
 	{SHORT, true},
 	{LONG, false},
@@ -336,7 +338,8 @@ START_TEST(test_a_wrong_answer_costs_a_bounded_time_and_no_wrong_byte)
 
 	stand_in_start(faults[_i].fault, ITEM_BYTES);
 	p = peers_client_up(PEERS_DATASET, "");
-	/* -ENOENT: the client knows only that the values are bad. */
+	/* The result is -ENOENT, because the client knows only that the values
+	 * are bad. */
 	(void)ask_again(
 		p, &r, 0, ITEM_BYTES, faults[_i].bad ? -ENOENT : INT_MIN);
 	ck_assert_int_lt(answer_of(&r), 0);
@@ -371,7 +374,8 @@ START_TEST(test_a_reader_waits_no_longer_for_a_slow_server_than_for_none)
 			(double)asked_ns(&r) / 1e6);
 		ck_assert_uint_lt(asked_ns(&r), READ_MAX_NS);
 		if (atomic_load(&r.bytes) > 0)
-			break; /* on a busy machine none may have come */
+			/* on a busy machine no connection may have come */
+			break;
 	}
 	ck_assert_uint_gt(atomic_load(&r.bytes), 0);
 	peers_stop(p);

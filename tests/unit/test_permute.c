@@ -5,7 +5,8 @@
 #include "common/schedule/permute.h"
 #include "suite.h"
 
-/* A sequence of test inputs, independent of the permutation. */
+/* Returns the next value of a sequence of test inputs, which is independent of
+ * the permutation. */
 static uint64_t next(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -60,7 +61,7 @@ START_TEST(test_huge_sizes_stay_inside_and_come_back)
 }
 END_TEST
 
-/* The chi-square of counts against an even distribution. */
+/* Returns the chi-square of counts, compared with an even distribution. */
 static double chi2(const unsigned *count, unsigned cells, double expected)
 {
 	double sum = 0;
@@ -73,7 +74,8 @@ static double chi2(const unsigned *count, unsigned cells, double expected)
 	return sum;
 }
 
-/* 5 standard deviations: the mean of chi-square is df, its variance 2 df. */
+/* Check that chi-square is within 5 standard deviations of its mean. The mean
+ * is df, and the variance 2 df. */
 static void expect_even(const unsigned *count, unsigned cells, double expected)
 {
 	double df = cells - 1, d = chi2(count, cells, expected) - df;
@@ -127,7 +129,8 @@ START_TEST(test_all_orders_of_a_tiny_set_are_equally_frequent)
 }
 END_TEST
 
-/* Neighbours separate: their new distance is that of a random pair. */
+/* Neighbours must be separated: their new distance must be that of a random
+ * pair. */
 START_TEST(test_neighbours_go_to_unrelated_places)
 {
 	enum { N = 100003, CELLS = 64, STEPS = 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over a real cache and an origin by hand: the order of fetches, which
- * items are given up, and which are held.
+ * Plans over a real cache and an origin that the test answers: the order of
+ * fetches, which items are given up, and which are held.
  */
 #include "plan_fixture.h"
 
@@ -93,8 +93,7 @@ START_TEST(test_what_a_reader_read_before_the_plan_is_not_fetched_again)
 	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
 	add(plan, 1, LARGE, LARGE + 4);
 	WAIT_FOR(&k, plan, fetched_items, window);
-	/* Two items come in another order, as from a kernel that reads ahead.
-	 */
+	/* Two items come in another order, as if the kernel reads ahead. */
 	read_items(&k, LARGE + 2, 0, 1);
 	read_items(&k, LARGE + 2, 2, 3);
 	read_items(&k, LARGE + 2, 1, 2);
@@ -127,7 +126,7 @@ START_TEST(test_a_read_by_an_unknown_reader_is_shared_by_all_plans)
 	item = file_item(&k.g, 1, SIZE, 0);
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
 	ck_assert_uint_eq(more.plan_readers, 2);
-	/* This is the next one. */
+	/* This read is for the next position. */
 	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
 	ck_assert_uint_eq(more.plan_readers, 0);
 	plan_close(plan[0]);
@@ -145,7 +144,7 @@ START_TEST(test_what_readers_have_passed_by_is_given_up)
 
 	plan = begin(&k, "128K", 2, 40);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	/* The first three are not read. */
+	/* The reader skips the first three files. */
 	read_files(&k, 4, 41);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	WAIT_FOR(&k, plan, wasted, 3);
@@ -176,7 +175,7 @@ START_TEST(test_progress_retires_all_before_it)
 }
 END_TEST
 
-/* Read only the beginning of the file, because the kernel has its other pages
+/* Read only the beginning of a file, as if the kernel has its other pages
  * already. */
 static void begin_file(struct course *k, uint64_t cookie)
 {
@@ -190,7 +189,8 @@ static void begin_file(struct course *k, uint64_t cookie)
 	probe_wait(&p);
 }
 
-/* Returns the time of three windows in which the reader reports each read. */
+/* Returns the time that three windows take in which the reader reports each
+ * read. */
 static uint64_t three_windows_ns(void)
 {
 	uint64_t begin_ns = clock_now_ns();
@@ -247,7 +247,7 @@ START_TEST(test_what_is_in_a_tier_is_skipped)
 	struct plan *plan;
 
 	plan = begin(&k, "64M", 0, 40);
-	/* Everything comes into the tier, without a reader. */
+	/* Without a reader, all files come into the tier. */
 	while (!plan_wait(plan, NS_PER_MS))
 		answer_all(&k.g.hand);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
@@ -305,7 +305,7 @@ START_TEST(test_wrong_names_cost_nothing)
 	course_start(&k, "128K");
 	plan = open_plan(&k, 0);
 	ck_assert_int_eq(plan_add(plan, 1, GONE), 0);
-	ck_assert_int_eq(plan_add(plan, 1, 0), 0); /* an empty file */
+	ck_assert_int_eq(plan_add(plan, 1, 0), 0); /* this file is empty */
 	ck_assert_int_eq(plan_add(plan, 1, 7), 0);
 	ck_assert_int_eq(plan_add(plan, 1, 7), -EEXIST);
 	ck_assert_int_eq(plan_add(plan, 2, 7), 0);

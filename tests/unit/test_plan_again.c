@@ -10,7 +10,7 @@
 #define SIZE 200000u
 #define FILES 12u
 #define EPOCHS 3u
-#define SPREAD 8u /* less than an epoch */
+#define SPREAD 8u /* shorter than an epoch */
 #define READER 7
 #define NOTHING_FITS "128K"
 
@@ -74,7 +74,7 @@ static void read_bytes(
 	ck_assert(p.right);
 }
 
-/* Is this the first read of a position, not a repeated one? */
+/* Is this the first read of a position, and not a repeated one? */
 static bool is_first(struct course *k, uint64_t cookie, uint64_t off)
 {
 	enum plans_turn turn = read_at(k, cookie, off);
@@ -131,7 +131,7 @@ START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
 }
 END_TEST
 
-/* One page in the middle is read again. The file is in a tier since it was
+/* Read one page in the middle again. The file has been in a tier since it was
  * read. */
 START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 {
@@ -158,7 +158,8 @@ START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 	read_bytes(&k, 3, 131072, SIZE - 131072);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096 + SIZE);
 	ck_assert_uint_eq(c->reread_bytes, 4096);
-	/* A part of what is requested again may be new to the reader. */
+	/* A part of the bytes that are requested again may be new to the
+	 * reader. */
 	read_bytes(&k, 5, 0, 65536);
 	read_bytes(&k, 5, 40960, SIZE - 40960);
 	ck_assert_uint_eq(c->reread_bytes, 4096 + 65536 - 40960);

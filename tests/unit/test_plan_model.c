@@ -14,8 +14,8 @@
 #define PLANS 3u
 #define POSITIONS_MAX (FILES_MAX * EPOCHS_MAX)
 #define SPREAD 4u  /* the maximum distance between reads of one owner */
-#define SLACK 8u   /* out-of-order distance that the owner's plan allows */
-#define STRANGER 9 /* a process that has no plan */
+#define SLACK 8u   /* distance out of order that the plan of the owner allows */
+#define STRANGER 9 /* process number of a reader without a plan */
 #define SEEDS 24u
 
 /* The state that a plan should have. */
@@ -24,7 +24,8 @@ struct owner {
 	pid_t pid;
 	unsigned file[POSITIONS_MAX];
 	bool read[POSITIONS_MAX];
-	unsigned n, first; /* first: the first position that was not read */
+	/* number of positions; first position that was not read */
+	unsigned n, first;
 	unsigned reads;
 };
 
@@ -35,8 +36,8 @@ struct scene {
 	unsigned nplans, files, epochs;
 	uint64_t size, read_bytes;
 	uint64_t rng;
-	bool seen[FILES_MAX + 1]; /* read by the stranger */
-	bool kept[FILES_MAX + 1]; /* the kernel has had it */
+	bool seen[FILES_MAX + 1]; /* the stranger has read the file */
+	bool kept[FILES_MAX + 1]; /* the kernel has had pages of the file */
 	bool reports;		  /* owners report their progress */
 	pthread_t origin;
 	_Atomic bool stop;
@@ -67,7 +68,7 @@ static void *origin_main(void *arg)
 	return NULL;
 }
 
-/* Each epoch of a plan has its share of the files, in a new order. */
+/* Make the order of an epoch: the plan's share of the files, in a new order. */
 static void make_order(struct scene *s, struct owner *o, unsigned rank)
 {
 	for (unsigned e = 0; e < s->epochs; e++) {
@@ -104,7 +105,8 @@ static void scene_start(struct scene *s, uint64_t seed)
 	s->files = 16 + draw(s, FILES_MAX - 15);
 	s->reports = draw(s, 2);
 	s->epochs = 2 + draw(s, EPOCHS_MAX - 1);
-	/* Plans may use half of staging: 4 of these, or more than there are. */
+	/* Plans may use half of staging. This has room for 4 large files, or
+	 * for more small files than there are. */
 	s->size = draw(s, 2) ? 500000 : 132000;
 	if (s->files * s->size > STAGING / 2 && s->size < 500000)
 		s->files = (unsigned)(STAGING / 2 / s->size);
@@ -182,7 +184,7 @@ static void read_again(
 static void read_file(struct scene *s, unsigned file, pid_t pid)
 {
 	struct cache_item item = file_item(&s->g, file, s->size, 0);
-	/* Between two pieces of a stranger, the item may be dropped. */
+	/* Between two reads of a stranger, the cache may drop the item. */
 	bool whole = pid == STRANGER || draw(s, 3);
 	size_t first = whole ? s->size : 65536;
 	bool kept = s->kept[file] && pid != STRANGER && draw(s, 2);
@@ -224,7 +226,7 @@ static void compare(const struct owner *o)
 
 static void read_own(struct scene *s, struct owner *o)
 {
-	/* Not more positions before the first unread one than the plan allows.
+	/* The plan must not allow more positions before the first unread one.
 	 */
 	bool far = o->reads - o->first >= SPREAD;
 	unsigned pos = o->first + (far ? 0 : draw(s, SPREAD));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over a real cache and an origin by hand: which plan is served, what
- * steps need and when, and what is counted.
+ * Plans over a real cache and an origin that the test answers: which plan is
+ * served, which items steps need and when, and what is counted.
  */
 #include "plan_fixture.h"
 
@@ -114,7 +114,7 @@ START_TEST(test_what_steps_do_not_need_yet_comes_one_request_at_a_time)
 	ck_assert_uint_eq(k.g.hand.n, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
 	ck_assert_uint_eq(k.g.hand.n, 1);
-	/* Steps turn out to be shorter than estimated. */
+	/* The steps are shorter than estimated. */
 	plan_step_time(plan, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
 	ck_assert_uint_gt(k.g.hand.n, 1);
@@ -137,7 +137,7 @@ START_TEST(test_what_came_into_a_tier_is_used_when_it_is_read)
 		read_file(&k, i);
 		ck_assert_uint_eq(k.g.fix.counters.prefetch_used, i);
 	}
-	/* The plan's owner reads it without the mount. */
+	/* The owner of the plan reads the item without the mount. */
 	plan_progress(plan, 13);
 	ck_assert_uint_eq(k.g.fix.counters.prefetch_used, 13);
 	plan_close(plan);
@@ -166,8 +166,8 @@ START_TEST(test_echo_makes_steps_of_fewer_examples)
 	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
 	ck_assert_int_eq(schedule_fresh(&s, 40, &slot, &step), 0);
 	ck_assert_uint_eq(STATUS(plan, step), step);
-	/* The same with steps: a step retires the items that no later step
-	 * needs. */
+	/* Report the progress as steps: a step retires the items that no later
+	 * step needs. */
 	plan_progress_step(plan, step + 1);
 	ck_assert_uint_eq(
 		STATUS(plan, done), schedule_fresh_before(&s, step + 1));
@@ -252,7 +252,7 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 	while (!rates.full);
 	ck_assert_uint_eq(rates.looked, 0);
 	ck_assert_uint_eq(rates.long_bytes, 0);
-	/* The first files that are read do not show what is missing. */
+	/* The first reads of a plan do not count as looked up. */
 	read_files(&k, AHEAD + 5, AHEAD + 9);
 	read_files(&k, 1, AHEAD + 1);
 	WAIT_FOR(&k, plan, cursor, 2 * AHEAD + 4);
@@ -265,8 +265,8 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 }
 END_TEST
 
-/* Memory has the items of the second epoch before the first one has been read.
- */
+/* The memory has the items of the second epoch before the first epoch has been
+ * read. */
 START_TEST(test_what_a_later_epoch_misses_counts_when_it_is_read)
 {
 	struct plan_params params = {.slack = 4 * AHEAD, .measure = true};

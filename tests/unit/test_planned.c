@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of planned items in the cache: the order in which they are fetched, how
- * long the cache holds them, and what other reads get of the memory. */
+ * long the cache holds them, and how much of the memory other reads get. */
 #include "cache_fixture.h"
 #include "suite.h"
 
@@ -78,7 +78,7 @@ START_TEST(test_a_read_ends_only_the_plan_whose_reader_it_is_of)
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_eq(hold(&g, &h[i], 1, 500000), 0);
 	answer_all(&g.hand);
-	/* First a stranger's read, then one for each plan. */
+	/* First comes a stranger's read, then one read for each plan. */
 	probe_read(&g, &p, h[0].item, 0, 500000);
 	ck_assert(p.right && !h[0].told && !h[1].told && !h[2].told);
 	for (int i = 0; i < 3; i++) {
@@ -110,7 +110,8 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 	h[0].p.read = true;
 	probe_read(&g, &p, h[0].item, 0, 500000);
 	ck_assert(h[0].told);
-	/* The item is still there, and the next reader has not read it yet. */
+	/* The item is still in memory, because the second reader has not read
+	 * it yet. */
 	ck_assert_int_eq(hold(&g, &h[1], 1, 500000), 0);
 	ck_assert(!h[1].told);
 	ck_assert_uint_eq(planned(&g), 500000);
@@ -120,7 +121,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 	ck_assert_int_eq(h[1].status, 1);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
 	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 500000);
-	/* Its reader has come, but got the item from another place. */
+	/* The reader has come, but got the item from another place. */
 	h[0] = (struct held){
 		.p = {.done = held_done, .read = true}, .item = h[1].item};
 	ck_assert_int_eq(cache_plan(g.cache, &h[0].item, &h[0].p), -EALREADY);
@@ -129,7 +130,7 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 }
 END_TEST
 
-/* The first read of an item that several readers with plans will read. */
+/* Read an item for the first time that several readers with plans will read. */
 static void read_shared(
 	struct rig *g, struct cache_item item, unsigned plan_readers)
 {
@@ -160,8 +161,8 @@ START_TEST(test_an_item_stays_until_all_who_share_it_have_come)
 	read_shared(&g, h[0].item, 3);
 	read_shared(&g, h[2].item, 1);
 	ck_assert(h[0].told && h[1].told && h[2].told);
-	/* The item read last is dropped, but not items that others will read.
-	 */
+	/* The item that was read last is dropped, but not items that other
+	 * readers will read. */
 	for (int readers = 2; readers > 0; readers--) {
 		while (staged(&g) > 500000)
 			sched_yield();
@@ -183,7 +184,7 @@ START_TEST(test_an_item_that_is_shared_makes_room_for_others)
 	for (unsigned i = 1; i <= 3 * STAGING / LIMIT; i++)
 		read_shared(&g, file_item(&g, i, LIMIT, 0), 2);
 	ck_assert_uint_eq(staged(&g), STAGING);
-	/* The last items are still there. */
+	/* The last items are still in memory. */
 	for (unsigned i = 3 * STAGING / LIMIT; i > 2 * STAGING / LIMIT; i--)
 		read_shared(&g, file_item(&g, i, LIMIT, 0), 0);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 3 * STAGING);
@@ -252,7 +253,8 @@ START_TEST(test_readers_of_other_items_never_push_out_a_planned_one)
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	for (uint64_t i = 10; i < 30; i++) {
-		/* Half of it is read, so it stays until it is pushed out. */
+		/* Half of the item is read, so the item stays in memory until
+		 * another one needs the memory. */
 		probe_read(&g, &p, file_item(&g, i, LIMIT, 0), 0, LIMIT / 2);
 		answer_all(&g.hand);
 		ck_assert(p.done && p.right);
@@ -278,7 +280,7 @@ START_TEST(test_planned_items_have_half_of_staging)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 1), -EAGAIN);
-	/* Read one of these items again: memory has it only once. */
+	/* Read one of these items again: the memory has it only once. */
 	ck_assert_int_eq(hold(&g, &h[2], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * LIMIT);
@@ -299,8 +301,8 @@ START_TEST(test_planned_items_are_fetched_one_after_another)
 	rig_start(&g, "128K");
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
-	/* Four requests are in flight: all of the first item, in 256 KiB each.
-	 */
+	/* Four requests are in flight: they are the whole first item, in pieces
+	 * of 256 KiB. */
 	ck_assert_uint_eq(g.hand.n, 4);
 	for (uint64_t i = 0; i < 4; i++) {
 		struct origin_read *r = hand_take(&g.hand, 0);
@@ -335,7 +337,7 @@ START_TEST(test_what_is_not_needed_soon_is_fetched_one_request_at_a_time)
 	answer(hand_take(&g.hand, 1), 0);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.hand.n, 1);
-	/* Now it is due. */
+	/* Now the item is due. */
 	h[0].p.due_ns = 1;
 	answer(hand_take(&g.hand, 0), 0);
 	ck_assert_uint_gt(g.hand.n, 1);
@@ -347,15 +349,16 @@ END_TEST
 
 START_TEST(test_what_is_due_overtakes_what_another_needs_later)
 {
-	/* They are due so late that one request at a time is enough, however
-	 * slow the test runs. */
+	/* The items are due so late that one request at a time is enough,
+	 * however slow the test runs. */
 	static const uint64_t due_hours[] = {60, 61, 30, 20};
 	uint64_t now_ns = clock_now_ns();
 	struct held h[4];
 	struct rig g;
 
 	rig_start(&g, "128K");
-	/* The first two belong to one owner, the others to another. */
+	/* The first two items belong to one owner, the other two to another
+	 * owner. */
 	for (uint64_t i = 0; i < 4; i++) {
 		h[i] = (struct held){.p = {.done = held_done}};
 		h[i].p.due_ns = now_ns + due_hours[i] * 3600 * NS_PER_S;
@@ -386,7 +389,8 @@ START_TEST(test_who_reads_ahead_waits_for_nothing_that_is_only_planned)
 	for (uint64_t i = 0; i < 4; i++)
 		ck_assert_int_eq(
 			hold_until(&g, &h[i], i + 1, 200001 + i, later_ns), 0);
-	/* These are not in the plan, because their reads began before. */
+	/* These items are not in the plan, because their reads began before it.
+	 */
 	for (uint64_t i = 0; i < 2; i++)
 		probe_ask(&g, &p[i], file_item(&g, i + 5, 200005 + i, 0), 0,
 			1000, true);
@@ -461,11 +465,11 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 1);
 	ck_assert_uint_eq(planned(&g), LIMIT);
 	wait_staged(&g, LIMIT);
-	/* This was reported already, so nothing happens. */
+	/* The end of this item was reported already, so nothing happens. */
 	h[1].told = false;
 	cache_unplan(g.cache, &h[1].p, false);
 	ck_assert(!h[1].told);
-	/* This one is being fetched. */
+	/* This item is being fetched. */
 	ck_assert_int_eq(hold(&g, &h[3], 4, 220000), 0);
 	ck_assert_uint_eq(g.hand.n, 1);
 	cache_unplan(g.cache, &h[3].p, false);

@@ -34,7 +34,7 @@ IS_TYPE(decode_scanline, spng_decode_scanline);
 IS_TYPE(strerror, spng_strerror);
 #endif
 
-#define CROPS 30 /* of a file */
+#define CROPS 30 /* number of regions of each file */
 #define GUARD 0xa5
 
 static struct decode_limits limits;
@@ -62,7 +62,7 @@ static void expect(int rc, int want, const char *part)
 	ck_assert_msg(strstr(err.msg, part), "no '%s' in '%s'", part, err.msg);
 }
 
-/* The stored pixel that is (x, y) of the upright image. */
+/* Returns the stored pixel that is pixel (x, y) of the upright image. */
 static const uint8_t *stored_pixel(const struct png_file *f, unsigned o,
 	uint32_t width, uint32_t height, uint32_t x, uint32_t y)
 {
@@ -122,7 +122,8 @@ static void check_region(const struct png_kind *kind, const struct png_file *f,
 	ck_assert_ptr_nonnull(memory);
 	memset(memory, GUARD, bytes + 64);
 	out.data = memory;
-	/* The decoder may be another one than that of the probe. */
+	/* The decoder may be another one than the decoder that has probed the
+	 * image. */
 	decoder_trim(decoder);
 	ck_assert_int_eq(
 		decode_region(decoder, f->data, f->bytes, info, &out, &err), 0);
@@ -131,7 +132,8 @@ static void check_region(const struct png_kind *kind, const struct png_file *f,
 		ck_assert_uint_eq(memory[i], GUARD);
 }
 
-/* A file of each kind and some sizes: all of it, and parts. */
+/* For a file of each kind and some sizes, decode the whole image and parts of
+ * it. */
 START_TEST(test_regions_are_those_of_the_whole)
 {
 	static const uint32_t sides[][2] = {
@@ -295,7 +297,7 @@ START_TEST(test_a_png_that_is_cut_anywhere_is_refused)
 }
 END_TEST
 
-/* The damage is found anywhere, even below the decoded part. */
+/* Damage is found anywhere in the file, even below the decoded part. */
 START_TEST(test_any_byte_that_is_changed_is_seen)
 {
 	struct png_file f = png_make(&png_kinds[_i], 30, 20, 1);
@@ -428,7 +430,7 @@ START_TEST(test_a_bomb_is_refused_by_its_header)
 	const struct png_kind wide = {.color = 6, .depth = 16};
 	const struct png_kind bits = {.color = 0, .depth = 1};
 
-	/* 10^9 pixels in 1 MB, which deflate can hold. */
+	/* 10^9 pixels of one bit fit into 1 MB of deflate. */
 	expect(decode_bomb(&bits, 31623, 31623, 1 << 20), -E2BIG,
 		"over the limit of 200000000");
 	expect(decode_bomb(&wide, INT32_MAX, INT32_MAX, 100), -E2BIG,

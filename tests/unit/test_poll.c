@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of how a thread that answers requests waits: a thread that polls sees
- * that a pipe has data. */
+/* Tests of how a thread waits for requests: a thread that polls must notice
+ * data in a pipe. */
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <unistd.h>

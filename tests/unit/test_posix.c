@@ -102,7 +102,7 @@ START_TEST(test_posix_shows_links_and_never_follows_them)
 	ck_assert_int_lt(read_once(o, "out/passwd", version, 0, 1, NULL), 0);
 	ck_assert_int_lt(read_once(o, "passwd", version, 0, 1, NULL), 0);
 	ck_assert_int_eq(list_once(o, "", &l), 0);
-	ck_assert_uint_eq(l.n, 5); /* without the fifo */
+	ck_assert_uint_eq(l.n, 5); /* all entries except the FIFO */
 	ck_assert_str_eq(l.seen[2].name, "in");
 	ck_assert_str_eq(l.seen[2].target, "d0000");
 	list_forget(&l);
@@ -123,7 +123,8 @@ START_TEST(test_posix_lists_a_large_directory_whole)
 	fd = open(first, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
 	ck_assert_int_ge(fd, 0);
 	(void)close(fd);
-	/* Only names matter here; files would take seconds. */
+	/* These are links, because only names matter here, and creating files
+	 * would take seconds. */
 	for (unsigned i = 1; i < 5000; i++) {
 		char name[64];
 
@@ -201,7 +202,7 @@ static void open_storage(int row)
 	leave_storage();
 }
 
-/* Returns the final result of a stat; it may be -EIO at first. */
+/* Returns the final result of a stat, which may return -EIO at first. */
 static int stat_again(const char *path)
 {
 	struct stat_wait s;
@@ -268,7 +269,8 @@ START_TEST(test_posix_takes_no_other_directory_for_its_source)
 	mount_storage("f", "before");
 	open_storage(_i);
 	unmount_storage();
-	/* First another inode, then another type of file system. */
+	/* The new storage has another inode, and then another type of file
+	 * system. */
 	for (unsigned i = 0; i < 2; i++) {
 		const char *type = i ? "ramfs" : "none";
 		char other[128];
@@ -325,12 +327,13 @@ END_TEST
 
 #define MOMENTS 100
 
-static struct read_wait second;	 /* begins when the ring's thread has ... */
-static atomic_uint locks_before; /* ... taken this many locks; 0: never */
+/* the read that begins when the ring's thread has taken `locks_before` locks */
+static struct read_wait second;
+static atomic_uint locks_before; /* number of these locks; 0: never */
 static _Thread_local bool is_ring;
 static _Thread_local int held;
 
-/* The library calls these two functions. */
+/* The origin calls these two functions in place of those of the C library. */
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	static int (*_Atomic real)(pthread_mutex_t *);
@@ -356,8 +359,8 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return real(mutex);
 }
 
-/* Keeps the ring's thread from doing other work. */
-static bool holding, goes_on; /* fixture_lock */
+/* Keep the ring's thread from other work while this is set. */
+static bool holding, goes_on; /* guarded by fixture_lock */
 
 static void hold_data(
 	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
@@ -410,7 +413,7 @@ static bool read_after_locks(unsigned locks)
 	let_ring_go();
 	ck_assert_int_eq(read_end(&hold), 1);
 	free(hold.data);
-	/* The thread gets here after the opening. */
+	/* The thread gets here after it has opened the file. */
 	ck_assert_int_eq(read_once(o, file_path(2), version, 0, 1, NULL), 1);
 	begun = atomic_exchange(&locks_before, 0) == 0;
 	if (begun)

@@ -9,7 +9,8 @@
 #include <dirent.h>
 #include <sys/mman.h>
 
-/* The flags with which this process has the file open; 0: it is not open. */
+/* Returns the flags with which this process has the file open; 0: the file is
+ * not open. */
 static int open_flags(const char *path)
 {
 	DIR *dir = opendir("/proc/self/fdinfo");
@@ -40,7 +41,7 @@ static int open_flags(const char *path)
 	return flags;
 }
 
-/* Read all of a file. Returns true if direct I/O was used. */
+/* Read the whole file. Returns true if direct I/O was used. */
 static bool reads_directly(const char *path, const char *like)
 {
 	struct origin_file *f = origin_file_new(o, path);
@@ -60,7 +61,7 @@ START_TEST(test_posix_reads_a_file_through_the_cache_that_wants_it)
 {
 	if (!own_mounts())
 		return;
-	/* One file system among the others has no direct I/O. */
+	/* One of the file systems below the source has no direct I/O. */
 	ck_assert_int_eq(mkdir(in_source("ram"), 0755), 0);
 	ck_assert_int_eq(
 		mount("refrain", in_source("ram"), "ramfs", 0, NULL), 0);
@@ -70,7 +71,7 @@ START_TEST(test_posix_reads_a_file_through_the_cache_that_wants_it)
 	open_row(_i);
 	if (reads_directly(file_path(0), file_path(0))) {
 		ck_assert(!reads_directly("ram/f", file_path(0)));
-		/* This does not affect other file systems. */
+		/* Other file systems still use direct I/O. */
 		ck_assert(reads_directly(file_path(2), file_path(2)));
 	} else {
 		ck_assert(!reads_directly("ram/f", file_path(0)));
@@ -80,7 +81,7 @@ START_TEST(test_posix_reads_a_file_through_the_cache_that_wants_it)
 }
 END_TEST
 
-/* The number of pages of the file that are in memory. */
+/* Returns the number of pages of the file that are in memory. */
 static size_t resident_pages(const char *path)
 {
 	unsigned char in_core[SIZE_BYTES / 4096 + 1];

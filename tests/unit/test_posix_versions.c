@@ -14,12 +14,12 @@ START_TEST(test_posix_never_delivers_a_changed_file)
 		return;
 	open_row(_i);
 	f = origin_file_new(o, path);
-	read_begin(o, &w, f, version, 0, 1000); /* opens the file */
+	read_begin(o, &w, f, version, 0, 1000); /* this read opens the file */
 	ck_assert_int_eq(read_end(&w), 1000);
 	free(w.data);
 
-	/* The file is replaced: the open one still has its bytes; the new one
-	 * is read. */
+	/* Replace the file. The open file still has its bytes, and the new file
+	 * can be read. */
 	put_file(path, "other", SEED, SIZE_BYTES, MTIME_NS + 1);
 	read_begin(o, &w, f, version, 1000, 1000);
 	ck_assert_int_eq(read_end(&w), 1000);
@@ -32,7 +32,7 @@ START_TEST(test_posix_never_delivers_a_changed_file)
 	read_begin(o, &w, f, version, 0, 1000);
 	ck_assert_int_eq(read_end(&w), -ESTALE);
 
-	/* The file is truncated in place, and then deleted. */
+	/* Truncate the file in place, and then delete it. */
 	ck_assert_int_eq(truncate(in_source(path), 10), 0);
 	read_begin(o, &w, f, newer, 0, 1000);
 	ck_assert_int_eq(read_end(&w), -ESTALE);
@@ -55,14 +55,16 @@ static int64_t wall_now_ns(void)
 struct rewriter {
 	_Atomic bool stop;
 	_Atomic unsigned rounds;
-	int64_t slowest_ns; /* belongs to the writer until it is joined */
-	const char *path;   /* set once, as is fd */
+	/* belongs to the writer until the thread is joined */
+	int64_t slowest_ns;
+	const char *path; /* set once, like fd */
 	int fd;
 };
 
 /*
  * Rewrite the file. Round i leaves only bytes with value i. Every second round
- * sets an mtime that says so; the others keep the mtime of their write.
+ * sets an mtime that contains i; the other rounds keep the mtime of their
+ * write.
  */
 static void *rewrite(void *arg)
 {
@@ -103,8 +105,8 @@ static bool is_one_version(
 
 #define LOOKS 32
 
-/* Look and read many times. Returns how many reads were delivered, and how many
- * of them were mixed. */
+/* Look up the version and read, many times. Returns the number of reads that
+ * were delivered; *mixed is the number of those with bytes of two versions. */
 static unsigned read_versions(const char *path, unsigned *mixed)
 {
 	struct read_wait w[LOOKS];
@@ -151,7 +153,8 @@ START_TEST(test_posix_never_mixes_versions_in_mid_read)
 	/* A write that takes longer than the settling time of a version is a
 	 * known limit. */
 	ck_assert(mixed == 0 || rw.slowest_ns > 90 * 1000000);
-	/* The last version stays, however young it is. */
+	/* The file no longer changes, so its last version can be read, however
+	 * young it is. */
 	mixed = 0;
 	ck_assert_uint_eq(read_versions(rw.path, &mixed), LOOKS);
 	ck_assert_uint_eq(mixed, 0);
@@ -191,7 +194,7 @@ START_TEST(test_posix_abandons_reads_of_young_versions)
 	f = origin_file_new(o, "young");
 	for (unsigned i = 0; i < YOUNG; i++)
 		read_begin(o, &w[i], f, young, i, 1000);
-	/* Abandon some reads before they begin, and the others when the last
+	/* Abandon some reads before they begin, and the others while the last
 	 * ones begin. */
 	for (unsigned i = 0; i < YOUNG; i += 2)
 		origin_read_abandon(o, &w[i].r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Profiles of an analysis: what a saved one predicts, and the unit in which
- * files are counted.
+ * Profiles of an analysis: the predictions of a saved profile, and the unit in
+ * which files are counted.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const struct profile measured = {
 	.npoints = 3,
 };
 
-/* Make a profile as if read from a file, without any other data. */
+/* Make a profile that was read from a file, without any other data. */
 static struct profile saved(double cached)
 {
 	struct profile p = measured, back;
@@ -66,7 +66,7 @@ START_TEST(test_a_larger_cache_is_predicted)
 {
 	ck_assert_double_eq_tol(rate_after(0, CHANGE_NONE), 100, 1e-6);
 	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_NONE), 181.818, 1e-3);
-	/* 4.8 ms serial, 3.5 ms overlapped. */
+	/* 4.8 ms by the serial formula, 3.5 ms by the overlapped one. */
 	ck_assert_double_eq_tol(rate_after(0.65, CHANGE_NONE), 240.964, 1e-3);
 	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_ALL), 500, 1e-6);
 	ck_assert_double_eq_tol(
@@ -84,9 +84,11 @@ END_TEST
 
 START_TEST(test_twice_the_workers_and_twice_the_bandwidth_are_predicted)
 {
-	/* R1 is 1000 and R0 200: 3 ms serial, 2.5 ms overlapped. */
+	/* R1 is 1000 and R0 is 200: 3 ms by the serial formula, 2.5 ms by the
+	 * overlapped one. */
 	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_WORKERS), 363.636, 1e-3);
-	/* R0 is 200: 3.5 ms serial, 2.5 ms overlapped. */
+	/* R0 is 200: 3.5 ms by the serial formula, 2.5 ms by the overlapped
+	 * one. */
 	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_FASTER), 333.333, 1e-3);
 }
 END_TEST
@@ -142,9 +144,11 @@ START_TEST(test_lru_and_random_caches_are_predicted)
 	json_t *json = profile_json(&p);
 
 	ck_assert_double_eq_tol(policy(json, "never_evict_s"), 5.5, 1e-6);
-	/* Hits of 15.3 %: 8.773 ms serial, 8.466 ms overlapped. */
+	/* 15.3 % hits: 8.773 ms by the serial formula, 8.466 ms by the
+	 * overlapped one. */
 	ck_assert_double_eq_tol(policy(json, "lru_s"), 8.619, 1e-3);
-	/* Hits of 28.1 %: 7.748 ms serial, 7.186 ms overlapped. */
+	/* 28.1 % hits: 7.748 ms by the serial formula, 7.186 ms by the
+	 * overlapped one. */
 	ck_assert_double_eq_tol(policy(json, "random_s"), 7.467, 1e-3);
 	ck_assert_double_eq_tol(
 		policy(json, "lru") * policy(json, "lru_s"), p.samples, 1e-6);
@@ -309,7 +313,7 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 {
 	struct profile p = measured;
 
-	/* Fetching takes more than all other parts. */
+	/* Fetching takes more time than all other parts together. */
 	p.cached = 0;
 	p.g_bound = true;
 	ck_assert(!verdict_is_bound(&p));
@@ -475,7 +479,7 @@ START_TEST(test_most_bytes_decide_on_the_unit)
 }
 END_TEST
 
-/* Images and labels have the same names. */
+/* Images and their labels have equal names in different directories. */
 START_TEST(test_names_tell_that_a_sample_is_several_files)
 {
 	char top[] = "/tmp/refrain-test-names.XXXXXX", dir[2][64], name[128];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of providers, which the cache asks before the origin. They are
+/* Tests of providers, which the cache asks before the origin. The providers are
  * stand-ins that answer when the test says so. The tests check which provider
- * is asked for which bytes, in which order, and the result. */
+ * is asked for which bytes, in which order, and with which result. */
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -55,7 +55,8 @@ START_TEST(test_the_origin_is_asked_for_what_a_provider_does_not_give)
 		SIZE / UNIT);
 	ck_assert_uint_eq(n.hits + n.misses + n.stale + n.failed, n.asked);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, SIZE);
-	/* Another version in a provider does not mean that the file changed. */
+	/* If a provider has another version, this does not mean that the file
+	 * has changed. */
 	ck_assert_uint_eq(g.stale, 0);
 	ck_assert_uint_eq(g.fix.counters.stale_reads, 0);
 	rig_stop(&g);
@@ -160,8 +161,8 @@ START_TEST(test_a_provider_has_a_depth_of_its_own)
 	start(1, 1, EVER);
 	read_whole(&p[0], 1);
 	read_whole(&p[1], 2);
-	/* The files take turns, one unit at a time; the origin is not delayed.
-	 */
+	/* The pushes of the two files take turns, one unit at a time; the
+	 * origin is not delayed. */
 	for (size_t i = 0; i < SIZE / UNIT * 2; i++) {
 		ck_assert_uint_le(in_hand(&stand_in[0]), 1);
 		give(asked(&stand_in[0]), 0, -ENOENT);
@@ -191,7 +192,7 @@ START_TEST(test_providers_do_not_share_their_depth)
 	read_whole(&p[1], 2);
 	give(asked(&stand_in[0]), 0, -ENOENT);
 	held = asked(&stand_in[1]);
-	/* At the same time the first provider gets its units. */
+	/* At the same time the first provider gets its units of the file. */
 	for (size_t i = 0; i < SIZE / UNIT; i++)
 		give_all(asked(&stand_in[0]));
 	finish(&p[1]);
@@ -203,7 +204,7 @@ START_TEST(test_providers_do_not_share_their_depth)
 }
 END_TEST
 
-/* Read all of a file from the origin. */
+/* Read a whole file from the origin. */
 static void read_from_origin(uint64_t cookie)
 {
 	struct probe p;
@@ -297,13 +298,13 @@ START_TEST(test_a_tier_keeps_only_what_a_provider_in_its_place_refused)
 }
 END_TEST
 
-/* The statuses of pushes, and the result of warming. */
+/* The results of pushes, and the expected result of warming. */
 static const int offers[][2] = {{0, 0}, {-ENOSPC, 0}, {-EIO, -EIO}};
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	int status; /* 1: no result yet */
+	int status; /* 1: there is no result yet */
 } warmed = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1};
 
 static void warm_answered(struct cache_warm *w, int status)
@@ -357,7 +358,7 @@ START_TEST(test_stopping_gives_up_what_providers_were_asked)
 }
 END_TEST
 
-/* The stopping thread is in its first abandon while the requests become late.
+/* The thread that stops is in its first abandon while the requests become late.
  */
 static struct timer became_late;
 static sem_t are_late;
@@ -421,7 +422,7 @@ START_TEST(test_pages_of_a_provider_come_in_any_order)
 	r->data(r, half, data + half, half / 2);
 	r->data(r, 0, data, half / 2);
 	r->done(r, -ENOENT);
-	/* It continues after the end of its last request. */
+	/* The provider continues after its last request has ended. */
 	origin_gives(half + half / 2, half / 2);
 	origin_gives(half / 2, half / 2);
 	probe_wait(&p);
@@ -433,7 +434,7 @@ START_TEST(test_pages_of_a_provider_come_in_any_order)
 }
 END_TEST
 
-/* The first unit goes to the provider before the rest has come. */
+/* The provider gets the first unit before the rest of the item has come. */
 START_TEST(test_units_are_pushed_as_they_come_and_the_end_is_told_once)
 {
 	struct provider_push *p;

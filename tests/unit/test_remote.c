@@ -18,7 +18,8 @@ static int parse_page(struct s3_page *p, const char *doc)
 {
 	int rc = s3_page_begin(p);
 
-	/* One byte at a time, so that no piece of an answer is complete. */
+	/* Feed the document byte by byte, so that no call has a complete
+	 * element. */
 	for (size_t i = 0; rc == 0 && doc[i]; i++)
 		rc = s3_page_feed(p, doc + i, 1);
 	return rc == 0 ? s3_page_end(p) : rc;
@@ -68,8 +69,8 @@ START_TEST(test_page_is_complete_or_nothing)
 }
 END_TEST
 
-/* The number of bytes that a page accepts before it refuses more; up to 64 MiB.
- */
+/* Returns the number of bytes that a page accepts before it refuses more; at
+ * most 64 MiB are fed. */
 static size_t fed_until_refused(const char *begin, const char *more)
 {
 	struct s3_page p = {.n = 0};
@@ -269,7 +270,7 @@ END_TEST
 START_TEST(test_links_may_encode_more_or_less)
 {
 	static const struct {
-		/* NULL: the link leads elsewhere */
+		/* name: NULL if the link leads out of the directory */
 		const char *path, *link, *name;
 	} cases[] = {
 		{"/~u/a%2Bb%20%281%29", "/~u/a+b%20(1)/x", "x"},

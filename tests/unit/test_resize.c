@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The resize of augmentation against its stated reference, against Pillow if
- * that is installed, and with SIMD against without.
+ * Compares the resize of augmentation with its reference, with Pillow if that
+ * is installed, and with itself without SIMD.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -56,8 +56,8 @@ static void expect_close(const struct histogram *h, const char *what)
 	printf("%s: %zu values, %.3f %% differ by 1, %zu by more\n", what, all,
 		100.0 * (double)h->one / (double)all, h->more);
 	ck_assert_uint_eq(h->more, 0);
-	/* With twelve bits and more of precision, few values are rounded the
-	 * other way. */
+	/* With a precision of twelve bits or more, few values are rounded in
+	 * the other direction. */
 	ck_assert_uint_lt(h->one * 20, all);
 }
 
@@ -351,15 +351,16 @@ static FILE *pillow_answers(struct pillow *p)
 
 static void pillow_close(struct pillow *p, FILE *answers)
 {
-	(void)fclose(answers); /* it was only read */
-	(void)unlink(p->in);   /* a file that stays does no harm */
+	(void)fclose(answers); /* nothing was written to it */
+	/* if this fails, the file that stays does no harm */
+	(void)unlink(p->in);
 	(void)unlink(p->out);
 	(void)unlink(p->script);
 }
 
 #define PILLOW_CASES 120
 
-/* Half of the cases use boxes, half the evaluation crop. */
+/* Half of the cases use crops of boxes, half the crop of evaluation. */
 static void pillow_case(unsigned t, uint64_t *state, struct augment_config *c,
 	struct image *in, struct crop *crop, uint32_t numbers[10])
 {

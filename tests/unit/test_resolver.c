@@ -25,7 +25,7 @@ static struct counters counters;
 static struct transfer transfers[REQUESTS];
 static struct loop *loop;
 
-/* No server listens at the address that it returns. */
+/* Returns an address at which no server listens. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *node,
 	const char *service, const struct addrinfo *hints,
 	struct addrinfo **out)

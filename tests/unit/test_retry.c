@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of the retry origin over a faulty synthetic one: what is counted, and
- * what is given up when. Time-outs come from small limits, not from sleeps.
+ * what is given up, and when. Time-outs come from small limits, not from
+ * sleeps.
  */
 #include "origin/layer/layer_impl.h"
 #include "origin/local/late_answers.h"
@@ -93,20 +94,22 @@ START_TEST(test_retry_reports_io_error_after_all_tries)
 }
 END_TEST
 
-/* Each attempt delivers half of the rest, except for the last byte. */
+/* Each attempt delivers half of the bytes that are left, except for the last
+ * byte. */
 START_TEST(test_retry_goes_on_where_a_read_was_cut)
 {
 	struct origin_file *f;
 	struct read_wait w;
 
-	/* There are fewer attempts than cuts; the last byte has 2 s of
+	/* There are fewer attempts than interruptions; the last byte has 2 s of
 	 * attempts. */
 	open_stack("short=1",
 		(struct retry_config){
 			.attempts = 8, .pause_ns = 20 * NS_PER_MS});
 	f = origin_file_new(o, file_path(0));
 	read_begin(o, &w, f, version, 5, 1000);
-	while (counters.origin_retries < 9) /* 500, 250, ... 1, of 2 */
+	/* the attempts deliver 500, 250, ... bytes, down to 1 of 2 */
+	while (counters.origin_retries < 9)
 		/* this waits for a condition; the time does not matter */
 		(void)usleep(100);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
@@ -163,8 +166,8 @@ START_TEST(test_retry_ends_at_its_total_bound)
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), -ETIMEDOUT);
 	ck_assert_uint_ge(clock_now_ns() - begun_ns, 50 * NS_PER_MS);
-	/* There must be three, unless the machine is too busy to send them in
-	 * time. */
+	/* Three attempts must be in flight, unless the machine is too busy to
+	 * send them in time. */
 	ck_assert_uint_ge(counters.origin_timeouts, 1);
 	ck_assert_uint_le(counters.origin_timeouts, 3);
 	close_stack();
@@ -193,7 +196,8 @@ START_TEST(test_retry_goes_on_when_the_origin_returns)
 }
 END_TEST
 
-static unsigned backs; /* number of events of a source that answers again */
+/* number of events that report that the source answers again */
+static unsigned backs;
 
 static void count_backs(void *arg, const struct event *e)
 {
@@ -217,7 +221,8 @@ START_TEST(test_a_name_that_is_found_is_no_answer_for_reads_that_fail)
 	ck_assert_int_eq(
 		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
 	ck_assert_uint_eq(backs, 1);
-	/* A name that was not found in time is answered by another attempt. */
+	/* A look-up that was not answered in time is answered by another
+	 * attempt. */
 	ck_assert_int_eq(origin_fault_set(fault, "error=1,meta=1", NULL), 0);
 	ck_assert_int_eq(stat_once(o, file_path(0), &s), -EIO);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
@@ -334,7 +339,8 @@ END_TEST
 
 static struct hand {
 	struct origin o;
-	struct origin_read *read[4]; /* fixture_lock, as is the next member */
+	/* guarded by fixture_lock, like the next member */
+	struct origin_read *read[4];
 	unsigned n;
 } hand;
 
@@ -359,7 +365,7 @@ static void hand_start(struct origin *h, struct origin_request *q)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* The abandon hangs: the read is answered when the test says so. */
+/* An abandon that hangs: the read is answered when the test says so. */
 static void hand_abandon(struct origin *h, struct origin_read *r)
 {
 	(void)h;
@@ -389,8 +395,8 @@ static struct origin_read *hand_take(unsigned i)
 	return hand.read[i];
 }
 
-/* Deliver the next `n` bytes of a read, whose values follow from their offsets.
- */
+/* Deliver the next `n` bytes of a read, whose values are computed from their
+ * offsets. */
 static void hand_give(struct origin_read *r, uint64_t off, size_t n)
 {
 	unsigned char bytes[64];
@@ -436,7 +442,7 @@ START_TEST(test_retry_hears_only_the_attempt_that_counts)
 }
 END_TEST
 
-/* Entries that came before an error come again. */
+/* Entries that came before an error come again after it. */
 START_TEST(test_retry_begins_a_listing_anew)
 {
 	struct retry_config config = {.pause_ns = NS_PER_MS, .attempts = 1000};
@@ -481,7 +487,7 @@ END_TEST
 
 struct late_wait {
 	struct origin_request q;
-	bool done; /* fixture_lock, as is the next member */
+	bool done; /* guarded by fixture_lock, like the next member */
 	void *priv;
 };
 
@@ -497,8 +503,8 @@ static void late_done(struct origin_request *q, int status)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* An abandon at this moment would take data that was left in the request for
- * its own. */
+/* If an answer left data in the request, an abandon at this moment would take
+ * it for its own data. */
 START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
 {
 	struct late_wait w[3] = {0};

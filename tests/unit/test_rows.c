@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the rows beside an image: YOLO's lines, and JSON. */
+/* Tests of the rows in files beside an image: lines of YOLO, and JSON. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the schedule with thousands of random configurations, which are
  * compared with simple checks: counters, bitmaps, and the construction by plain
- * loops. REFRAIN_TEST_SCHEDULES sets their number, REFRAIN_TEST_SEED the seed.
- */
+ * loops. REFRAIN_TEST_SCHEDULES sets the number of configurations, and
+ * REFRAIN_TEST_SEED the seed. */
 #include <malloc.h>
 #include <stdio.h>
 
@@ -46,7 +46,8 @@ START_TEST(test_random_schedules_are_what_plain_counting_says)
 	uint64_t changed = 0;
 	struct scene *sc = calloc(1, sizeof(*sc));
 
-	/* Each of four processes runs one of the four quarters of the cases. */
+	/* This test runs in four processes, and each runs a quarter of the
+	 * cases. */
 	for (uint64_t i = (uint64_t)_i; i < n; i += 4) {
 		*sc = (struct scene){.dice = {(seed + i) * 7919 + 17}};
 		roll(&sc->dice, 2);

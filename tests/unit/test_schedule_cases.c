@@ -53,7 +53,7 @@ START_TEST(test_a_window_too_small_is_refused_with_the_size_that_would_do)
 	c.window = 32;
 	c.allow_small_window = true;
 	ck_assert_int_eq(schedule_init(&s, &c, &err), 0);
-	c.window = 31; /* not even a batch */
+	c.window = 31; /* a window that is smaller than a batch */
 	ck_assert_int_eq(schedule_init(&s, &c, &err), -EINVAL);
 }
 END_TEST
@@ -117,7 +117,8 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 		ck_assert_uint_eq(a.slots[i].echo, 0);
 		ck_assert(a.slots[i].last);
 	}
-	/* With echo, the fresh servings are the same, with the same seeds. */
+	/* With an echo factor, the fresh servings are the same and have the
+	 * same seeds. */
 	c = run_config(64, "2.5");
 	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 	stream_run(&b, &s, 0);
@@ -202,9 +203,9 @@ END_TEST
 
 struct mix_row {
 	const char *echo;
-	/* lag_mean in steps; again_max: the highest probability to meet a mate
-	 * of the same batch again. A pool of W - B examples drawn at random
-	 * would have 1/15. */
+	/* lag_mean is in steps. again_max is the highest probability that two
+	 * examples that share a batch share one again at their next servings.
+	 * With a pool of W - B examples drawn at random, it would be 1/15. */
 	double lag_mean, again_max;
 	uint64_t ramp, drain, lag_max;
 };

@@ -6,7 +6,8 @@
 #include "schedule_fixture.h"
 #include "suite.h"
 
-/* Request a change every `every` steps. Returns how many were made. */
+/* Request a change every `every` steps. Returns the number of changes that were
+ * made. */
 static unsigned run_changes(struct schedule *s, struct stream *st,
 	uint64_t every, uint64_t save_at, uint8_t *state, size_t *size)
 {
@@ -49,10 +50,11 @@ START_TEST(test_any_number_of_changes_keeps_the_stream_exact)
 	for (uint64_t i = 0; i < st.n; i++)
 		ck_assert_uint_eq(
 			st.slots[i].servings, served[st.slots[i].fresh]);
-	/* The old segment is no longer kept, and a seek says so. */
+	/* The schedule no longer has the old segment, and a seek reports this.
+	 */
 	ck_assert_int_eq(schedule_seek(&s, &cursor, 3001), -ERANGE);
-	/* Continue from the middle, with the changes that have not begun, to
-	 * the next one. */
+	/* Continue from the middle, with the changes that have not begun, up to
+	 * the next change. */
 	ck_assert_uint_gt(size, 0);
 	ck_assert_int_eq(
 		schedule_restore(&again, &c, state, size, &restored, NULL), 0);

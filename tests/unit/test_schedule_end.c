@@ -8,13 +8,13 @@
 #include "schedule_fixture.h"
 #include "suite.h"
 
-#define CHANGES_MAX 12 /* more than a schedule keeps */
+#define CHANGES_MAX 12 /* more changes than a schedule keeps */
 
 /* A random run: its examples, and when its factor changes. */
 struct run {
 	struct dice dice;
 	struct schedule_config c;
-	uint64_t fresh; /* of each rank */
+	uint64_t fresh; /* number of examples of each rank */
 	uint64_t steps[CHANGES_MAX];
 	struct schedule_echo echoes[CHANGES_MAX];
 	uint32_t changes;
@@ -66,8 +66,7 @@ static void change(struct schedule *s, const struct run *r,
 		(void)schedule_change(s, at->step + 1, r->echoes[*next]);
 }
 
-/* Get the next slot as a stage does that pulls from a source, which has given
- * `have` examples. */
+/* Get the next slot like a stage whose source has given `have` examples. */
 static int pull(struct schedule *s, struct schedule_cursor *at,
 	struct schedule_slot *slot, uint64_t *have, uint64_t fresh)
 {
@@ -111,8 +110,8 @@ static void begin_run(
 	ck_assert_int_eq(schedule_seek(s, at, 0), 0);
 }
 
-/* Make the run with a schedule that knows its end; `closed`: as a loader sets
- * it up. */
+/* Make the run with a schedule that knows its end. With `closed`, the schedule
+ * is set up as a loader does it. */
 static void run_known(struct stream *st, const struct run *r, bool closed)
 {
 	struct schedule_config c = r->c;
@@ -223,8 +222,8 @@ START_TEST(test_so_is_one_whose_factor_changes)
 }
 END_TEST
 
-/* Save before each slot, as a user may who stops in the middle of a batch, and
- * continue from there. */
+/* Save before each slot, because a user may stop in the middle of a batch, and
+ * continue from that position. */
 static void resume_everywhere(const struct run *r, const struct stream *want)
 {
 	uint8_t state[SCHEDULE_STATE_BYTES];

@@ -9,7 +9,7 @@
 #include "analysis/study/segment_impl.h"
 #include "suite.h"
 
-/* Samples a second at a time of the segment. */
+/* Returns the rate in samples per second at a time of the segment. */
 typedef double rate_fn(double at_s);
 
 static uint64_t state;
@@ -37,7 +37,7 @@ static double noisy(double at_s)
 	return 1000 * (1 + noise());
 }
 
-/* The length of a segment of at most 20 s, with a look every 25 ms. */
+/* Returns the length of a segment of at most 20 s, which looks every 25 ms. */
 static double run_through(struct segment *s, rate_fn *rate, double epoch)
 {
 	struct counts n = {.time_s = 100};
@@ -97,7 +97,7 @@ START_TEST(test_noise_shows_in_the_interval)
 }
 END_TEST
 
-/* Batches of 32 samples, each read at once. */
+/* Batches of 32 samples; the samples of a batch are read at once. */
 static double step_s;
 
 static double steps(double at_s)
@@ -163,7 +163,8 @@ START_TEST(test_a_pause_much_longer_than_those_of_steps_is_a_gap)
 
 	(void)run_through(&s, validates, 1e6);
 	measured_s = s.last.time_s - s.end[0].time_s;
-	/* The gaps from the end of the batch at 9 s to that at 18 s. */
+	/* The gaps from the end of the batch at 9 s to the end of the batch at
+	 * 18 s. */
 	ck_assert_double_eq_tol(segment_gaps(&s) * measured_s, 8.3, 0.1);
 }
 END_TEST
@@ -187,7 +188,8 @@ END_TEST
 
 #define RUNS 2000
 
-/* A standard normal deviate, approximately. */
+/* Returns an approximately normal random number, with mean 0 and standard
+ * deviation 1. */
 static double deviate(void)
 {
 	double sum = 0;
@@ -197,8 +199,8 @@ static double deviate(void)
 	return sum;
 }
 
-/* The share of later measurements that lie in the interval around the true
- * rate. */
+/* Returns the share of later measurements for which the interval contains the
+ * true rate. */
 static double covered(double sd, unsigned pairs)
 {
 	unsigned inside = 0;
@@ -231,7 +233,8 @@ END_TEST
 
 /* -- The source ------------------------------------------------------------ */
 
-/* Read every fifth of a second: 100 bytes a second, and then `later`. */
+/* Copy with a look every fifth of a second. The rate is 100 bytes a second, and
+ * `later` from change_s on. Returns copied_change() at the end. */
 static double change_after(double took_s, double change_s, double later)
 {
 	struct copied c = {.n = 0};
@@ -240,7 +243,7 @@ static double change_after(double took_s, double change_s, double later)
 	for (double at_s = 0.2; at_s < took_s; at_s += 0.2) {
 		bytes += 0.2 * (at_s <= change_s ? 100 : later);
 		copied_add(&c, at_s, bytes);
-		/* no bytes have come since */
+		/* no bytes have come since the last look */
 		copied_add(&c, at_s + 0.1, bytes);
 	}
 	return copied_change(&c);

@@ -217,7 +217,7 @@ START_TEST(test_a_note_of_a_reader_comes_back)
 	ck_assert_mem_eq(got.state, n.state, sizeof(n.state));
 	ck_assert_uint_eq(reader_note_text(&got, again), len);
 	ck_assert_str_eq(again, text);
-	for (size_t i = 0; i < len; i++) /* cut short */
+	for (size_t i = 0; i < len; i++) /* every value that is cut short */
 		if (reader_note_parse(text, i, &got) == 0)
 			ck_assert_uint_lt(got.state_bytes, n.state_bytes);
 }
@@ -419,8 +419,8 @@ START_TEST(test_a_worker_makes_the_pixels_that_the_job_wants)
 }
 END_TEST
 
-/* Members that the trainer applies, those in the record of a reader, and
- * fields and mixes, which are refused. */
+/* Is this a member that the trainer applies, or one in the record of a reader,
+ * or one whose use is refused, like fields and mix? */
 static bool is_of_the_trainer(const char *name)
 {
 	static const char *const names[] = {"type", "layout", "mean", "std",
@@ -525,7 +525,7 @@ START_TEST(test_what_workers_cannot_prepare_is_refused)
 }
 END_TEST
 
-/* Parse the text after one replacement in it. */
+/* Parse the text after one replacement in the text. */
 static int parse_with(const char *from, const char *to)
 {
 	char text[SERVICE_CONF_MAX], changed[2 * SERVICE_CONF_MAX];
@@ -555,7 +555,7 @@ START_TEST(test_configurations_that_are_malformed_or_newer_are_refused)
 	ck_assert_int_eq(parse_with("height 224", "height 99999"), -EBADMSG);
 	ck_assert_int_eq(parse_with("height 224\n", ""), -EBADMSG);
 	ck_assert_int_eq(parse_with("exact 0\n", "exact 0\nnew 1\n"), -EBADMSG);
-	/* This library would write "0.0799999982". */
+	/* The library would write "0.0799999982" for this number. */
 	ck_assert_int_eq(parse_with("area_min 0.0799999982", "area_min 0.08"),
 		-EOPNOTSUPP);
 }

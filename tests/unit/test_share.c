@@ -14,7 +14,7 @@ START_TEST(test_all_members_get_every_batch)
 
 	scene_begin(&s, 20, 2);
 	join_at(&s, &j[0], 1);
-	/* only one of two has joined */
+	/* only one of two jobs has joined */
 	ck_assert_int_eq(next_message(&j[0], &msg, 0), 0);
 	join_at(&s, &j[1], 2);
 	for (uint64_t step = 0; step < 20; step++)
@@ -52,7 +52,7 @@ START_TEST(test_a_slot_is_used_again_when_the_last_member_has_released_it)
 	give_back(&j[1], 1);
 	ck_assert_uint_eq(take_batch(&j[0]), SLOTS);
 	ck_assert_int_eq(next_message(&j[0], &msg, 10), 0);
-	part(&j[1]); /* it drops what it held */
+	part(&j[1]); /* the host drops the batches that this member held */
 	ck_assert_uint_eq(take_batch(&j[0]), SLOTS + 1);
 	part(&j[0]);
 	scene_end(&s);
@@ -77,7 +77,8 @@ START_TEST(test_a_dead_member_is_dropped_though_its_child_has_the_socket)
 
 		(void)close(hold[1]);
 		join_at(&s, &dead, 2);
-		if (fork() == 0) { /* the child lives on, and has the socket */
+		/* the child outlives this process, and has the socket */
+		if (fork() == 0) {
 			(void)!read(hold[0], &byte, 1);
 			_exit(0);
 		}
@@ -93,7 +94,7 @@ START_TEST(test_a_dead_member_is_dropped_though_its_child_has_the_socket)
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_uint_eq(take_batch(&j), SLOTS);
-	/* The place is free again. */
+	/* Another member can have this element now. */
 	join_at(&s, &k, 3);
 	ck_assert_uint_eq(k.welcome.step, 10);
 	part(&k);
@@ -189,7 +190,7 @@ START_TEST(test_a_member_that_talks_nonsense_is_dropped)
 	ck_assert_int_eq(msg.type, SHARE_REFUSE);
 	ck_assert_int_eq(next_message(&k, &msg, WAIT_MS), -EPIPE);
 	share_link_close(&k.link);
-	/* A step that the member was not given. */
+	/* Release a step that the member did not get. */
 	ck_assert_uint_eq(take_batch(&j), 0);
 	give_back(&j, 19);
 	do
@@ -197,7 +198,7 @@ START_TEST(test_a_member_that_talks_nonsense_is_dropped)
 	while (msg.type == SHARE_BATCH);
 	ck_assert_int_eq(msg.type, SHARE_REFUSE);
 	part(&j);
-	/* The view shows the number of them. */
+	/* The view shows the number of malformed messages. */
 	ck_assert_int_eq(share_link_open(&k.link, s.place, &err), 0);
 	msg.type = SHARE_ASK;
 	msg.step.step = 0;

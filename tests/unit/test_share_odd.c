@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/loader/share: members that are slow, silent or dead or that send
- * anything, and hosts that hang, lack descriptors or follow another one.
+ * Tests of src/loader/share: members that are slow, silent or dead or send
+ * arbitrary messages, and hosts that hang, lack descriptors or follow another
+ * host.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +16,7 @@
 #include "common/base/proc.h"
 #include "share_fixture.h"
 
-#define ANYTHING 10000 /* messages */
+#define ANYTHING 10000 /* number of messages */
 
 /* -- Members that are slow ------------------------------------------------- */
 
@@ -48,14 +49,15 @@ START_TEST(test_a_member_that_is_parted_keeps_what_it_has_taken)
 		give_back(&j[0], step);
 	}
 	ck_assert_uint_eq(j[1].area.words->parted[j[1].welcome.place], 1);
-	/* No slot that other members hold was the slot of step 1. */
+	/* The other members hold slots, but none of them was the slot of step
+	 * 1. */
 	ck_assert_int_eq(*taken, 1);
 	do
 		ck_assert_int_eq(next_message(&j[1], &msg, WAIT_MS), 1);
 	while (msg.type == SHARE_BATCH);
 	ck_assert_int_eq(msg.type, SHARE_ALONE);
 	ck_assert_uint_eq(msg.step.step, 2);
-	/* First the file does not exist, later it does. */
+	/* At first the file does not exist, and later it does. */
 	give_back(&j[1], 1);
 	say(&j[1], SHARE_ALONE, 3);
 	ck_assert_int_eq(next_message(&j[1], &msg, 10), 0);
@@ -89,7 +91,7 @@ START_TEST(test_who_says_nothing_takes_nobodys_place)
 	join_at(&s, &j[1], 2);
 	ck_assert_uint_eq(take_batch(&j[0]), 0);
 	ck_assert_uint_eq(take_batch(&j[1]), 0);
-	/* A member that had to give way sees the end of its connection. */
+	/* A member that had to give way finds its connection closed. */
 	ck_assert_int_eq(
 		share_link_recv(&silent[0], &msg, &(int){-1}, WAIT_MS), -EPIPE);
 	for (int i = 0; i < SHARE_MEMBERS_MAX; i++)
@@ -100,7 +102,7 @@ START_TEST(test_who_says_nothing_takes_nobodys_place)
 }
 END_TEST
 
-/* The processor time of the host's thread. */
+/* Returns the processor time of the host's thread. */
 static uint64_t host_cpu_ns(const struct scene *s)
 {
 	struct timespec t;
@@ -111,7 +113,7 @@ static uint64_t host_cpu_ns(const struct scene *s)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Ask from another process, which has descriptors. */
+/* Ask the host from another process, which has descriptors left. */
 static pid_t ask_from_outside(const struct scene *s, const struct rlimit *limit)
 {
 	struct share_msg msg = {.type = SHARE_ASK};
@@ -144,7 +146,8 @@ START_TEST(test_a_host_without_descriptors_does_not_spin)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	pid = ask_from_outside(&s, &limit);
 	cpu_ns = host_cpu_ns(&s);
-	(void)poll(NULL, 0, 500); /* the time in which the host could spin */
+	/* wait for the time in which the host could use processor time */
+	(void)poll(NULL, 0, 500);
 	ck_assert_uint_lt(host_cpu_ns(&s) - cpu_ns, 100 * NS_PER_MS);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -189,7 +192,8 @@ START_TEST(test_a_host_that_hangs_is_left_behind_within_a_second)
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
 	join_at(&s, &j, 1);
 	ck_assert_int_eq(read(begun_pipe[0], &byte, 1), 1);
-	/* 0.95 s; longer on a busy machine, but bounded. */
+	/* Stopping takes 0.95 s; more on a busy machine, but not without a
+	 * limit. */
 	began_ns = clock_now_ns();
 	ck_assert_int_eq(share_host_stop(s.host), 1);
 	ck_assert_uint_lt(
@@ -223,8 +227,8 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	struct error err = {""};
 	struct scene s;
 
-	/* One member lives. The number of the other belongs to another process
-	 * now. */
+	/* One member is alive. The number of the other member's process belongs
+	 * to another process now. */
 	for (unsigned i = 0; i < 2; i++)
 		before.jobs[i] = (struct share_job){.id = 10 + i,
 			.pid = (uint32_t)getpid(),
@@ -235,7 +239,7 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	config.ops.arg = &s.m;
 	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
 	hello.hello.wish = SHARE_WISH_AGAIN;
-	hello.hello.id = 12; /* an unknown member */
+	hello.hello.id = 12; /* the id of an unknown member */
 	hello.hello.step = 6;
 	ck_assert_int_eq(join_with(&s, &j[0], &hello.hello, &err), 0);
 	ck_assert_uint_eq(j[0].welcome.generation, 1);
@@ -270,7 +274,8 @@ static uint32_t draw(uint32_t below)
 	return (drawn >> 8) % below;
 }
 
-/* A message that a member could send, for a step near those of the run. */
+/* Returns a message that a member could send, for a step near those of the run.
+ */
 static struct share_msg message_of_any_type(void)
 {
 	static const enum share_type types[] = {SHARE_HELLO, SHARE_RELEASE,
@@ -298,7 +303,8 @@ static void say_anything(const struct joined *j)
 		n = 1 + draw((uint32_t)n);
 	for (uint32_t i = draw(4); i-- > 0;)
 		bytes[draw((uint32_t)n)] = (char)draw(256);
-	/* The host may have closed it, or the buffer may be full. */
+	/* This fails if the host has closed the connection, or if the buffer is
+	 * full. */
 	(void)!send(j->link.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -400,7 +406,7 @@ static uint32_t missing_now(struct joined *j, struct share_msg *msg)
 }
 
 /* One member runs, one is stopped and may continue alone, and one is stopped
- * and waited for. */
+ * but the others wait for it. */
 START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 {
 	struct share_view before = {.jobs_n = 3, .begun = 1};
@@ -447,7 +453,8 @@ START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 	ck_assert_int_eq(kill(pids[2], SIGKILL), 0);
 	ck_assert_uint_eq(take_batch(&j), 5);
 	for (unsigned i = 0; i < 3; i++) {
-		(void)kill(pids[i], SIGKILL); /* maybe a second time */
+		/* this may kill a process a second time */
+		(void)kill(pids[i], SIGKILL);
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
 	}
 	part(&j);

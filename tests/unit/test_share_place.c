@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of the files of shares: who creates them, and that none are left. Hosts
- * of other processes are forked children.
+ * Tests of the files of shares: which process creates them, and that none are
+ * left. Hosts of other processes are forked children.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static struct share_place *place_of(const char *name)
 	return place;
 }
 
-/* The listening socket of a place. */
+/* Returns the listening socket of a place. */
 static int host_of(struct share_place *place)
 {
 	struct error err = {""};

@@ -133,7 +133,7 @@ END_TEST
 
 /* -- Statistics ------------------------------------------------------------ */
 
-/* Check the counts of jobs. A job learns of changes with the messages between
+/* Check the counts of jobs. A job gets the new counts with the messages between
  * two batches. */
 static void check_jobs_after_close(bool of_host)
 {
@@ -141,7 +141,7 @@ static void check_jobs_after_close(bool of_host)
 	struct refrain_loader *l[2], *stays;
 	const struct refrain_batch *b;
 
-	c.epochs = 100; /* the run is not over before */
+	c.epochs = 100; /* the run must not end before */
 	for (int i = 0; i < 2; i++)
 		l[i] = open_loader(&c);
 	stays = l[of_host ? 1 : 0];
@@ -180,7 +180,7 @@ START_TEST(test_a_batch_outlives_its_loader_and_its_host)
 	copy = malloc(b[1]->data_bytes);
 	memcpy(copy, b[1]->data, b[1]->data_bytes);
 	ck_assert_int_eq(refrain_close(l[1]), 0);
-	/* The host uses all of its slots. */
+	/* The host fills all of its slots. */
 	refrain_release(b[0]);
 	while ((rc = refrain_next(l[0], &b[0], WAIT_MS)) == 1)
 		refrain_release(b[0]);
@@ -349,7 +349,7 @@ END_TEST
 
 static atomic_int date_ahead_s;
 
-/* The library calls this function. */
+/* The library calls this function in place of that of the C library. */
 __attribute__((visibility("default"))) int clock_gettime(
 	clockid_t clock, struct timespec *now)
 {

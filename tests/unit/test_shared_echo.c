@@ -15,7 +15,8 @@ START_TEST(test_a_state_of_the_end_of_the_run_has_no_batch)
 	struct refrain_loader *l;
 	int n;
 
-	c.share_batch = 32; /* 300 examples: the last has one slice */
+	/* 300 examples: the last shared batch has one slice */
+	c.share_batch = 32;
 	c.window = 256;
 	l = open_loader(&c);
 	while (refrain_next(l, &b, WAIT_MS) == 1)

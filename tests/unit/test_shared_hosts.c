@@ -35,7 +35,7 @@ START_TEST(test_another_job_hosts_when_the_host_closes)
 		for (int i = 1; i < 3; i++)
 			ck_assert_uint_gt(step_of(l[i], &r[i]), 0);
 	ck_assert_uint_eq(stats_of(l[2]).share_takeovers, 1);
-	/* Close the loader that is the host; either of the two may be. */
+	/* Close the loader that is the host, which may be either of the two. */
 	ck_assert_int_eq(refrain_close(l[1]), 0);
 	while (step_of(l[2], &r[2]) > 0)
 		;
@@ -111,7 +111,7 @@ END_TEST
 
 enum host_ends { HOST_IS_KILLED, HOST_CLOSES };
 
-/* Run a host with a child that outlives it. */
+/* Run a host with a child process that outlives the host. */
 static void host_with_a_child(
 	const struct refrain_config *c, int told, int hold, int tell)
 {
@@ -264,7 +264,7 @@ START_TEST(test_a_job_that_the_next_host_refuses_goes_on_alone)
 	for (n = 0; n < 2; n++)
 		ck_assert_uint_gt(step_of(l, &r), 0);
 	refuse_next(pid, l, errors[_i]);
-	/* Batches that the old host announced are still to come. */
+	/* The job still gets the batches that the old host has announced. */
 	n = refrain_save(l, state, sizeof(state));
 	ck_assert_int_gt(n, 0);
 	lone.state = state;
@@ -281,7 +281,7 @@ START_TEST(test_a_job_that_the_next_host_refuses_goes_on_alone)
 }
 END_TEST
 
-/* Let the job in, and end before it has a batch. */
+/* Let the job join, and end before it has a batch. */
 static void welcome_one(int listener)
 {
 	struct share_msg msg;

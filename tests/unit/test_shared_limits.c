@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of the limits of loaders that share: their memory, the end of a run,
- * storage that hangs, a host that sends anything.
+ * storage that hangs, a host that sends arbitrary messages.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -147,7 +147,8 @@ START_TEST(test_the_last_shared_batch_is_dropped_if_it_is_short)
 }
 END_TEST
 
-/* The number of descriptors. exec() must close each from 3 on. */
+/* Returns the number of open descriptors. Checks that exec() closes all of them
+ * from 3 on. */
 static unsigned descriptors(void)
 {
 	unsigned n = 0;
@@ -207,8 +208,8 @@ static void cut_connection(void)
 	}
 }
 
-/* Wait until only the hanging read is left. A busy machine delays others, too.
- */
+/* Wait until only the hanging read is left. A busy machine delays other reads,
+ * too. */
 static void until_it_hangs(struct refrain_loader *l)
 {
 	const struct refrain_batch *b;
@@ -224,7 +225,7 @@ static void until_it_hangs(struct refrain_loader *l)
 
 /* A write lease on the last image is never given up, so opening that image
  * hangs. The job loses its connection, leaves its hanging host behind, and
- * becomes host again. */
+ * becomes the host again. */
 START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 {
 	struct refrain_config c = shared_config(0);
@@ -253,7 +254,8 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 	while (stats_of(l).share_takeovers == 0)
 		(void)poll(NULL, 0, 1);
 	until_it_hangs(l);
-	/* Less than 1 s; longer on a busy machine, but bounded. */
+	/* Closing takes less than 1 s; more on a busy machine, but not without
+	 * a limit. */
 	then_ns = clock_now_ns();
 	ck_assert_int_ge(refrain_close(l), 0);
 	ck_assert_uint_lt(
@@ -265,7 +267,7 @@ END_TEST
 
 /* -- A call that does not return ------------------------------------------- */
 
-/* In this thread, poll() waits for `hold_ends` instead. */
+/* In a thread with this flag, poll() waits for `hold_ends` instead. */
 static __thread bool is_held;
 static sem_t hold_begins, hold_ends;
 
@@ -358,12 +360,12 @@ static void say_anything(int to, const struct share_msg *m, int memory)
 
 	if (draw(3) == 0)
 		bytes[draw((uint32_t)size)] = (char)draw(256);
-	/* It fails if the other end has gone. */
+	/* This fails if the other end is closed. */
 	(void)fds_send(
 		to, bytes, size, &memory, lends && draw(2), MSG_DONTWAIT);
 }
 
-/* Serve one connection. No process listens after that. */
+/* Accept and serve one connection. No process listens after that. */
 static void *host_of_lies(void *arg)
 {
 	CLEANUP_FD int listener = *(int *)arg;
@@ -399,7 +401,7 @@ static int listen_to_lie(void)
 	return fd;
 }
 
-/* The job may continue in any way: with a host of its own, or not at all. */
+/* The job may continue with a host of its own, or not at all. */
 START_TEST(test_a_job_bears_a_host_that_says_anything)
 {
 	struct refrain_config c = shared_config(0);

@@ -107,7 +107,7 @@ START_TEST(test_a_slow_job_goes_on_alone_and_comes_back)
 	struct job j[3];
 	unsigned each = 1;
 
-	if (_i) { /* with slices and echoes */
+	if (_i) { /* use slices and echoes */
 		c.echo = 2.5;
 		c.share_batch = 32;
 		c.window = 256;
@@ -213,7 +213,7 @@ START_TEST(test_a_job_that_is_alone_comes_back_to_the_next_host)
 }
 END_TEST
 
-/* The host is stopped meanwhile. */
+/* The host is stopped for a while. */
 START_TEST(test_a_job_that_passes_the_others_waits_for_them)
 {
 	struct refrain_config c = solo_config(3);
@@ -241,8 +241,9 @@ START_TEST(test_a_job_that_passes_the_others_waits_for_them)
 	steps_of(&j[1], 30);
 	passed = refrain_step(j[1].l);
 	ck_assert_int_eq(kill(pid, SIGCONT), 0);
-	/* The host must know before the job is ahead by so many more batches.
-	 * On a busy machine the job may have been slow again since then. */
+	/* The host must notice this before the job is ahead by this many more
+	 * batches. On a busy machine the job may have been slow again since
+	 * then. */
 	while (refrain_step(j[0].l) < passed) {
 		step_if_ready(&j[0]);
 		step_if_ready(&j[1]);
@@ -278,7 +279,7 @@ START_TEST(test_a_job_that_is_alone_ends_its_run_without_the_others)
 }
 END_TEST
 
-/* The state of a lone run at this step. */
+/* Get the state of a loader that runs alone, at this step. */
 static int state_at(const struct refrain_config *c, unsigned step, uint8_t *out,
 	size_t room)
 {
@@ -363,8 +364,9 @@ END_TEST
 /* -- A host that hangs ----------------------------------------------------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* Replaces pthread_create() in this program: it can fail in the test's own
- * thread, and hang in the thread that was started before. */
+/* For the pthread_create() of this program, which replaces that of the C
+ * library. It can fail in the test's own thread, and hang in the thread that
+ * was started before. */
 static struct {
 	_Atomic bool armed, hung, let_go;
 	pthread_t own;
@@ -383,7 +385,8 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *out,
 	bool own = threads.armed && pthread_equal(threads.own, pthread_self());
 
 	if (own && ++threads.seen == threads.fail_at) {
-		while (!threads.hung) /* until the host is inside the call */
+		/* wait until the host is inside the call */
+		while (!threads.hung)
 			(void)nanosleep(&nap, NULL);
 		return EAGAIN;
 	}
@@ -395,7 +398,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *out,
 	return real.call(out, attr, run, arg);
 }
 
-/* valgrind reports memory that is freed too early. */
+/* valgrind reports it if memory is freed too early. */
 START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
 {
 	struct refrain_config c = solo_config(0);
@@ -407,13 +410,15 @@ START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
 	threads.armed = true;
 	l = open_loader(&c);
 	ck_assert_int_eq(refrain_close(l), 0);
-	threads.fail_at = threads.seen; /* the thread after the host's */
+	/* let the start of the thread after the host's fail */
+	threads.fail_at = threads.seen;
 	threads.seen = 0;
 	ck_assert_int_eq(refrain_open(&l, &c), -EAGAIN);
 	ck_assert_ptr_nonnull(strstr(refrain_message(NULL), "thread"));
 	threads.let_go = true;
 	threads.armed = false;
-	open_job(&j, c, false); /* once the one left behind has ended */
+	/* this succeeds when the host that was left behind has ended */
+	open_job(&j, c, false);
 	while (step_of(j.l, &j.r) > 0)
 		;
 	close_job(&j);

@@ -55,7 +55,8 @@ START_TEST(test_answers_that_come_together_are_not_fast)
 			s.now_ns += 7 * latency_ns;
 		}
 		check_speed(s.s.full_ns, s.s.full_bytes, byte_ns);
-		/* The second measurement of a burst counts as lasting. */
+		/* The second measurement of a burst counts for the lasting
+		 * speed. */
 		ck_assert_uint_eq(s.s.long_bytes > 0, queued > 2 * DEPTH);
 		ck_assert_uint_eq(s.s.runs, 3);
 		ck_assert(!s.s.running);
@@ -86,7 +87,7 @@ START_TEST(test_a_rate_is_what_comes)
 }
 END_TEST
 
-/* Parts of a request count as bytes, but not as an answer. */
+/* Parts of an answer count as bytes, but not as answers. */
 START_TEST(test_parts_of_answers_count)
 {
 	struct provider s = {.more = 400};
@@ -113,14 +114,15 @@ START_TEST(test_what_is_dropped_is_not_waited_for)
 	s.now_ns = NS_PER_S;
 	answers(&s, 1);
 	ck_assert(s.s.running);
-	/* The rest is no longer wanted; there is more to do a minute later. */
+	/* The other requests are no longer wanted; new ones come a minute
+	 * later. */
 	s.more = 0;
 	speed_stop(&s.s);
 	ck_assert(!s.s.running);
 	s.now_ns += 60 * NS_PER_S;
 	burst(&s, 2 * DEPTH, NS_PER_S);
 	check_speed(s.s.full_ns, s.s.full_bytes, 1. * NS_PER_S / DEPTH / BYTES);
-	/* The same must hold if some requests are answered. */
+	/* The same must hold if some of the requests are answered. */
 	s.more = 2 * DEPTH;
 	answers(&s, 1);
 	s.more = 2;

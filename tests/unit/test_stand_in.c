@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of images that a mount serves in place of others: which image, and
- * which bytes. */
+/* Tests of images that a mount serves in place of others: which image it
+ * chooses, and which bytes it serves. */
 #include <string.h>
 
 #include "analysis/subject/stand_in.h"
@@ -59,8 +59,8 @@ START_TEST(test_of_many_images_a_few_of_all_sizes_stay)
 	struct stand_in in;
 
 	ck_assert_uint_eq(stand_ins_count(s), 40 * STAND_INS_MAX);
-	/* One of 40 sizes is left, so 16 of similar size lie within about 640.
-	 */
+	/* The stand-ins keep one of 40 sizes, so 16 images of similar sizes lie
+	 * within about 640 bytes. */
 	for (uint64_t size = 4000; size < 40 * STAND_INS_MAX; size += 4000) {
 		ck_assert(stand_ins_find(s, size, size, &in));
 		ck_assert_uint_gt(in.size_bytes + 3000, size);

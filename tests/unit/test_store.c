@@ -62,7 +62,7 @@ START_TEST(test_store_refuses_admission_when_full)
 	fixture_open_one(&fx, "1M");
 	while (fixture_put(&fx, fixture_key(i), ITEM) == 0)
 		i++;
-	/* 110 K take 27 blocks */
+	/* an entry of 110 K takes 27 blocks */
 	ck_assert_uint_eq(i, (1 << 20) / (27 * 4096));
 	ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), -ENOSPC);
 	/* A smaller item may still be admitted. */
@@ -141,7 +141,7 @@ START_TEST(test_store_keeps_entries_over_a_restart)
 
 		fixture_close(&fx);
 		ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
-		/* This works at once, while the tier still reads its
+		/* Reads succeed at once, while the tier still reads its
 		 * directories. */
 		for (uint64_t i = 0; i < 50; i++)
 			ck_assert_int_eq(fixture_get(&fx, fixture_key(i),
@@ -289,7 +289,7 @@ START_TEST(test_store_leaves_nothing_of_a_write_that_fails_half_way)
 	struct hash128 key = fixture_key(9);
 	uint64_t checked;
 
-	if (_i) /* write into a named file */
+	if (_i) /* let the entry be written to a file with a name */
 		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "tmpfile", 1), 0);
 	fixture_open_one(&fx, "1M");
 	ck_assert_ptr_ne(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
@@ -303,7 +303,7 @@ START_TEST(test_store_leaves_nothing_of_a_write_that_fails_half_way)
 				 &checked, &fx.err),
 		0);
 	ck_assert_uint_eq(checked, 0);
-	/* The tier recovers. */
+	/* The tier works again. */
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
 }
@@ -322,7 +322,7 @@ START_TEST(test_store_invalidates)
 	ck_assert_uint_eq(fixture_count(&fx.counters.invalidated), 1);
 	ck_assert_uint_eq(status_of(0).used_bytes, 0);
 	ck_assert_int_ne(access(fixture_path(&fx, 0, key, ITEM, path), 0), 0);
-	/* The same, before the tier has read its directories. */
+	/* The same happens before the tier has read its directories. */
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	fixture_close(&fx);
 	ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
@@ -460,7 +460,7 @@ START_TEST(test_store_serves_no_entry_of_another_user)
 	char path[256];
 
 	if (geteuid() != 0)
-		return; /* this user cannot give a file away */
+		return; /* this user cannot give a file to another user */
 	fixture_open_one(&fx, "1M");
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
@@ -481,7 +481,7 @@ START_TEST(test_store_files_are_readable_by_the_group)
 	struct stat st;
 
 	if (!group)
-		return; /* a group without a name cannot be passed */
+		return; /* a group without a name cannot be an argument */
 	config.group = group->gr_name;
 	config.tiers[0] = (struct tier_config){.dir = fx.dirs[0], .size = "1M"};
 	(void)umask(077);
@@ -495,7 +495,7 @@ START_TEST(test_store_files_are_readable_by_the_group)
 	*strrchr(path, '/') = '\0';
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 02750);
-	/* A mount without the group no longer serves them. */
+	/* A mount without the group no longer serves these entries. */
 	fixture_close(&fx);
 	fixture_open_one(&fx, "1M");
 	ck_assert_int_eq(stat(path, &st), 0);
@@ -511,8 +511,8 @@ static void charge_nothing(void *arg, const struct entry_ref *ref)
 	(void)ref;
 }
 
-/* The seconds to index all entries, as if sub-directories were read in order.
- */
+/* Returns the time to index all entries, in seconds, as if sub-directories were
+ * read in order. */
 static double time_to_adopt(bool in_order)
 {
 	struct entries *x = entries_new();
@@ -535,7 +535,7 @@ static double time_to_adopt(bool in_order)
 	return (double)begin / CLOCKS_PER_SEC;
 }
 
-/* The keys come sorted by their first byte at a start. */
+/* When a store starts, it reads keys in the order of their first byte. */
 START_TEST(test_index_takes_entries_in_any_order_equally_fast)
 {
 	double mixed = time_to_adopt(false), in_order = time_to_adopt(true);

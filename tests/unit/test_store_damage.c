@@ -9,7 +9,7 @@
 #include "common/format/entry.h"
 #include "suite.h"
 
-/* Each way to damage the last of three entries; then it must be dropped. */
+/* Ways to damage the last of three entries. The store must drop it then. */
 enum damage {
 	FLIP_CONTENT,
 	FLIP_TABLE,

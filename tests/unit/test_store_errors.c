@@ -130,7 +130,8 @@ START_TEST(test_store_takes_what_a_killed_start_left)
 }
 END_TEST
 
-/* Delete files that a cleaner may delete from the first directory. */
+/* Delete files that a program that cleans up may delete from the first
+ * directory. */
 static void clean(const char *name)
 {
 	char path[200];
@@ -197,7 +198,8 @@ START_TEST(test_clear_takes_a_tier_that_lost_its_identity)
 }
 END_TEST
 
-/* Names that almost look like those of a tier; each is alone in a directory. */
+/* Each of these names almost looks like a name of a tier, and is alone in a
+ * directory. */
 START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 {
 	static const char *const names[][2] = {
@@ -220,7 +222,7 @@ START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		make_unmarked_tier();
 		(void)snprintf(path, sizeof(path), "%s/a0", fx.dirs[0]);
-		/* if a directory has the place of the file */
+		/* this path is a directory in some cases */
 		(void)rmdir(path);
 		touch(fx.dirs[0], names[i][0], names[i][1]);
 		ck_assert_int_eq(
@@ -231,7 +233,8 @@ START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
 			fx.dirs[0], "neither a cache nor empty", names[i][0]);
 		clean(names[i][0]);
 		(void)snprintf(path, sizeof(path), "%s/manifest", fx.dirs[0]);
-		(void)unlink(path); /* one of the names, which is gone by now */
+		/* remove one of the two files, which may not exist any more */
+		(void)unlink(path);
 		ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
 		ck_assert_uint_eq(n, 5);
 	}
@@ -265,7 +268,7 @@ START_TEST(test_store_refuses_foreign_kinds_in_an_unmarked_tier)
 }
 END_TEST
 
-/* The lock of the tier is also that of the directory. */
+/* The lock of the tier also locks its directory. */
 START_TEST(test_store_refuses_a_tier_in_use_whose_files_were_deleted)
 {
 	uint64_t n;

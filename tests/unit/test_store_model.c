@@ -30,10 +30,12 @@ static const char *const tier_sizes[TIERS] = {"300K", "1M"};
 struct model_entry {
 	struct hash128 key;
 	uint64_t size;
-	bool resident; /* the store counts it as resident */
-	bool deleted; /* deleted outside the store, which has not noticed yet */
-	bool ruined;  /* no read of it can succeed */
-	bool flipped; /* one block of its content is wrong */
+	bool resident; /* the store counts the entry as resident */
+	/* the entry was deleted outside the store, which has not noticed it yet
+	 */
+	bool deleted;
+	bool ruined;  /* no read of the entry can succeed */
+	bool flipped; /* one block of the entry's content is wrong */
 	uint64_t block;
 	size_t tier;
 };
@@ -156,7 +158,7 @@ static void check_state(void)
 		fixture_count(&m.fx.counters.invalidated), m.invalidated);
 }
 
-/* Find the model's entry of this name. */
+/* Find the model's entry with this name. */
 static const struct model_entry *find_name(
 	size_t t, unsigned int sub, const char *name)
 {
@@ -173,7 +175,7 @@ static const struct model_entry *find_name(
 	return NULL;
 }
 
-/* Check the files in a sub-directory; each must be an entry of the model.
+/* Check the files in a sub-directory; each file must be an entry of the model.
  * Returns their number. */
 static uint64_t check_subdir(size_t t, const char *name, unsigned int sub)
 {
@@ -225,7 +227,7 @@ static struct model_entry *any_entry(void)
 	return &m.entries[pick(KEYS)];
 }
 
-/* Any entry that is on disk and undamaged, or NULL. */
+/* Returns any entry that is on disk and undamaged, or NULL. */
 static struct model_entry *any_sound(void)
 {
 	for (int tries = 0; tries < 20; tries++) {
@@ -460,7 +462,8 @@ static void step_reopen(void)
 	check_disk();
 }
 
-/* Runs in the child: publish and delete what the model lacks, until killed. */
+/* Runs in the child: publish and delete entries that the model does not have,
+ * until the child is killed. */
 static void run_to_be_killed(void)
 {
 	m.fx.store = NULL;
@@ -488,7 +491,8 @@ static void kill_after(uint64_t ns)
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		run_to_be_killed();
-	/* This does not wait for a condition: the moment is random. */
+	/* This does not wait for a condition: the moment of the kill is random.
+	 */
 	(void)nanosleep(&ts, NULL);
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -37,7 +37,7 @@ static void teardown(void)
 	fixture_release(&fx);
 }
 
-/* Damage from outside: flip a bit of an entry, or delete it. */
+/* Damage an entry from outside: flip a bit of it, or delete it. */
 static void do_harm(uint64_t i, uint64_t random)
 {
 	char path[256];
@@ -55,7 +55,8 @@ static void do_harm(uint64_t i, uint64_t random)
 	(void)close(fd);
 }
 
-/* Read an entry; wrong bytes end the test. Returns false if it is not there. */
+/* Read an entry; wrong bytes end the test. Returns false if the store does not
+ * have it. */
 static bool read_one(struct store_scratch *scratch, uint64_t i)
 {
 	struct hash128 key = fixture_key(i);
@@ -190,7 +191,8 @@ static void count_disk(size_t t, uint64_t *entries, uint64_t *bytes)
 static void check_accounts(void)
 {
 	store_wait_ready(fx.store);
-	/* A deleted entry is noticed when a read asks for it. */
+	/* The store notices that an entry was deleted when a read asks for it.
+	 */
 	for (uint64_t i = 0; i < KEYS; i++)
 		(void)read_one(fx.scratch, i);
 	for (size_t t = 0; t < 2; t++) {

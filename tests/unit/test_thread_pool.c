@@ -16,7 +16,7 @@
 struct task {
 	struct thread_job job;
 	struct crew *crew;
-	pthread_t thread; /* set by run() */
+	pthread_t thread; /* the thread that ran the job; set by run() */
 };
 
 struct crew {

@@ -14,16 +14,16 @@
 struct probe {
 	struct timer timer;
 	struct bench *bench;
-	unsigned fired;	  /* bench lock */
-	uint64_t late_ns; /* bench lock */
+	unsigned fired;	  /* guarded by the lock of the bench */
+	uint64_t late_ns; /* guarded by the lock of the bench */
 };
 
 struct bench {
 	struct timers *timers;
 	pthread_mutex_t lock;
 	pthread_cond_t some;
-	unsigned fired;		/* lock */
-	struct probe *order[N]; /* lock */
+	unsigned fired;		/* guarded by the lock */
+	struct probe *order[N]; /* guarded by the lock */
 	struct probe probes[N];
 };
 
@@ -76,7 +76,7 @@ static void bench_wait(struct bench *b, unsigned fired)
 START_TEST(test_timers_fire_in_order_of_time_and_never_early)
 {
 	struct bench *b = bench_new();
-	/* All timers are set by then, even under valgrind. */
+	/* At this time all timers are set, even under valgrind. */
 	uint64_t base_ns = clock_now_ns() + 200 * NS_PER_MS;
 
 	for (size_t i = 0; i < N; i++)
@@ -85,7 +85,8 @@ START_TEST(test_timers_fire_in_order_of_time_and_never_early)
 	bench_wait(b, N);
 	for (size_t i = 0; i < N; i++) {
 		ck_assert_uint_eq(b->probes[i].fired, 1);
-		/* The difference would wrap round if one had fired early. */
+		/* The difference would wrap round if a timer had fired early.
+		 */
 		ck_assert_uint_lt(b->probes[i].late_ns, 60 * NS_PER_S);
 		if (i > 0)
 			ck_assert_uint_gt(b->order[i]->timer.at_ns,
@@ -132,7 +133,7 @@ START_TEST(test_timer_that_is_set_again_moves)
 }
 END_TEST
 
-/* The next number of a random series. */
+/* Returns the next number of a random sequence. */
 static unsigned draw(unsigned below)
 {
 	static uint64_t x = 1;
@@ -148,7 +149,8 @@ START_TEST(test_timers_moved_and_cancelled_at_random_fire_in_order)
 	bool set[N] = {false};
 	unsigned n = 0;
 
-	/* The first callback waits for the lock, and with it all others. */
+	/* The first callback waits for the lock, so all other callbacks wait,
+	 * too. */
 	pthread_mutex_lock(&b->lock);
 	timer_set(b->timers, &b->probes[0].timer, 0);
 	for (unsigned round = 0; round < 50 * N; round++) {

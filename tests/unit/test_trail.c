@@ -49,7 +49,7 @@ struct seen {
 	bool there;
 	struct node_info info;
 	char path[256], target[16];
-	char names[2048]; /* names with their positions */
+	char names[2048]; /* the names of the node, with their positions */
 };
 
 static bool add_name(void *arg, const char *name, const struct node_info *info,
@@ -69,7 +69,7 @@ static void look(struct manifest *of, node_id id, struct seen *s)
 	if (manifest_get(of, id, &s->info) < 0)
 		return;
 	s->there = true;
-	s->info.checked_s = 0; /* belongs to the process */
+	s->info.checked_s = 0; /* these values belong to the process */
 	ck_assert_int_ge(manifest_path(of, id, s->path, sizeof(s->path)), 0);
 	(void)manifest_target(of, id, s->target, sizeof(s->target));
 	(void)manifest_readdir(of, id, 0, false, add_name, s->names);
@@ -177,7 +177,7 @@ START_TEST(test_a_file_of_a_session_before_is_gone_on_from)
 	ck_assert_int_eq(manifest_load(m, dir), 0);
 	trail = manifest_record(m, (struct hash128){1, 1});
 	trail = dup(trail);
-	/* A new mount begins with new numbers. */
+	/* A new mount has new numbers. */
 	ck_assert_int_eq(manifest_resolve(m, "kept", &b), 0);
 	ck_assert_uint_eq(b.id, a.id);
 	(void)put(NODE_ROOT, "new", KIND_FILE, 1, 1, false);
@@ -268,8 +268,8 @@ START_TEST(test_a_change_that_was_not_completed_did_not_happen)
 	before = manifest_trail(m);
 	(void)put(NODE_ROOT, "a", KIND_FILE, 2, 1, true);
 	after = manifest_trail(m);
-	/* Simulate a process that died before it had written and announced the
-	 * last byte. */
+	/* Simulate a process that has died before it had written and announced
+	 * the last byte. */
 	map[4096 + after - 1] ^= 1;
 	memcpy(map + 48, &before, sizeof(before));
 	manifest_free(m);
@@ -306,8 +306,8 @@ static void note_full(void *arg)
 	++*(unsigned *)arg;
 }
 
-/* The memory is given back, and positions continue after the end of the ring.
- */
+/* The record gives its memory back, and positions continue after the end of the
+ * ring. */
 START_TEST(test_a_full_record_asks_to_be_saved_and_goes_round)
 {
 	unsigned full = 0, saved = 0;

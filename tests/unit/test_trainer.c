@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the processes of an analysed command: which they are, and their
- * processor time. */
+/* Tests of the processes of an analysed command: which processes belong to a
+ * command, and their processor time. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void start(struct trainer *t, const char *script)
 	ck_assert_msg(trainer_start(t, &config, &err) == 0, "%s", err.msg);
 }
 
-/* The used time never decreases, even after a process has ended. */
+/* Check that the used time never decreases, even after a process has ended. */
 static void check_cpu(const char *script)
 {
 	struct trainer t;
@@ -62,7 +62,8 @@ START_TEST(test_time_of_a_process_that_is_not_waited_for_counts)
 }
 END_TEST
 
-/* The most that one process used when all have used 0.1 s. */
+/* Returns the most time that one process had used when all together had used
+ * 0.1 s. */
 static double most_used_s(const char *script)
 {
 	struct busy was = {NULL}, now = {NULL};
@@ -92,7 +93,8 @@ START_TEST(test_the_busiest_process_is_one_that_reads_or_prepares)
 }
 END_TEST
 
-/* A child from before starts a process when told to, and ends. */
+/* Start a child that belongs to no command. When told to, it starts a process
+ * and ends. */
 static pid_t start_older(int go, int out)
 {
 	pid_t self = getpid(), pid = fork(), left;

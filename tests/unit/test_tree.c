@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the tree over an origin that answers when the test says so: what
- * answers do that arrive after other events. */
+/* Tests of the tree over an origin that answers when the test says so: the
+ * effects of answers that arrive after other events. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +20,7 @@
 
 static struct hand {
 	struct origin o;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t cond;
 	struct origin_stat *stat;
 	struct origin_list *list;
@@ -237,7 +237,7 @@ static void fail_list(int status)
 	l->req.done(&l->req, status);
 }
 
-/* The next try is in an hour, not in a minute. */
+/* The next attempt to list is after an hour, not after a minute. */
 START_TEST(test_want_of_room_for_names_is_not_hidden_by_another_failure)
 {
 	struct tree_walk_result sum = {.failed = 0};
@@ -271,7 +271,8 @@ START_TEST(test_a_look_that_is_asked_for_during_a_listing_comes_after_it)
 	struct waiter reader = waiter_new();
 
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &first.w), 0);
-	/* The names may have been read at the origin by now. */
+	/* The origin may have read the names of that answer already, so the
+	 * names are listed again. */
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &reader.w), 0);
 	ck_assert_int_eq(tree_list(t, NODE_ROOT, true, &again.w), 0);
 	answer_list("old", KIND_FILE, 1);
@@ -330,7 +331,7 @@ START_TEST(test_an_answer_for_a_directory_that_has_gone_is_of_no_other)
 	tree_recheck(t, put(gone, "name", KIND_FILE));
 	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "gone", NULL, NULL), 0);
 	other = put(NODE_ROOT, "other", KIND_DIR);
-	/* Numbers are reused, the latest first: one of the two becomes a
+	/* Numbers are reused, the last one first: one of the two becomes a
 	 * directory. */
 	(void)put(other, "name", KIND_FILE);
 	other = put(NODE_ROOT, "another", KIND_DIR);
@@ -368,7 +369,7 @@ static void asker_done(
 		manifest_unref(m, info->id, 1);
 }
 
-/* The mtime of a name, as the tree knows or learns it, or an error. */
+/* Returns the mtime of a name, which the tree has or asks for, or an error. */
 static int64_t mtime_of(const char *name)
 {
 	struct asker x = {.l.done = asker_done};
@@ -395,13 +396,14 @@ static void answer_stat(struct origin_stat *s, int status, int64_t mtime_ns)
 	s->req.done(&s->req, status);
 }
 
-/* Put a name that is due for a question, as if it was checked long ago. */
+/* Add a name that must be checked again, because it was checked long ago. */
 static void put_due(const char *name)
 {
 	manifest_checked(m, put(NODE_ROOT, name, KIND_FILE), 0);
 }
 
-/* Let the probe fail that is sent if a second has passed since the last one. */
+/* Let the next probe fail. A probe is sent if a second has passed since the
+ * last one. */
 static void fail_left(void)
 {
 	struct origin_stat *s;
@@ -446,16 +448,16 @@ START_TEST(test_an_origin_that_does_not_answer_is_waited_for_once)
 	put_due("a");
 	put_due("b");
 	put_due("c");
-	/* this asks the origin although a question is in flight */
+	/* this look-up asks the origin although a question is in flight */
 	ck_assert_int_eq(mtime_of("a"), 1);
 	s = take_stat();
-	ck_assert_int_eq(mtime_of("b"), 1); /* this one is a probe */
+	ck_assert_int_eq(mtime_of("b"), 1); /* this question is a probe */
 	answer_stat(take_stat(), -EIO, 0);
 	ck_assert_int_eq(mtime_of("c"), 1);
 	fail_left();
 	answer_stat(s, 0, 3);
 	ck_assert_int_eq(mtime_of("a"), 3);
-	/* The origin answers again, and the answer is waited for. */
+	/* The origin answers again, and the look-up waits for the answer. */
 	ck_assert_int_eq(pthread_create(&thread, NULL, answer_soon, &newer), 0);
 	ck_assert_int_eq(mtime_of("c"), 4);
 	pthread_join(thread, NULL);
@@ -510,10 +512,10 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 	pthread_create(&refresh, NULL, refresh_main, NULL);
 	wait_for_listing();
 	pthread_create(&stop, NULL, stop_main, &quiet);
-	/* Requests that have begun continue, and no others start. */
+	/* Requests that have begun continue, but no other requests start. */
 	while (tree_list(t, NODE_ROOT, false, NULL) != -ENOTCONN)
 		sched_yield();
-	/* A thread that would end too early has time to do so here. */
+	/* Give a thread that would end too early time to do so. */
 	stopping_ns = clock_now_ns();
 	while (clock_now_ns() < stopping_ns + 10 * NS_PER_MS)
 		sched_yield();
@@ -524,7 +526,8 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 }
 END_TEST
 
-/* No thread acts on the answer any more, so none may wait for that. */
+/* After the stop no thread acts on the answer, so no thread may wait for that.
+ */
 START_TEST(test_an_answer_after_the_stop_is_waited_for_by_nobody)
 {
 	ck_assert_uint_ne(put(NODE_ROOT, "file", KIND_FILE), 0);
@@ -553,7 +556,7 @@ START_TEST(test_changes_wait_until_somebody_can_be_told_of_them)
 
 	tree_on_event(t, &ev);
 	ck_assert_int_eq(pthread_create(&thread, NULL, flush, &flushed), 0);
-	/* Long enough for a thread that does not wait. */
+	/* This is long enough for a thread that does not wait. */
 	usleep(50000);
 	ck_assert_uint_eq(atomic_load(&renames), 0);
 	ck_assert(!atomic_load(&flushed));

@@ -11,7 +11,7 @@
 #define START_NS (1000 * NS_PER_S)
 #define OTHER UINT64_C(12345)
 
-/* Comparisons that were requested and have not ended. */
+/* Comparisons that were requested and have not ended yet. */
 static struct peers_check *asked[64];
 static unsigned nasked;
 static struct counters counters;
@@ -75,7 +75,7 @@ START_TEST(test_a_writer_is_trusted_after_some_units_were_the_same)
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_LATER);
 		ck_assert_uint_eq(nasked, 1);
 		answer_all(1);
-		/* This unit itself was compared. */
+		/* This unit was compared itself. */
 		ck_assert_int_eq(unit_at(OTHER, n, START_NS), TRUST_YES);
 		ck_assert_uint_eq(nasked, 0);
 	}
@@ -145,7 +145,7 @@ START_TEST(test_an_origin_that_fails_confirms_nothing)
 	ck_assert_int_eq(unit_at(OTHER, 0, START_NS), TRUST_LATER);
 	answer_all(-EIO);
 	ck_assert_int_eq(unit_at(OTHER, 0, START_NS), TRUST_LATER);
-	ck_assert_uint_eq(nasked, 0); /* not at once */
+	ck_assert_uint_eq(nasked, 0); /* no comparison is requested at once */
 	ck_assert_int_eq(unit_at(OTHER, 0, START_NS + NS_PER_S), TRUST_LATER);
 	ck_assert_uint_eq(nasked, 1);
 	ck_assert(!trusts_differ(t));

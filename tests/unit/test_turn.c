@@ -79,7 +79,8 @@ START_TEST(test_turn_ends_before_a_sleeper_sleeps)
 	scene_open(&s);
 	turn_lock(&s.t);
 	s.chosen = 1;
-	turn_wait(&s.t, TURN_HELP); /* returns because something was started */
+	/* the call returns because work was started */
+	turn_wait(&s.t, TURN_HELP);
 	ck_assert_uint_eq(s.started, 1);
 	ck_assert(!s.held_at_start);
 	ck_assert(lock_is_held(&s.t.lock));
@@ -173,7 +174,8 @@ START_TEST(test_turn_descriptor_polls_as_was_said_last)
 	for (int i = 0; i < 3; i++) {
 		turn_lock(&s.t);
 		turn_ready(&s.t, true);
-		ck_assert(!scene_polls(&s)); /* not while the lock is held */
+		/* the descriptor is not written while the lock is held */
+		ck_assert(!scene_polls(&s));
 		turn_unlock(&s.t);
 		ck_assert(scene_polls(&s));
 		turn_lock(&s.t);
@@ -234,8 +236,9 @@ static void *set_ready(void *arg)
 	return NULL;
 }
 
-/* The other thread sets the flag. This one clears it, as a caller does that has
- * taken the last batch, and must not see it again. */
+/* The other thread sets the flag. This thread clears the flag, like a caller
+ * that has taken the last batch. Such a caller must not find the descriptor
+ * readable afterwards. */
 START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
 {
 	pthread_t other;
@@ -248,7 +251,7 @@ START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
 		while (!scene_polls(&s))
 			(void)sched_yield();
 		turn_lock(&s.t);
-		s.stop = true; /* it is not set from here on */
+		s.stop = true; /* the flag is not set from here on */
 		turn_ready(&s.t, false);
 		turn_unlock(&s.t);
 		ck_assert(!scene_polls(&s));

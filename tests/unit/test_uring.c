@@ -44,7 +44,7 @@ static void await(struct waiter *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* The result of an open through a new ring. */
+/* Returns the result of an open through a new ring. */
 static int open_through(const char *dir, const char *path, int flags)
 {
 	struct waiter w = {.op.done = on_done,
@@ -58,7 +58,7 @@ static int open_through(const char *dir, const char *path, int flags)
 	uring_open(u, &w.op, dir_fd, path, flags);
 	await(&w);
 	ck_assert(uring_free(u, 10 * NS_PER_S));
-	(void)close(dir_fd); /* O_PATH */
+	(void)close(dir_fd); /* nothing can be lost: the descriptor is O_PATH */
 	return w.res;
 }
 
@@ -116,7 +116,7 @@ static void ignore_done(struct uring_op *op, int res)
 
 struct blocker {
 	struct uring_op op;
-	int fd; /* the thread waits until the other end is closed */
+	int fd; /* the job waits until the other end is closed */
 };
 
 static void block(struct uring_op *op, int res)
@@ -128,7 +128,7 @@ static void block(struct uring_op *op, int res)
 		read(CONTAINER_OF(op, struct blocker, op)->fd, &byte, 1), 0);
 }
 
-/* The only thread is busy while the close is cancelled. */
+/* The only thread is busy when the close is cancelled. */
 START_TEST(test_uring_closes_a_file_although_that_is_cancelled)
 {
 	struct blocker b = {.op.done = block};
@@ -155,7 +155,7 @@ END_TEST
 /* `tick` ends at once on the ring's thread, which starts a close and the next
  * tick together, and then cancels the close. */
 struct closes {
-	struct waiter w; /* waits until all have begun */
+	struct waiter w; /* waits until all closes have begun */
 	struct uring_op tick, close[CLOSES];
 	struct uring *u;
 	int zero, fd[CLOSES];

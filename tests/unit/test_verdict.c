@@ -9,7 +9,8 @@
 #include "analysis/study/waits_impl.h"
 #include "suite.h"
 
-/* Only the rates are known, which are equal within their intervals. */
+/* A profile of which only the rates are known. They are equal within their
+ * intervals. */
 static const struct profile noisy = {
 	.source_bytes = 50000000,
 	.source_items = 500,
@@ -24,7 +25,7 @@ static const struct profile noisy = {
 	.npoints = 2,
 };
 
-/* Readers that are busy for `busy` of 10 ms. */
+/* Returns the times of readers that are busy for `busy` of every 10 ms. */
 static struct profile_waits times(double busy)
 {
 	return (struct profile_waits){500, 0.010, 0.010 * busy, 0.1};
@@ -43,7 +44,8 @@ START_TEST(test_a_difference_within_its_interval_is_undecided)
 
 	ck_assert_int_eq(profile_limit(&p, &likely), LIMIT_UNKNOWN);
 	ck_assert_int_eq(likely, LIMIT_FETCH);
-	/* It stays undecided in a saved profile, and the report says so. */
+	/* The verdict stays undecided in a saved profile, and the report says
+	 * so. */
 	p.r0.value = 70;
 	expect_limit(&p, LIMIT_UNKNOWN);
 	p.r0 = (struct profile_rate){30, 1};
@@ -89,10 +91,10 @@ START_TEST(test_readers_that_contradict_the_rates_are_undecided)
 	p.r0 = (struct profile_rate){40, 3};
 	ck_assert_int_eq(profile_limit(&p, &likely), LIMIT_UNKNOWN);
 	ck_assert_int_eq(likely, LIMIT_FETCH);
-	/* The interval contains what the readers show. */
+	/* The interval of the rate contains the value that the readers show. */
 	p.r0.ci = 25;
 	expect_limit(&p, LIMIT_COMPUTE);
-	/* The source costs nothing, whatever the readers wait for. */
+	/* The source costs no time, whatever the readers wait for. */
 	p.delay = (struct profile_rate){0.9, 0.15};
 	p.warm = times(0.1);
 	p.cold = (struct profile_waits){500, 0.040, 0.032, 0.1};
@@ -116,7 +118,8 @@ START_TEST(test_busy_readers_show_preparation_if_delays_cost_time)
 	/* A loader that is a batch ahead hides the delays. */
 	p.delay.value = 0.1;
 	expect_limit(&p, LIMIT_COMPUTE);
-	/* The interval contains 0.5, so the delays prove nothing. */
+	/* The interval of the delays contains 0.5, so the delays prove nothing.
+	 */
 	p.delay = (struct profile_rate){0.6, 0.3};
 	expect_limit(&p, LIMIT_UNKNOWN);
 	p.warm.ran = 0.9;
@@ -245,7 +248,7 @@ START_TEST(test_advice_is_a_command_and_the_cheapest_comes_first)
 	ck_assert(workers && cache && workers < cache);
 	ck_assert_ptr_nonnull(strstr(text, "refrain load SOURCE --echo auto"));
 	free(text);
-	/* Preparation has its own advice. */
+	/* If preparation is the limit, the report has other advice. */
 	p = noisy;
 	p.readers = 2;
 	p.warm = p.cold = times(1);

@@ -11,7 +11,7 @@
 #include "suite.h"
 #include "origin/web/web.h"
 
-#define WHEN 1767323045 /* 2026-01-02 03:04:05 UTC */
+#define WHEN 1767323045 /* the time 2026-01-02 03:04:05 UTC */
 
 /* -- Signatures ------------------------------------------------------------ */
 
@@ -293,9 +293,10 @@ END_TEST
 /* -- A busy server --------------------------------------------------------- */
 
 /*
- * Simulate a second and a half of round trips of 20 ms, at the depth with which
- * each begins. Counts the requests of the last second. The server refuses
- * requests above `rate` a second, or one in `each`.
+ * Simulate a second and a half of round trips of 20 ms; each has as many
+ * requests as the depth allows at its beginning. Counts the requests of the
+ * last second. The server refuses requests above `rate` a second, or one in
+ * `each`.
  */
 static void busy_server(struct throttle *t, unsigned rate, unsigned each,
 	unsigned *good, unsigned *refused)
@@ -363,7 +364,7 @@ START_TEST(test_the_depth_halves_at_most_once_a_round_trip)
 			NS_PER_S + (uint64_t)i * 20 * NS_PER_MS,
 			20 * NS_PER_MS);
 	ck_assert_uint_eq(t.depth, 8);
-	/* The lost depth comes back in equal steps. */
+	/* The depth comes back in equal steps. */
 	for (int i = 0; i < 8; i++)
 		throttle_answered(&t);
 	ck_assert_uint_eq(t.depth, 16);

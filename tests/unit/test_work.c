@@ -134,7 +134,7 @@ struct job {
 	struct simple simple;
 	struct hash128 id;
 	struct reader_note note;
-	uint32_t count; /* examples of a range */
+	uint32_t count; /* number of examples in a range */
 	uint64_t fresh;
 };
 
@@ -212,7 +212,7 @@ static void job_close(struct job *j)
 	simple_close(&j->simple);
 }
 
-/* The key of the range that begins at fresh number f. */
+/* Write the key of the range that begins at fresh number f. */
 static void job_range(struct job *j, uint64_t f, char key[SERVICE_KEY_MAX])
 {
 	struct sample_name names[RANGE_EXAMPLES_MAX];
@@ -228,7 +228,7 @@ static void job_range(struct job *j, uint64_t f, char key[SERVICE_KEY_MAX])
 	(void)service_range_key(key, j->id, range_name(names, n));
 }
 
-/* Wait until a range is done; its mask. */
+/* Wait until a range is done. Returns its mask. */
 static uint32_t job_wait(struct job *j, uint64_t f)
 {
 	uint64_t end_ns = clock_now_ns() + PATIENCE_NS;
@@ -258,7 +258,8 @@ static void job_wait_all(struct job *j)
 	}
 }
 
-/* The sample of a serving, as it is in the store; NULL: it is not there. */
+/* Returns the sample of a serving, as it is in the store; NULL: the store does
+ * not have it. */
 static const uint8_t *job_sample(
 	struct job *j, const struct schedule_slot *slot, struct sample_value *v)
 {
@@ -278,7 +279,8 @@ static const uint8_t *job_sample(
 	return pixels;
 }
 
-/* All servings of the run are in the store, with the lone loader's pixels. */
+/* Check that all servings of the run are in the store, with the pixels that a
+ * loader alone makes. */
 static void job_compare(struct job *j)
 {
 	struct simple *r = &j->simple;
@@ -430,7 +432,7 @@ START_TEST(test_a_damaged_example_is_left_to_the_reader)
 }
 END_TEST
 
-/* Another claim stands until it expires or goes. */
+/* A claim of another worker stands until it expires or is deleted. */
 START_TEST(test_a_claimed_range_is_left_alone_until_the_claim_ends)
 {
 	struct refrain_config c = config_of();
@@ -504,7 +506,7 @@ START_TEST(test_what_nobody_needs_any_more_is_not_left_in_the_store)
 	job_open(&j, &c);
 	job_range(&j, 0, key);
 	worker_start(&w);
-	/* As soon as a worker has begun, the reader is past everything. */
+	/* As soon as a worker has begun, let the reader pass all examples. */
 	while (!ask(&board, key, text, sizeof(text), &bytes)) {
 		ck_assert(clock_now_ns() < end_ns);
 		pause_ms(1);
@@ -517,7 +519,7 @@ START_TEST(test_what_nobody_needs_any_more_is_not_left_in_the_store)
 
 		job_range(&j, f, key);
 		done = ask(&board, key, text, sizeof(text), &bytes) &&
-			text[0] == 'D'; /* the reader deletes it */
+			text[0] == 'D'; /* the reader deletes the range */
 		for (uint64_t i = f; i < j.fresh && i < f + j.count; i++) {
 			ck_assert_int_eq(schedule_fresh(&j.simple.schedule, i,
 						 &slot, &need_by),
