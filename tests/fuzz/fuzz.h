@@ -15,7 +15,7 @@
 
 struct fuzz_target {
 	const char *name;
-	/* Run the target on any bytes. A wrong result ends the process. */
+	/* Run the target on these bytes. A wrong result ends the process. */
 	void (*one)(const uint8_t *data, size_t size);
 	/* Write example number i into buf, of FUZZ_MAX_BYTES. Returns its
 	 * length; 0: there is no such example. */

@@ -68,7 +68,7 @@ static int fuzz_listener(struct sockaddr_un *a, socklen_t *len)
 	if (fd < 0) {
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		FUZZ_MUST(fd >= 0);
-		/* The kernel chooses a name. */
+		/* With a path of length 0, the kernel chooses a name. */
 		FUZZ_MUST(bind(fd, (struct sockaddr *)a,
 				  sizeof(a->sun_family)) == 0);
 		FUZZ_MUST(listen(fd, 4) == 0);

@@ -2,10 +2,11 @@
 /*
  * Runs the fuzz targets without libFuzzer, on examples and on mutations of them
  * that are the same in each run. With a directory, it writes the examples of
- * one target there instead; they are the first corpus of libFuzzer. One thread.
+ * one target to that directory instead, as the first corpus of libFuzzer. One
+ * thread.
  *
- *	mutate [ROUNDS]          all targets; a round mutates each example once
- *	mutate TARGET DIR        write its examples
+ * 	mutate [ROUNDS]          all targets; a round mutates each example once
+ * 	mutate TARGET DIR        write its examples
  */
 #include <fcntl.h>
 #include <string.h>

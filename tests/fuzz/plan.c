@@ -103,7 +103,7 @@ static void open_all(void)
 	plans.cache = of.cache;
 	plans.counters = &counters;
 	FUZZ_MUST(plans_new(&of.plans, &plans) == 0);
-	/* run it before fuzz_dir() removes the directory */
+	/* close_all() must run before fuzz_dir() removes the directory */
 	(void)atexit(close_all);
 }
 

@@ -139,8 +139,8 @@ static size_t coco_seed(unsigned i, uint8_t *buf)
 	return fuzz_seed_text(texts, i, buf);
 }
 
-/* The canonical text must have the same meaning, and its own canonical text
- * must be the same. */
+/* Check that the canonical text has the same meaning, and is its own canonical
+ * text. */
 static void fields_one(const uint8_t *data, size_t size)
 {
 	static char first[FIELDS_TEXT_MAX], second[FIELDS_TEXT_MAX];

@@ -28,7 +28,7 @@ static void identity_one(const uint8_t *data, size_t size)
 	rc = identity_read(identity_dir, "dir", &encoded, &err);
 	FUZZ_MUST(rc == 0 || rc == -EBADMSG);
 	FUZZ_MUST((rc == 0) == (encoded != NULL));
-	/* Check that it is printable, because messages contain it. */
+	/* Check that the text is printable, because messages contain it. */
 	for (const char *p = encoded; p && *p; p++)
 		FUZZ_MUST(*p > ' ' && *p < 127);
 	free(encoded);
@@ -84,7 +84,7 @@ const struct fuzz_target fuzz_name = {"name", name_one, name_seed};
 /* -- The file of an entry -------------------------------------------------- */
 
 #define ITEM_BYTES ((size_t)1000)
-/* the hash of the only block, and the footer */
+/* the trailer: the hash of the only block, and the footer */
 #define TRAILER_BYTES (8 + ENTRY_FOOTER_BYTES)
 #define ENTRY_BYTES (ITEM_BYTES + TRAILER_BYTES)
 
@@ -115,7 +115,7 @@ static void open_store(void)
 	store_wait_ready(store);
 	scratch = store_scratch_new();
 	FUZZ_MUST(scratch);
-	/* run it before fuzz_dir() removes the directory */
+	/* close_store() must run before fuzz_dir() removes the directory */
 	(void)atexit(close_store);
 	for (size_t i = 0; i < ITEM_BYTES; i++)
 		item[i] = (unsigned char)(i * 7);
@@ -134,7 +134,7 @@ static void publish(void)
 	FUZZ_MUST(store_publish(store, &r, key, item, ITEM_BYTES) == 0);
 }
 
-/* Correct the whole trailer, or only its checksum. */
+/* Correct the whole trailer of a file, or only its checksum. */
 static bool set_right(unsigned char *file, unsigned how)
 {
 	uint64_t sum;
@@ -149,7 +149,7 @@ static bool set_right(unsigned char *file, unsigned how)
 	return how == 1;
 }
 
-/* The first byte selects what is corrected. */
+/* The first byte of the input selects what is corrected. */
 static void entry_one(const uint8_t *data, size_t size)
 {
 	unsigned char file[FUZZ_MAX_BYTES];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the Python package share."""
+"""Fixtures and helpers that the tests of the Python package share."""
 
 import contextlib
 import json
@@ -21,14 +21,14 @@ IMAGES, CLASSES = 300, 3
 
 
 def command(*words):
-    """The output of `refrain` with these words."""
+    """Return the output of `refrain` with these words."""
     return subprocess.run([BUILD / 'refrain', *map(str, words)], check=True,
                           stdout=subprocess.PIPE).stdout.decode()
 
 
 @pytest.fixture(scope='session')
 def data(tmp_path_factory):
-    """A directory of small JPEGs; not to be changed."""
+    """A directory of small JPEGs; tests must not change it."""
     top = tmp_path_factory.mktemp('data') / 'images'
     command('make-dataset', '--classes', CLASSES, '--images', IMAGES,
             '--size', '48x36', top)
@@ -37,7 +37,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def listed(data, tmp_path, options):
-    """listed(n): a list of n examples, some images more than once."""
+    """listed(n) makes a list of n examples, in which some images appear more
+    than once."""
     def make(examples):
         paths = sorted(path.relative_to(data) for path in data.glob('*/*.jpg'))
         lines = [str(paths[i % IMAGES]) for i in range(examples)]
@@ -50,8 +51,9 @@ def listed(data, tmp_path, options):
 
 @pytest.fixture(autouse=True, scope='session')
 def _runtime():
-    """Where shares have their sockets."""
-    run = tempfile.mkdtemp(prefix='refrain-run-')   # a short path
+    """Return the directory in which shares have their sockets."""
+    # the path of a socket must be short
+    run = tempfile.mkdtemp(prefix='refrain-run-')
     os.environ['XDG_RUNTIME_DIR'] = run
     yield
     shutil.rmtree(run)
@@ -59,7 +61,7 @@ def _runtime():
 
 @pytest.fixture
 def own(tmp_path):
-    """Another one, that a test may damage."""
+    """A copy of the dataset that a test may damage."""
     top = tmp_path / 'images'
     command('make-dataset', '--classes', CLASSES, '--images', 60, '--size',
             '48x36', top)
@@ -68,13 +70,14 @@ def own(tmp_path):
 
 @pytest.fixture
 def options():
-    """Keywords of a small loader."""
+    """The keywords of a small loader."""
     return {'batch': 16, 'size': 32, 'window': 128, 'threads': 2, 'seed': 5,
             'memory_bytes': '64M'}
 
 
 class Child:
-    """A Python process that runs a text, its lines as they come."""
+    """A Python process that runs a text, and whose output is read line by
+    line."""
 
     def __init__(self, text, *args):
         self.process = subprocess.Popen(
@@ -83,23 +86,24 @@ class Child:
             stderr=subprocess.PIPE, text=True)
 
     def say(self, line):
-        """On its standard input."""
+        """Write a line to the process's standard input."""
         self.process.stdin.write(line + '\n')
         self.process.stdin.flush()
 
     def line(self):
-        """The next one, without its end."""
+        """Return the next line, without its end."""
         return self.process.stdout.readline().rstrip('\n')
 
     def end(self):
-        """(what it still printed, its errors, its status)"""
+        """Wait for the end. Return (the rest of the output, the errors, the
+        status)."""
         out, err = self.process.communicate(timeout=60 * PATIENCE)
         return out, err, self.process.returncode
 
 
 @pytest.fixture
 def child():
-    """Child(), killed at the end of the test."""
+    """Child(), which is killed at the end of the test."""
     children = []
 
     def start(text, *args):
@@ -113,7 +117,7 @@ def child():
 
 
 class Mount:
-    """A mount of a directory, and how to make it hang."""
+    """A mount of a directory, which a test can make hang."""
 
     def __init__(self, source, tmp_path):
         self.top = tmp_path / 'mnt'
@@ -126,7 +130,8 @@ class Mount:
             time.sleep(0.01)
 
     def wait_for_a_plan(self, loader):
-        """A loader has found the mount, and asks it for no name any more."""
+        """Wait until a loader has found the mount, and no longer asks it for
+        names."""
         status = {'planned_positions': 0}
         while not status['planned_positions']:
             assert loader.process.poll() is None, 'it has ended'
@@ -135,10 +140,12 @@ class Mount:
 
     @contextlib.contextmanager
     def hanging(self):
-        """Hang; go on afterwards, whatever came of it. The kernel lets no
-        process end while the daemon has a read of it."""
+        """Make the mount hang, and let it continue at the end, even after a
+        failure. The kernel lets no process end while the daemon has a read of
+        it."""
         self.daemon.send_signal(signal.SIGSTOP)
-        # Until its last thread has stopped, others still answer.
+        # Wait until the last thread has stopped, because the others still
+        # answer.
         os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED)
         try:
             yield
@@ -146,14 +153,15 @@ class Mount:
             self.daemon.send_signal(signal.SIGCONT)
 
     def end(self):
-        """Unmount; a process that a failed test left there stays."""
+        """Unmount. A process that a failed test has left in the mount may stay
+        there."""
         subprocess.run([BUILD / 'refrain', 'umount', '--lazy', self.top],
                        check=True)
         self.daemon.wait()
 
 
 class HeldMount:
-    """A mount of a directory in the background, which has a holder."""
+    """A mount of a directory in the background, with a holder."""
 
     def __init__(self, source, tmp_path):
         self.top = tmp_path / 'held'
@@ -165,7 +173,7 @@ class HeldMount:
         return json.loads(command('status', '--json', self.top))
 
     def kill(self):
-        """Kill the daemon; its holder starts another one."""
+        """Kill the daemon; the holder starts another one."""
         os.kill(self.status()['pid'], signal.SIGKILL)
 
     def end(self):

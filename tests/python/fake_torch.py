@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""As much of PyTorch as refrain.torch uses, on NumPy, with GPUs whose streams
-run when a test says so: a copy reads its source as late as it may."""
+"""The part of PyTorch that refrain.torch uses, on NumPy. Streams of its GPUs
+run when a test says so, so a copy reads its source as late as possible."""
 
 import sys
 import types
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Device:
-    """torch.device"""
+    """Stands for torch.device."""
 
     def __init__(self, name):
         name = getattr(name, 'name', name)
@@ -19,20 +19,20 @@ class Device:
 
 
 class Stream:
-    """What a GPU was given, in order."""
+    """A stream of a GPU: operations, in order."""
 
     def __init__(self):
         self.waiting = []
 
     def run(self, most=1 << 30):
-        """Do so many of them."""
+        """Run up to `most` operations."""
         while self.waiting and most > 0:
             self.waiting.pop(0)()
             most -= 1
 
 
 class Event:
-    """torch.cuda.Event"""
+    """Stands for torch.cuda.Event."""
 
     def __init__(self):
         self.stream = None
@@ -42,22 +42,22 @@ class Event:
         self.done = True
 
     def record(self, stream):
-        """Happens when the stream comes to it."""
+        """Record the event: it happens when the stream comes to it."""
         self.stream = stream
         stream.waiting.append(self._happen)
 
     def query(self):
-        """Has it happened?"""
+        """Has the event happened?"""
         return self.done
 
     def synchronize(self):
-        """Let the stream run so far."""
+        """Run the stream up to the event."""
         while not self.done:
             self.stream.run(1)
 
 
 class Cuda:
-    """torch.cuda with two GPUs, the first of which is current."""
+    """Stands for torch.cuda with two GPUs, the first of which is current."""
 
     Event = Event
 
@@ -65,28 +65,31 @@ class Cuda:
         self.streams = [Stream(), Stream()]
 
     def current_stream(self, device=None):
-        """Of the device."""
+        """Return the current stream of the device."""
         return self.streams[getattr(device, 'index', None) or 0]
 
 
 class Tensor:
-    """torch.Tensor; one on a GPU is of no use before its stream has run."""
+    """Stands for torch.Tensor. The content of a tensor on a GPU is undefined
+    until its stream has run."""
 
     def __init__(self, array, torch, pinned=False):
         self.array, self.torch, self.pinned = array, torch, pinned
         self.shape, self.dtype = array.shape, array.dtype
 
     def copy_(self, source):
-        """At once."""
+        """Copy at once."""
         self.array[...] = source.array
         return self
 
     def to(self, device, non_blocking=False):
-        """A copy; it has refuse in it until it was made."""
+        """Return a copy on the device. It contains garbage until the copy was
+        made."""
         copy = Tensor(np.full_like(self.array, 99), self.torch)
         if device.type == 'cuda' and non_blocking:
             stream = self.torch.cuda.current_stream(device)
-            source = self.array.ctypes.data     # as a GPU: no reference
+            # like a real GPU, keep only the address and no reference
+            source = self.array.ctypes.data
 
             def run():
                 copy.array[...] = _at(source, copy.array)
@@ -103,7 +106,7 @@ def _at(address, like):
 
 
 def module():
-    """Modules by name, for sys.modules."""
+    """Return modules by their names, for sys.modules."""
     torch = types.ModuleType('torch')
     torch.device, torch.cuda = Device, Cuda()
     torch.from_dlpack = lambda o: Tensor(np.from_dlpack(o), torch)
@@ -120,7 +123,8 @@ def module():
 
 
 def install(monkeypatch):
-    """(the module, refrain.torch on it), until the test ends."""
+    """Install the modules until the test ends. Return (torch,
+    refrain.torch)."""
     import refrain
     for name, part in module().items():
         monkeypatch.setitem(sys.modules, name, part)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""refrain.echo: examples of any iterable, repeated by the schedule."""
+"""Tests of refrain.echo, which repeats the examples of any iterable by the
+schedule."""
 
 import collections
 import copy
@@ -22,7 +23,7 @@ from conftest import TREE
 
 
 class Counted:
-    """An iterable of numbers that counts what it is asked for."""
+    """An iterable of numbers that counts how many are taken."""
 
     def __init__(self, n):
         self.n, self.given, self.epochs = n, 0, []
@@ -31,7 +32,7 @@ class Counted:
         return self.n
 
     def set_epoch(self, epoch):
-        """What was called."""
+        """Record the epochs that were set."""
         self.epochs.append(epoch)
 
     def __iter__(self):
@@ -41,7 +42,7 @@ class Counted:
 
 
 class Stateful:
-    """An iterable of numbers with states, as torchdata has them."""
+    """An iterable of numbers that has states, like datasets of torchdata."""
 
     def __init__(self, n):
         self.n, self.at, self.given, self.states = n, 0, 0, 0
@@ -54,22 +55,22 @@ class Stateful:
         self.at = 0
 
     def state_dict(self):
-        """Where it is."""
+        """Return the position."""
         self.states += 1
         return {'at': self.at}
 
     def load_state_dict(self, state):
-        """Go there."""
+        """Go to the position."""
         self.at = state['at']
 
 
 def pair(example, seed):
-    """An augmentation that shows its seed."""
+    """An augmentation that returns the example and the seed."""
     return example, seed
 
 
 def run(source, *args, **keywords):
-    """One epoch."""
+    """Return the servings of one epoch."""
     return list(refrain.echo(source, *args, augment=pair, **keywords))
 
 
@@ -111,7 +112,7 @@ def test_factor_1_passes_the_source_through():
 
 def test_examples_are_not_copied_and_not_kept_for_longer_than_needed():
     class Example:
-        """Something with an identity."""
+        """An object whose identity can be compared."""
 
     examples = [Example() for _ in range(300)]
     served = list(refrain.echo(examples, 2, batch=4, window=20))
@@ -125,7 +126,8 @@ def test_examples_are_not_copied_and_not_kept_for_longer_than_needed():
         assert sum(r() is not None for r in alive) <= 300
     assert stage.stats()['kept'] == 0
     gc.collect()
-    assert sum(r() is not None for r in alive) <= 1     # of the loop
+    # one example is that of the loop
+    assert sum(r() is not None for r in alive) <= 1
 
 
 def test_seeds_are_given_to_an_augmentation_that_takes_them():
@@ -138,7 +140,7 @@ def test_seeds_are_given_to_an_augmentation_that_takes_them():
     assert plain == [-x for x, _ in seen]
 
     class Transform:
-        """As those of torchvision."""
+        """A transform like those of torchvision."""
 
         def __call__(self, *args):
             return args
@@ -158,10 +160,12 @@ def test_epochs_differ_and_can_be_chosen():
     assert list(other) == epochs[2]
     other.set_epoch(0)
     assert list(itertools.islice(other, 30)) == epochs[0][:30]
-    other.set_epoch(0)                              # it is there
-    assert list(other) == epochs[0][30:]            # and goes on
+    # the stage is in this epoch already
+    other.set_epoch(0)
+    assert list(other) == epochs[0][30:]            # the stage continues
     assert next(iter(other)) == epochs[1][0]
-    other.set_epoch(2)                              # drops the rest
+    # the rest of the epoch is dropped
+    other.set_epoch(2)
     assert list(other) == epochs[2]
     for wrong in -1, 1 << 63, 1 << 64:
         with pytest.raises(ValueError, match='at least 0'):
@@ -196,7 +200,8 @@ def test_every_position_restores_the_same_stream(kind, factor):
                 assert again.epoch == epoch
                 assert list(again) == epochs[epoch][at:]
                 if not epoch and at % 10 == 0:
-                    assert list(again) == epochs[1]     # and goes on
+                    # the new stage continues
+                    assert list(again) == epochs[1]
 
 
 def test_a_source_with_states_is_not_read_from_its_beginning():
@@ -209,14 +214,14 @@ def test_a_source_with_states_is_not_read_from_its_beginning():
     assert list(itertools.islice(again, 500)) == \
         list(itertools.islice(stage, 500))
     assert 200 < source.given < 450
-    # A state that was loaded and not used yet is passed on.
+    # A state that was loaded but not used yet is passed on.
     third = refrain.Echo(Stateful(5000), 2, batch=4, window=64, state=state)
     assert third.state_dict() == state
     assert pickle.dumps(state) and len(state['state']) <= 256
 
 
 class Adopting(Stateful):
-    """A source that goes on with the very dict that was loaded."""
+    """A source that keeps the very dict that was loaded and changes it."""
 
     def __init__(self, n):
         super().__init__(n)
@@ -229,11 +234,11 @@ class Adopting(Stateful):
         self.here['at'] = 0
 
     def state_dict(self):
-        """Where it is."""
+        """Return the position."""
         return self.here
 
     def load_state_dict(self, state):
-        """Go there."""
+        """Go to the position."""
         self.here = state
 
 
@@ -257,7 +262,7 @@ def test_a_state_can_be_loaded_while_the_stage_runs():
     state = stage.state_dict()
     rest = list(stage)
     stage.load_state_dict(state)
-    assert next(stage) == rest[0]       # also without iter()
+    assert next(stage) == rest[0]       # even without iter()
     assert list(stage) == rest[1:]
     assert len(first) + len(rest) == 400
 
@@ -284,14 +289,14 @@ def test_an_iterator_at_its_end_stays_there_until_iter():
         if not step:
             break
         sizes.append(len(step))
-        state = stage.state_dict()      # after the last one, too
+        state = stage.state_dict()      # the state after the last serving
     assert sizes == [7, 7, 7, 7, 7, 5]
     assert next(it, None) is None and stage.epoch == 1
     want = list(refrain.Echo(range(20), 2, batch=2, window=20, augment=pair,
                              state=state))
     assert list(stage) == want and len(want) == 40
     next(iter(stage))
-    stage.set_epoch(7)                  # ends a loop over another epoch
+    stage.set_epoch(7)                  # this ends a loop over another epoch
     assert next(it, None) is None
     assert len(list(stage)) == 40 and stage.epoch == 8
 
@@ -353,7 +358,7 @@ class Failing:
 
 
 class FailingGenerator:
-    """An iterable whose generators end with their exception."""
+    """An iterable whose generators end when they raise an exception."""
 
     def __init__(self, n, error, dice):
         self.n, self.error, self.dice = n, error, dice
@@ -366,7 +371,7 @@ class FailingGenerator:
 
 
 class FailingStateful(Stateful):
-    """The same with states."""
+    """The same, with states."""
 
     def __iter__(self):
         for i in super().__iter__():
@@ -377,7 +382,8 @@ class FailingStateful(Stateful):
 
 
 def persistent(stage, *errors):
-    """All that a stage serves, for one who does not give up."""
+    """Return all servings of a stage, for a user who continues after
+    failures."""
     served, failures = [], 0
     while True:
         try:
@@ -438,7 +444,7 @@ import itertools, os, random, signal, sys, threading, time
 import refrain
 
 class Slow:
-    """Gives an example, and is interrupted as it does so."""
+    """A source that gives an example, and is interrupted while it does so."""
     def __init__(self):
         self.n = 0
     def __iter__(self):
@@ -461,7 +467,7 @@ interrupts = 0
 def note(*_):
     global interrupts
     interrupts += 1
-    # Only where the stage would see it: in the source.
+    # Interrupt only inside the source, where the stage would notice it.
     if sys._getframe(1).f_code is Slow.__next__.__code__:
         raise KeyboardInterrupt
 signal.signal(signal.SIGINT, note)
@@ -475,7 +481,7 @@ try:
         try:
             got.append(next(stage))
         except KeyboardInterrupt:
-            # The source itself may have counted one that it never gave.
+            # The source may have counted an example that it never gave.
             stage._source.n = stage.stats()['pulled']
         except StopIteration:
             break
@@ -532,7 +538,7 @@ def test_a_second_thread_is_refused_while_the_source_is_asked():
     asked, go_on = threading.Event(), threading.Event()
 
     class Waiting:
-        """Asked, and waits."""
+        """A source that waits when it is asked for an example."""
 
         def __iter__(self):
             asked.set()
@@ -588,7 +594,7 @@ def test_a_stage_does_not_leak():
     before = [sys.getrefcount(x) for x in source]
 
     class Holder(refrain.Echo):
-        """A cycle."""
+        """A subclass whose object is part of a reference cycle."""
 
     for _ in range(20):
         stage = Holder(source, 2, batch=4, window=40)
@@ -639,7 +645,7 @@ def test_a_stage_goes_on_in_another_process(method):
 # -- auto ---------------------------------------------------------------------
 
 class Spinning:
-    """A source that takes as much processor time as it is told to."""
+    """A source that takes a given amount of processor time."""
 
     def __init__(self, n, times):
         self.n, self.times = n, times
@@ -681,7 +687,7 @@ def test_auto_measures_logs_and_its_states_and_log_repeat_the_stream():
         again = refrain.Echo(Spinning(3000, 0), 'auto', echo_log=log, batch=8,
                              window=128, augment=pair)
         again.load_state_dict(state)
-        # The state is of the serving that was being used.
+        # The state is that of the serving that was in use.
         assert list(again) == epochs[epoch][at + 1:]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""refrain.torch.EchoDataset, where PyTorch is installed."""
+"""Tests of refrain.torch.EchoDataset, if PyTorch is installed."""
 
 import collections
 import copy
@@ -24,7 +24,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info  # noqa: 
 
 
 class Numbers(Dataset):
-    """A dataset with numbers."""
+    """A dataset of numbers."""
 
     def __init__(self, n):
         self.n = n
@@ -39,7 +39,7 @@ class Numbers(Dataset):
 
 
 class Stream(IterableDataset):
-    """One that divides itself among the workers."""
+    """A dataset that divides itself among the workers."""
 
     def __init__(self, n):
         self.n = n
@@ -51,7 +51,7 @@ class Stream(IterableDataset):
 
 
 def pair(example, seed):
-    """An augmentation that shows its seed."""
+    """An augmentation that returns the example and the seed."""
     return example, seed
 
 
@@ -59,23 +59,23 @@ OPTIONS = {'batch': 4, 'window': 40, 'augment': pair}
 
 
 def flat(loader):
-    """All servings of an epoch, batch by batch."""
+    """Return all servings of an epoch, batch by batch."""
     return [list(map(tuple, batch)) for batch in loader]
 
 
 def no_collation(samples):
-    """A batch as it is."""
+    """Return a batch unchanged."""
     return samples
 
 
 def over(data, workers=0, **more):
-    """A DataLoader."""
+    """Return a DataLoader over the dataset."""
     return DataLoader(data, batch_size=4, num_workers=workers,
                       collate_fn=no_collation, **more)
 
 
 def batches_are_apart(batches):
-    """No batch has an example twice."""
+    """Check that no batch has an example twice."""
     return all(len({x for x, _ in batch}) == len(batch) for batch in batches)
 
 
@@ -158,8 +158,9 @@ def test_ranks_divide_a_dataset_and_end_together(world, n):
 # -- Positions ----------------------------------------------------------------
 
 class Positions(IterableDataset):
-    """What StatefulDataLoader of torchdata does in a worker: a position with
-    each serving, and the positions to begin with, one for each worker."""
+    """A dataset that does what StatefulDataLoader of torchdata does in a
+    worker: it gives a position with each serving, and begins at given
+    positions, one for each worker."""
 
     def __init__(self, data, states=None):
         self.data, self.states = data, states
@@ -176,7 +177,7 @@ class Positions(IterableDataset):
 
 
 def by_worker(servings, workers):
-    """The servings and positions of each."""
+    """Return the servings and positions of each worker."""
     parts = [[] for _ in range(workers)]
     for worker, serving, state in servings:
         parts[worker].append((tuple(serving), state))
@@ -187,7 +188,8 @@ def by_worker(servings, workers):
     (Numbers, ['fork', 'spawn']), (Stream, ['fork', 'fork'])])
 def test_workers_of_ranks_resume_where_each_of_them_was(kind, methods):
     seeds, workers = [], {'batch_size': None, 'num_workers': 2}
-    for rank, method in enumerate(methods):     # spawning takes seconds
+    # spawning takes seconds, so each rank uses one method
+    for rank, method in enumerate(methods):
         data = EchoDataset(kind(60), 2, rank=rank, world=2, **OPTIONS)
         full = by_worker(DataLoader(Positions(data), **workers), 2)
         seeds += [s for part in full for (_, s), _ in part]
@@ -197,7 +199,7 @@ def test_workers_of_ranks_resume_where_each_of_them_was(kind, methods):
                                     multiprocessing_context=method), 2)
         assert [s for s, _ in rest[0]] == [s for s, _ in full[0][17:]]
         assert [s for s, _ in rest[1]] == [s for s, _ in full[1][4:]]
-        # That of another worker is refused.
+        # The state of another worker is refused.
         with pytest.raises(refrain.StateError, match='rank differs'):
             list(DataLoader(Positions(again, states[::-1]), **workers))
     assert len(set(seeds)) == len(seeds)
@@ -216,7 +218,7 @@ def test_every_position_of_one_process_restores_the_stream(kind):
         assert list(again) == want[at:]
         if at < 60:
             assert list(again) == later
-    # A loop that counts its epochs itself.
+    # A loop can count its epochs itself.
     again = EchoDataset(kind(30), 2.5, **OPTIONS)
     again.load_state_dict(states[20])
     again.set_epoch(0)
@@ -231,7 +233,7 @@ def test_a_dataset_is_pickled_where_it_is():
     first = [next(it) for _ in range(25)]
     again = pickle.loads(pickle.dumps(data))
     assert list(again) == list(data) and len(first) == 25
-    # Workers are other places: they begin.
+    # Workers begin anew, because their processes have no position yet.
     again = pickle.loads(pickle.dumps(data))
     assert sum(map(len, flat(over(again, 2)))) == 60
 
@@ -304,5 +306,6 @@ def test_the_experiment_with_boxes_counts_its_fresh_examples():
         stderr=subprocess.DEVNULL, timeout=120 * PATIENCE)
     one, two = map(json.loads, out.stdout.decode().splitlines())
     assert one['drawn'] == 20 * 32 and one['curve'][0][1] == 20 * 32
-    assert two['drawn'] == 20 * 32 // 2 + 240   # before the first echo, half of
-    assert 0 <= two['last'] <= 1                # the window less a batch
+    assert two['drawn'] == 20 * 32 // 2 + 240   # 240: the examples before the
+    # first echo, half of the window less a batch
+    assert 0 <= two['last'] <= 1

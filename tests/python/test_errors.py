@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Failures, callbacks, threads, processes, and Ctrl-C."""
+"""Tests of failures, callbacks, threads, processes, and Ctrl-C."""
 
 import contextlib
 import errno
@@ -29,17 +29,18 @@ _leases = {}
 
 
 def hang(own):
-    """The last example of the dataset gets a lease that is not given up, so
-    opening it hangs. A loader with FEW is not there yet."""
+    """Take a lease on the last example and never give it up, so opening it
+    hangs. A loader with FEW has not read that far."""
     path = sorted(own.glob('*/*.jpg'))[-1]
-    signal.signal(signal.SIGIO, signal.SIG_IGN)     # it would end the process
+    # without this, the signal would end the process
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     _leases[path] = os.open(path, os.O_RDWR)
     fcntl.fcntl(_leases[path], fcntl.F_SETLEASE, fcntl.F_WRLCK)
     return path
 
 
 def let_go(path):
-    """End the lease: what hangs goes on."""
+    """End the lease, so that calls that hang continue."""
     os.close(_leases.pop(path))
 
 
@@ -90,7 +91,7 @@ def test_a_time_out_names_what_is_waited_for(own):
                 pass
         assert isinstance(e.value, refrain.TimeoutError)
         assert e.value.errno == errno.ETIMEDOUT
-        # On a busy machine another step takes as long.
+        # On a busy machine, another step may take as long.
         if loader.step == 14:
             break
     with pytest.raises(TimeoutError) as e:
@@ -239,13 +240,14 @@ def test_close_ends_those_who_wait(own):
 
 
 def let_others_run(times):
-    """Whoever takes the GIL then and keeps it is not interrupted."""
+    """Let other threads run. A thread that takes the GIL then and keeps it is
+    not interrupted."""
     for _ in range(times):
         time.sleep(1e-4)
 
 
 def test_others_run_while_one_waits(own):
-    """They can close its loader long before its time is over."""
+    """Other threads can close the loader long before its time is over."""
     loader = refrain.Loader(own, timeout=SOON_S, **FEW)
     path = hang(own)
     errors = []
@@ -269,7 +271,7 @@ def test_others_run_while_one_waits(own):
 
 
 def test_others_run_while_one_opens(mount):
-    """They can let the mount go on long before its time is over."""
+    """Other threads can let the mount continue long before the time is over."""
     list(mount.top.iterdir())
     opened = []
     opening = threading.Thread(target=lambda: opened.append(refrain.Loader(
@@ -312,7 +314,7 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(data, options):
 
 
 def stream_of(data, options, out):
-    """For a process that was spawned."""
+    """Runs in a process that was spawned."""
     with refrain.Loader(data, **options) as loader:
         out.put([b.seeds.tolist() for b in loader])
 
@@ -351,7 +353,8 @@ except KeyboardInterrupt:
 
 
 def wait_until_it_waits(process):
-    """Its main thread sleeps, as often as one looks."""
+    """Wait until the main thread of the process sleeps, each time that it is
+    checked."""
     where = '/proc/%d/stat' % process.pid
     before = 0
     while before < 5:
@@ -363,7 +366,8 @@ def wait_until_it_waits(process):
 
 
 def kept_waiting(*pids):
-    """Seconds for which these main threads had no processor to run on."""
+    """Return the seconds for which these main threads had no processor to run
+    on."""
     waited_ns = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -373,8 +377,8 @@ def kept_waiting(*pids):
 
 
 def interrupt(c):
-    """Ctrl-C: when it was noticed. Within 100 ms, but for what a busy machine
-    adds."""
+    """Send SIGINT. Return the time until it was noticed: 100 ms, or more on a
+    busy machine."""
     pids = os.getpid(), c.process.pid
     wait_until_it_waits(c.process)
     waited, then = kept_waiting(*pids), time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of examples/ that are Python."""
+"""Tests of the programs in examples/ that are in Python."""
 
 import importlib.util
 import subprocess

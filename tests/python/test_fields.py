@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fields of examples: boxes, points, masks, classes and bytes of all layouts,
-compared with NumPy's results, serving by serving."""
+"""Tests of fields of examples: boxes, points, masks, classes and bytes in all
+layouts are compared with NumPy's results, serving by serving."""
 
 import collections
 import json
@@ -33,7 +33,7 @@ def chunk(kind, data):
 
 
 def write_ids(path, ids, palette=False):
-    """A PNG of u8 or u16 samples: grey, or indices of a palette."""
+    """Write a PNG of u8 or u16 samples: grey, or indices of a palette."""
     depth = 8 * ids.itemsize
     rows = ids.astype('>u%d' % ids.itemsize).reshape(len(ids), -1)
     raw = b''.join(b'\0' + row.tobytes() for row in rows)
@@ -48,8 +48,8 @@ def write_ids(path, ids, palette=False):
 
 
 def draw_example(rng):
-    """An image of rectangles that do not touch each other, one for each id;
-    some have none."""
+    """Draw rectangles that do not touch each other, one for each id. Some
+    images have none."""
     width, height = rng.integers(40, 100, 2)
     ids = np.zeros((height, width), np.uint8)
     count = int(rng.choice([0, 1, 2, 3, 6]))
@@ -107,7 +107,8 @@ def write_coco(path, examples):
 
 @pytest.fixture(scope='session')
 def shapes(tmp_path_factory):
-    """(directory, {stem: Example}): images of painted ids in all layouts."""
+    """(directory, {stem: Example}): images of painted ids, with files in all
+    layouts."""
     top = tmp_path_factory.mktemp('shapes')
     rng = np.random.default_rng(3)
     examples = {'%03d' % i: draw_example(rng) for i in range(60)}
@@ -208,7 +209,7 @@ def test_every_serving_has_the_rows_and_masks_of_its_crop(shapes, more):
         stats = loader.stats()
     assert servings == 3 * 60 * options.get('echo', 1)
     assert stats['decodes'] == 3 * 60 and stats['errors'] == 0
-    # image, json once for three fields, two masks, and the text of classes
+    # the image, one json for three fields, two masks, and the text of classes
     assert stats['files_read'] == 3 * 60 * 5
 
 
@@ -259,7 +260,7 @@ def test_yolo_is_the_same_within_rounding(shapes):
                 rows['flags'] = 0   # the format has no crowds
                 want = want_boxes(view, rows, {})
                 got = rows_of(batch, 'boxes', i)
-                # a box on the edge may fall on either side of it
+                # a box on the edge may be kept or dropped
                 if len(got) != len(want[0]):
                     continue
                 np.testing.assert_allclose(got, want[0], atol=1e-3)
@@ -268,10 +269,10 @@ def test_yolo_is_the_same_within_rounding(shapes):
 
 
 def seen_ids(view, ids):
-    """The lowest and the highest id of those pixels that a pixel of the sample
-    shows, perhaps with one more on each side."""
+    """Return the lowest and the highest id of the pixels that a pixel of the
+    sample shows, and of one more on each side where that is possible."""
     low = high = ids.astype(int)
-    for axis in (1, 0):     # rows, columns
+    for axis in (1, 0):     # rows, then columns
         size, n = view['size'][axis], view['sample'][axis]
         centres = view['at'][axis] + (np.arange(n) + 0.5) * size / n
         support = max(size / n, 1)
@@ -292,7 +293,8 @@ def blob_box(ids, number):
 
 @pytest.mark.parametrize('augment, epochs', [('train', 42), ('iou', 9)])
 def test_image_mask_and_boxes_agree_to_one_pixel(shapes, augment, epochs):
-    """Over 10,000 servings: all of them follow one crop and one flip."""
+    """Check over 10,000 servings that all fields follow one crop and one
+    flip."""
     top, examples = shapes
     servings = blobs = 0
     with refrain.Loader(
@@ -320,7 +322,7 @@ def test_image_mask_and_boxes_agree_to_one_pixel(shapes, augment, epochs):
 
 
 def text_of(batch):
-    """All columns, for comparisons."""
+    """Return all columns of a batch, for comparisons."""
     return [(name, c.values.tobytes(),
              c.offsets.tobytes() if c.offsets is not None else b'')
             for name, c in ((n, batch[n]) for n in batch.keys())]
@@ -365,14 +367,14 @@ def test_a_resumed_run_has_the_same_columns(shapes):
 
 
 def test_members_of_a_tar_are_those_of_the_folder(tmp_path):
-    """Wherever they lie in the shard, and with PNGs as masks."""
+    """The members may be anywhere in the shard, and masks are PNGs."""
     top = tmp_path / 'made'
     command('make-dataset', '--classes', 3, '--images', 40, '--size', '96x72',
             '--boxes', '--masks', '--yolo', top)
     names = [(path, '%s/%s.%s' % ('x', path.stem, {
         'images': 'jpg', 'masks': 'mask.png', 'labels': 'txt'}[
             path.parent.name])) for path in top.glob('*/*')]
-    # The order of the images is that of the examples.
+    # The images are in the order of the examples.
     names.sort(key=lambda n: (not n[1].endswith('jpg'), n[1].endswith('jpg')
                               and n[1], zlib.crc32(n[1].encode())))
     with tarfile.open(tmp_path / 'one.tar', 'w') as tar:
@@ -411,8 +413,8 @@ def test_padded_rows_are_the_packed_ones(shapes):
 
 
 def rows_in(text):
-    """{column: rows of each example}, of text_of(); without offsets, all
-    values."""
+    """Return {column: rows of each example} for the result of text_of();
+    without offsets, all values."""
     found = {}
     for name, values, offsets in text:
         at = np.frombuffer(offsets, np.uint64).astype(int).tolist()
@@ -423,7 +425,7 @@ def rows_in(text):
 
 
 def test_jobs_of_a_share_have_slices_of_the_columns(shapes):
-    """Each has the columns that it would have alone."""
+    """Each job must get the columns that it would have alone."""
     top, _ = shapes
     options = {**OPTIONS, 'fields': ALL, 'annotations': top / 'coco.json',
                'echo': 2, 'augment': 'iou', 'batch': 12}
@@ -439,7 +441,7 @@ def test_jobs_of_a_share_have_slices_of_the_columns(shapes):
             slices = [rows_in(text_of(next(small))) for _ in range(3)]
             for name, rows in rows_in(whole).items():
                 both = [s[name] for s in slices]
-                if len(rows) == 1:  # without offsets
+                if len(rows) == 1:  # the column has no offsets
                     both = [[b''.join(r for s in both for r in s)]]
                 assert [r for s in both for r in s] == rows, name
             jobs.append(batch.step)
@@ -471,7 +473,7 @@ def test_columns_are_read_through_dlpack(shapes):
 
 @pytest.fixture
 def damaged(shapes, tmp_path):
-    """A copy, for tests that damage it."""
+    """A copy of the dataset, for tests that damage it."""
     top = tmp_path / 'copy'
     for name in ('images', 'masks'):
         (top / name).mkdir(parents=True)
@@ -481,7 +483,7 @@ def damaged(shapes, tmp_path):
 
 
 def write_anew(path, data):
-    """Not through a link."""
+    """Replace a file; do not write through a link to it."""
     path.unlink()
     path.write_bytes(data)
 
@@ -598,7 +600,7 @@ SMALL = {'batch': 4, 'size': '8x8', 'augment': 'none', 'threads': 2,
 
 def test_rows_do_not_exceed_the_memory(tmp_path):
     """Neither the rows of one huge member, which is damaged, nor those of many
-    large ones, which wait for each other."""
+    large members, which wait for each other, may exceed the memory."""
     names = ['%02d.png' % i for i in range(12)]
     write_images(tmp_path, names)
     row = {'bbox': [1, 2, 3, 4], 'label': 1, 'keypoints': [1, 2, 2] * 64}
@@ -619,7 +621,8 @@ def test_rows_do_not_exceed_the_memory(tmp_path):
 
 
 def write_entries(top, entries):
-    """A file of COCO's JSON: {file_name: (width, height)}, one box each."""
+    """Write a COCO JSON file for {file_name: (width, height)}, with one box for
+    each image."""
     path = top / 'entries.json'
     path.write_text(json.dumps({
         'images': [{'id': i, 'file_name': name, 'width': w, 'height': h}

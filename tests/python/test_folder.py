@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Classes of a folder, compared with torchvision, and what is left out."""
+"""Tests of the classes of a folder, compared with torchvision, and of files
+that are left out."""
 
 import errno
 import shutil
@@ -12,8 +13,8 @@ ONE = {'batch': 4, 'size': 8, 'in_order': True, 'epochs': 1, 'threads': 1}
 
 
 def build(root, image, names):
-    """Files below a root: copies of the image, or a text if they end in .txt.
-    A name that ends with a slash is a directory."""
+    """Create files below a root: copies of the image, or a text if the name
+    ends in .txt. A name that ends with a slash is a directory."""
     for name in names:
         path = root / name
         if name.endswith('/'):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Batches on their way to a GPU, on a stand-in of PyTorch whose streams run
-late."""
+"""Tests of batches that are copied to a GPU, with a stand-in for PyTorch whose
+streams run late."""
 
 import errno
 import threading
@@ -14,13 +14,13 @@ import refrain
 
 @pytest.fixture
 def both(monkeypatch):
-    """(torch, refrain.torch)"""
+    """Return (torch, refrain.torch)."""
     return fake_torch.install(monkeypatch)
 
 
 @pytest.fixture
 def images(data, options):
-    """Data and labels of the batches that `options` make."""
+    """Return the data and labels of the batches that `options` make."""
     options.update(batches_ahead=1, epochs=1)
     with refrain.Loader(data, **options) as loader:
         return [(b.data.copy(), b.labels.copy()) for b in loader]
@@ -37,9 +37,9 @@ def test_a_batch_goes_back_after_the_event_behind_its_copy(
             copies += ours.to_device([ours.tensor(next(it))], 'cuda:1')
         assert not torch.cuda.streams[0].waiting
         with pytest.raises(refrain.Error) as e:
-            next(it)            # both batches are still to be read
+            next(it)            # neither batch has been read yet
         assert e.value.errno == errno.EBUSY
-        stream.run(1)           # the copy, but not the event behind it
+        stream.run(1)           # this runs the copy, but not the event after it
         ours.in_flight.sweep()
         with pytest.raises(refrain.Error):
             next(it)
@@ -112,7 +112,7 @@ def test_threads_share_what_is_in_flight(both):
     flight, gone = ours._InFlight(), []
 
     class Owner:
-        """Dropped too early, if its event has not happened."""
+        """An owner that was dropped too early if its event has not happened."""
 
         def __init__(self, event):
             self.event = event

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stream: what comes, in which order, by epochs, and from saved states."""
+"""Tests of the stream: its examples, their order, epochs, and saved states."""
 
 import ctypes
 import ctypes.util
@@ -15,7 +15,7 @@ from conftest import CLASSES, IMAGES, TREE, command
 
 
 class Xxh3:
-    """XXH3-64 of what is added, as `refrain load` makes it."""
+    """XXH3-64 of the bytes that are added, as `refrain load` computes it."""
 
     def __init__(self):
         self.lib = ctypes.CDLL(ctypes.util.find_library('xxhash') or
@@ -28,13 +28,13 @@ class Xxh3:
         self.lib.XXH3_64bits_reset(self.state)
 
     def add(self, batch):
-        """The bytes of a batch."""
+        """Add the bytes of a batch."""
         self.lib.XXH3_64bits_update(self.state,
                                     ctypes.c_void_p(batch.address),
                                     ctypes.c_size_t(batch.nbytes))
 
     def value(self):
-        """In hexadecimal digits."""
+        """Return the hash in hexadecimal digits."""
         return '%016x' % self.lib.XXH3_64bits_digest(self.state)
 
 
@@ -88,7 +88,8 @@ def test_batch_describes_its_examples(data, options):
 
 
 def test_a_sample_is_its_crop_of_the_image(data, options):
-    """Echoes have crops of their own, and one of the same size is a copy."""
+    """Each echo has a crop of its own. A sample whose crop has the size of the
+    sample is a copy of it."""
     options.update(echo=2, epochs=1, policy='fail')
     seen = {}
     with refrain.Loader(data, **options) as loader:
@@ -163,7 +164,7 @@ def test_echo_auto_needs_no_epochs_and_logs_its_changes(data, options):
 
 
 def steps_of(loader):
-    """The number of steps of each loop over a loader, and its stream."""
+    """Return the number of steps of each loop over a loader, and its stream."""
     counts, seen = [], []
     for epoch in range(loader.epochs):
         assert loader.epoch == epoch
@@ -185,7 +186,7 @@ def test_even_epochs_have_equal_steps(data, options, epochs, echo):
         with pytest.raises(RuntimeError, match='is over'):
             iter(loader)
     assert max(even) - min(even) <= 1 and sum(even) == sum(uneven)
-    assert same == stream       # only cut elsewhere
+    assert same == stream       # the stream is the same, but cut elsewhere
     if echo > 1:
         assert max(uneven) - min(uneven) > 1
 
@@ -239,7 +240,8 @@ def test_set_epoch_checks_or_seeks(data, options):
         assert [b.seeds.tolist() for b in loader] == whole[2]
         loader.set_epoch(1)
         next(iter(loader))
-        loader.set_epoch(1)         # in the middle of it: goes on
+        # in the middle of the epoch, the loader continues
+        loader.set_epoch(1)
         assert [b.seeds.tolist() for b in loader] == whole[1][1:]
         for epoch in (-1, 3, 1 << 70):
             with pytest.raises(ValueError, match='run of 3'):
@@ -370,7 +372,7 @@ def test_targets_are_of_the_examples_that_are_there(own, options):
 # -- The configuration --------------------------------------------------------
 
 def header_members(struct='refrain_config'):
-    """Names in a struct of the header."""
+    """Return the names of the members of a struct in the header."""
     text = (TREE / 'include/refrain/loader.h').read_text()
     text = re.search(r'struct %s \{(.*?)\n\};' % struct, text, re.S)[1]
     text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)

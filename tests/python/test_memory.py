@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who owns what: views, batches, loaders, garbage."""
+"""Tests of ownership: views, batches, loaders, garbage."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ SANITIZER = 'REFRAIN_TEST_SANITIZER' in os.environ
 
 
 def threads():
-    """How many the process has."""
+    """Return the number of threads of the process."""
     return len(os.listdir('/proc/self/task'))
 
 
@@ -27,18 +27,19 @@ def open_files():
 
 
 def names_of_files():
-    """For the report of a failure."""
+    """Return the names of open files, for the report of a failure."""
     names = []
     for fd in os.listdir('/proc/self/fd'):
         try:
             names.append(os.readlink('/proc/self/fd/' + fd))
         except OSError:
-            pass    # that of the listing
+            pass    # this is the descriptor of the listing itself
     return sorted(names)
 
 
 def fall_to(most, count=threads):
-    """What has ended is there for a moment, longer on a busy machine."""
+    """Wait until the count has fallen. What has ended still counts for a
+    moment, or longer on a busy machine."""
     until = time.monotonic() + 20
     while count() > most and time.monotonic() < until:
         time.sleep(0.01)
@@ -63,8 +64,8 @@ class LibraryBatch(ctypes.Structure):
 
 
 def lent_by_library(batch):
-    """What refrain_next() returned: a Batch has the pointer to it after that
-    to its loader."""
+    """Return the batch that refrain_next() returned. A Batch stores the pointer
+    to it after the pointer to its loader."""
     at = id(batch) + object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)
     lent = LibraryBatch.from_address(ctypes.c_void_p.from_address(at).value)
     assert lent.size == ctypes.sizeof(LibraryBatch)
@@ -121,7 +122,7 @@ def test_what_is_read_only_is_copied_for_old_dlpack(data, options):
         assert 'dltensor_versioned' in repr(capsule)
         assert batch.__dlpack_device__() == (1, 0)
         copy = batch.__dlpack__(copy=True)
-        del capsule, copy           # nobody took them
+        del capsule, copy           # no consumer took the capsules
         with pytest.raises(BufferError):
             batch.__dlpack__(dl_device=(2, 0))
         batch.release()
@@ -142,7 +143,7 @@ def test_crops_lie_in_the_library_s_memory(data, options):
         assert boxes.ctypes.data == crops.ctypes.data
         kept = [crops, next(it)]
         with pytest.raises(refrain.Error, match='all 2 batches'):
-            next(it)            # the array alone holds its batch
+            next(it)            # now only the array holds its batch
         del crops, boxes, kept
         batch = next(it)
         with pytest.raises(BufferError, match='structs'):
@@ -246,14 +247,15 @@ def test_garbage_in_a_cycle_is_collected(data, options):
     before = threads()
 
     class Holder:
-        """Knows its loader, and the loader knows it."""
+        """An object that refers to its loader, while the loader refers to
+        it."""
 
         def targets(self, indices):
-            """Its own are never asked for."""
+            """Return targets; this test never asks for them."""
             return indices
 
         def decode(self, data, path, index):
-            """Some bytes."""
+            """Return some bytes."""
             return bytes(16)
 
     holder = Holder()
@@ -286,14 +288,14 @@ def test_batches_in_garbage_are_found_when_all_are_lent(data, options):
 
 
 def rss():
-    """Resident bytes."""
+    """Return the number of resident bytes."""
     with open('/proc/self/statm', encoding='ascii') as f:
         return int(f.read().split()[1]) * os.sysconf('SC_PAGESIZE')
 
 
 @pytest.mark.skipif(SANITIZER, reason='it keeps what was freed')
 def test_memory_is_flat(data, options):
-    """REFRAIN_TEST_BATCHES=1000000 makes it that long."""
+    """Set REFRAIN_TEST_BATCHES=1000000 for a long run."""
     batches = int(os.environ.get('REFRAIN_TEST_BATCHES', 12000))
     epochs = -(-batches // IMAGES)
     options.update(batch=1, size=8, epochs=epochs, in_order=True)
@@ -349,7 +351,8 @@ def test_a_loader_that_is_closed_says_so(data, options):
 
 
 def rereads(data, memory_bytes):
-    """Two statistics of a run, with images that are large for the memory."""
+    """Return two statistics of a run with images that are large for the
+    memory."""
     with refrain.Loader(data, batch=16, epochs=2, echo=2, size=32, threads=2,
                         memory_bytes=memory_bytes) as loader:
         for _ in range(2):

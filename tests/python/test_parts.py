@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Epochs that are not the dataset, subsets and mixes."""
+"""Tests of epochs that differ from the dataset, of subsets, and of mixes."""
 
 import numpy
 import pytest
@@ -10,7 +10,7 @@ from conftest import CLASSES, IMAGES
 
 
 def fresh(loader):
-    """The indices of the fresh examples of an epoch, in order."""
+    """Return the indices of the fresh examples of an epoch, in order."""
     return numpy.concatenate(
         [batch.indices[batch.echoes == 0] for batch in loader])
 
@@ -35,7 +35,7 @@ def test_a_subset_is_the_same_in_each_epoch_and_after_a_resume(data, options):
     options.update(epochs=3, subset=100, subset_seed=4, last='short')
     with refrain.Loader(data, **options) as loader:
         whole = numpy.concatenate([fresh(loader) for _ in range(3)])
-    # a batch may have the end of an epoch and the beginning of the next
+    # a batch may contain the end of an epoch and the beginning of the next
     passes = {frozenset(served) for served in whole.reshape(3, 100)}
     assert len(passes) == 1 and len(passes.pop()) == 100
     with refrain.Loader(data, **options) as loader:

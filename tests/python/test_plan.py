@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The plan helper, in the package and as one file."""
+"""Tests of the plan helper, in the package and as a single file."""
 
 import subprocess
 import sys
@@ -33,8 +33,8 @@ def test_the_file_stands_alone(tmp_path):
 
 
 def planned(top, names, **settings):
-    """The plan of a sampler over these names, once the mount has them, and
-    the warnings."""
+    """Return the plan of a sampler over these names, once the mount has them,
+    and the warnings."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         sampler = refrain.PlannedSampler(range(len(names)), names, **settings)
@@ -115,7 +115,7 @@ def test_the_next_daemon_gets_the_plan_from_where_the_reader_is(held):
             wait_for(lambda: plan.returns == times)
             status = held.status()
             assert status['plans_again'] == status['plans'] == 1
-            # Of epoch 1, 61 names, 10 were read. The tier has one file.
+            # Of 61 names in epoch 1, 10 were read. The tier has one file.
             assert status['planned_positions'] in (50, 51)
         plan.epoch(2, names)
         plan.progress(100)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PNGs of every kind in a folder, compared with what PIL makes of them."""
+"""Tests of PNGs of every kind in a folder, compared with the pixels that PIL
+decodes."""
 
 import errno
 import os
@@ -30,7 +31,7 @@ def chunk(kind, data):
 
 
 def rows_of(samples, depth):
-    """Packed rows, each behind the number of its filter: none."""
+    """Pack the rows, each after the number of its filter: none."""
     rows = samples.reshape(len(samples), -1)
     if depth == 16:
         packed = rows.astype('>u2').view(np.uint8)
@@ -44,7 +45,7 @@ def rows_of(samples, depth):
 
 
 def write_png(path, color, depth, passes, seed, colours=None):
-    """A PNG of random samples; of 16 bits, many are small."""
+    """Write a PNG of random samples. Of 16-bit samples, many are small."""
     rng = np.random.default_rng(seed)
     samples = rng.integers(0, 1 << depth, (HEIGHT, WIDTH, CHANNELS[color]))
     if depth == 16:
@@ -62,7 +63,7 @@ def write_png(path, color, depth, passes, seed, colours=None):
 
 
 def load(top, **more):
-    """[(path, pixels)] of every example, at its own size."""
+    """Return [(path, pixels)] of every example, at the image's own size."""
     options = {'batch': 4, 'width': WIDTH, 'height': HEIGHT, 'augment': 'none',
                'in_order': True, 'threads': 2, 'layout': 'nhwc',
                'last': 'short', 'epochs': 1, **more}
@@ -77,7 +78,7 @@ def load(top, **more):
 
 @pytest.fixture
 def pngs(tmp_path):
-    """A folder of a PNG of each kind."""
+    """A folder with a PNG of each kind."""
     top = tmp_path / 'pngs' / 'a'
     top.mkdir(parents=True)
     for i, kind in enumerate(KINDS):
@@ -116,7 +117,7 @@ def test_pngs_and_jpegs_are_examples_of_one_folder(data, tmp_path, pngs):
 
 @pytest.mark.parametrize('point', ['before', 'after', 'batch'])
 def test_echoes_of_a_png_are_those_of_its_crops(pngs, point):
-    """With other threads and little memory, too."""
+    """Check this with other numbers of threads and little memory, too."""
     options = {'augment': 'train', 'echo': 3, 'seed': 4, 'in_order': False,
                'echo_point': point, 'window': 16,
                'allow_duplicates': True}

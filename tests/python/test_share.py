@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that share their batches: what each gets, and memory that nobody may
-write to."""
+"""Tests of jobs that share their batches: the batches of each job, and memory
+that no job may write to."""
 
 import ctypes
 import errno
@@ -36,7 +36,7 @@ with refrain.Loader(path, **options) as loader:
 
 
 def digest(batch):
-    """As a JOB prints it."""
+    """Return the digest of a batch, as a JOB prints it."""
     h = hashlib.sha256(memoryview(batch))
     h.update(memoryview(batch.view('labels')))
     return h.hexdigest()
@@ -44,19 +44,19 @@ def digest(batch):
 
 @pytest.fixture
 def shared(options):
-    """Keywords of a loader that shares, of one epoch."""
+    """The keywords of a loader that shares, for one epoch."""
     return dict(options, share='test', epochs=1)
 
 
 @pytest.fixture
 def alone(data, options):
-    """What a loader gets that shares nothing."""
+    """Return the stream of a loader that does not share."""
     with refrain.Loader(data, epochs=1, **options) as loader:
         return [digest(batch) for batch in loader]
 
 
 def tensor_of(capsule):
-    """(address, flags) of a DLPack capsule; no flags in version 0."""
+    """Return (address, flags) of a DLPack capsule; version 0 has no flags."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
     get.argtypes = ctypes.py_object, ctypes.c_char_p
@@ -69,12 +69,14 @@ def tensor_of(capsule):
 
 
 def job(child, data, options, steps=0):
-    """A process with a share. It waits for a line after so many steps."""
+    """Start a process that is a job of a share. After `steps` steps it waits
+    for a line."""
     return child(JOB, data, json.dumps(options), steps)
 
 
 def steps_of(process):
-    """The hashes until its end, and its decodes."""
+    """Return the hashes of a process until its end, and the number of its
+    decodes."""
     hashes = []
     while True:
         words = process.line().split()
@@ -165,7 +167,8 @@ def test_a_copy_is_its_own_and_a_view_outlives_the_loader(data, shared):
 ])
 def test_two_processes_get_what_one_alone_gets(data, shared, options, child,
                                                more, same):
-    """`same` is what a job alone needs for the stream of one with `more`."""
+    """`same` are the options with which a job alone has the stream of a share
+    with `more`."""
     echo = {'echo': 2, 'epochs': 2}
     shared.update(echo, share_jobs=2, share_slow='wait')
     jobs = [job(child, data, shared), job(child, data, {**shared, **more})]

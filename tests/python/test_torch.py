@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""refrain.torch, where PyTorch is installed."""
+"""Tests of refrain.torch, if PyTorch is installed."""
 
 import importlib.util
 import pickle
@@ -17,7 +17,7 @@ from conftest import IMAGES     # noqa: E402 pylint: disable=C0413
 
 @pytest.fixture
 def some(options):
-    """Keywords for tensors of floats."""
+    """The keywords for tensors of floats."""
     return dict(options, type='f32', layout='nchw')
 
 
@@ -77,7 +77,8 @@ def test_position_is_saved_in_mid_epoch(data, some):
     again = refrain.torch.IterableDataset(data, epochs=1, echo=2, **some)
     again.load_state_dict(state)
     assert [float(images.sum()) for images, _ in again] == sums[5:]
-    again.load_state_dict(state)        # when it is open, too
+    # this works when the loader is open, too
+    again.load_state_dict(state)
     assert len([1 for _ in again]) == len(sums) - 5
     ours.close()
     again.close()
@@ -131,12 +132,14 @@ def test_rank_and_world_are_those_of_torch_distributed(data, tmp_path, child,
         assert status == 0, err
         said.append(out.splitlines())
     assert [lines[0] for lines in said] == ['0 2', '1 2']
-    assert said[0][1:] == said[1][1:]       # the same steps and examples
+    # both have the same steps and examples
+    assert said[0][1:] == said[1][1:]
     assert sum(int(line.split()[0]) for line in said[0][1:]) == IMAGES
 
 
 def test_evaluation_has_each_example_once_and_a_mask(data, options):
-    options.update(batch=20, last='drop')   # which it does not
+    # evaluation does not drop the last batch
+    options.update(batch=20, last='drop')
     labels, steps = [], []
     for rank in range(7):
         ours = refrain.torch.EvalDataset(data, rank=rank, world=7, **options)
@@ -175,7 +178,7 @@ def test_tensors_of_a_share_are_copies_that_may_be_written_to(data, some,
         del batch, lent
     ours = refrain.torch.IterableDataset(data, **some, **more)
     held = []
-    for images, labels in ours:     # more of them than the loader lends
+    for images, labels in ours:     # keep more batches than the loader lends
         images += 1
         labels += 1
         held.append(images)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What may be written as the value of a keyword, and the exceptions that are
-not refrain.Error."""
+"""Tests of the values of keywords, and of the exceptions that are not
+refrain.Error."""
 
 import decimal
 import fractions
@@ -20,13 +20,14 @@ MEAN, STD, JITTER = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3], [0.4, 0.3, 0.1]
 
 
 def first(data, options, **more):
-    """The samples of the first batch."""
+    """Return the samples of the first batch."""
     with refrain.Loader(data, **{**options, **more}) as loader:
         return next(iter(loader)).data.copy()
 
 
 def tensors(values):
-    """The values as PyTorch's tensors, of two types and of two shapes."""
+    """Return the values as PyTorch's tensors, of two types and of two
+    shapes."""
     torch = pytest.importorskip('torch')
     return [torch.tensor(values), torch.tensor(values).double(),
             torch.tensor(values)[:, None, None]]
@@ -83,7 +84,7 @@ def test_a_flag_may_be_numpy_s(data, options, flag):
 
 
 def targets_of(data, options, targets):
-    """(those of the first batch, their examples)"""
+    """Return the targets in the first batch, and its examples."""
     with refrain.Loader(data, targets=targets, **options) as loader:
         batch = next(iter(loader))
         return batch.targets, batch.substitutes.copy()
@@ -117,7 +118,8 @@ NUMBERS = [-1, 10**30, float('nan'), float('inf'), np.float32('nan'), 2.5]
 @pytest.mark.parametrize('name', [n for n in refrain.members()
                                   if n != 'dataset'])
 def test_an_error_names_its_keyword(data, options, name):
-    """Whatever the value is, it is accepted or refused by name."""
+    """Every value is either accepted, or refused with the name of its
+    keyword."""
     options.update(epochs=1, open_timeout_ms=60000)
     if name.startswith('share'):
         options.update(share='values')
@@ -158,7 +160,8 @@ def test_a_path_may_be_of_any_type(data, options):
 # -- Exceptions that are not refrain.Error ------------------------------------
 
 def other_errors(data, options):
-    """(exception, what raises it), as the table of doc/python.md has them."""
+    """Return (exception, call that raises it), as in the table of
+    doc/python.md."""
     loader = refrain.Loader(data, epochs=1, **options)
     batch = next(iter(loader))
     view = memoryview(batch)
@@ -180,14 +183,14 @@ def other_errors(data, options):
 
 
 def documented():
-    """The exceptions in the table below 'Other exceptions'."""
+    """Return the exceptions in the table below 'Other exceptions'."""
     text = (TREE / 'doc/python.md').read_text()
     table = text.partition('**Other exceptions.**')[2].partition('\n\n**')[0]
     return set(re.findall(r'^\| `(\w+)` \|', table, re.M))
 
 
 def test_the_other_exceptions_are_those_of_the_manual(data, options):
-    raised = {ImportError}     # tested below
+    raised = {ImportError}     # this one has its own test below
     for error, call in other_errors(data, options):
         with pytest.raises(error) as e:
             call()

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# --allow-other of an ordinary user: refused unless root allows it, and then
-# others are held to the modes of the files.
+# --allow-other of an ordinary user is refused unless root allows it. If it is
+# allowed, the modes of the files decide what other users may read.
 set -eu
 name=access-allow-other
 # shellcheck source=tests/system/lib.sh
@@ -15,7 +15,7 @@ requires_users
 # shellcheck source=tests/system/access-user-lib.sh
 . "$(dirname "$0")/access-user-lib.sh"
 
-# Only where root has said so.
+# --allow-other needs root's consent in /etc/fuse.conf.
 sed '/^ *user_allow_other/d' /etc/fuse.conf >"$work/fuse.conf" 2>/dev/null || :
 touch /etc/fuse.conf 2>/dev/null
 mount --bind "$work/fuse.conf" /etc/fuse.conf
@@ -35,7 +35,7 @@ can daemon "$work/m/all"
 cannot daemon "$work/m/owner" 'Permission denied'
 cannot daemon "$work/m/closed/inside" 'Permission denied'
 can nobody "$work/m/owner"
-# Also once the kernel has it all.
+# This must also hold once the kernel has cached everything.
 cannot daemon "$work/m/owner" 'Permission denied'
 as daemon sh -c ": >'$work/m/all'" 2>/dev/null && fail 'it can be written'
 as nobody sh -c ": >'$work/m/owner'" 2>/dev/null && fail 'it can be written'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Cache directories that others can write, or that have files of others, are
-# refused (R8); a manifest of another user is not believed; --group keeps modes.
+# refused (R8); a manifest of another user is not used; --group keeps modes.
 set -eu
 name=access-cache-dirs
 # shellcheck source=tests/system/lib.sh
@@ -12,7 +12,8 @@ name=access-cache-dirs
 requires root fuse python3
 requires_users
 
-# refused TEXT CACHE OPTION ...: one line that says so, and no mount.
+# refused TEXT CACHE OPTION ...: check that the mount fails with one line that
+# contains TEXT.
 refused() {
 	text=$1
 	shift
@@ -40,7 +41,7 @@ for mode in 777 775 757 1777 2770; do
 done
 refused "such as '/dev/shm/refrain'" /dev/shm:10M
 
-# A file that another user left in a directory that is now ours.
+# A file that another user has left in a directory that is now ours.
 "$refrain" mount "$src" "$mnt" --cache "$work/c:10M"
 scan_through
 "$refrain" warm "$mnt" >/dev/null
@@ -59,7 +60,8 @@ refused "$work/c" "$work/c:10M"
 rm -r "$work/c/00"
 mv "$work/00" "$work/c/00"
 
-# A manifest of another user is not believed: it could open what is closed.
+# A manifest of another user is not used, because it could make closed files
+# readable.
 chown nobody "$work/c/manifest"
 start_mount "$src" "$mnt" --cache "$work/c:10M" --allow-other
 scan_through
@@ -72,7 +74,8 @@ sums_right "$src.sums" "$mnt"
 stop_mount
 expect 'owner of the new manifest' "$(stat -c %U "$work/c/manifest")" root
 
-# --group: a directory that was there keeps its mode, and must let members in.
+# With --group, a directory that existed before keeps its mode, and must be open
+# to members.
 group=$(id -gn daemon)
 mkdir -m 700 "$work/g"
 refused "the group cannot enter cache directory '$work/g'" "$work/g:10M" \

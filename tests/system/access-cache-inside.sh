@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A cache inside the source, or around it, is refused, also by a bind mount.
+# A cache inside the source, or around it, is refused, even through a bind
+# mount.
 set -eu
 name=access-cache-inside
 # shellcheck source=tests/system/lib.sh

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Access (R8): socket and cache belong to the owner alone, whatever the
-# umask; no name of the origin leads out of it, not even one that becomes a
-# link after it was listed, and no path of a control message does.
+# Access (R8): only the owner can use socket and cache, whatever the umask. No
+# name of the origin leads out of the origin, even if it becomes a link after it
+# was listed; nor does a path in a control message.
 set -eu
 name=closed
 # shellcheck source=tests/system/lib.sh
@@ -21,7 +21,7 @@ mkdir -m 755 "$work/wide"
 start_mount "$src" "$mnt" --cache "$work/cache:50M" --cache "$work/wide:50M"
 umask 022
 sums_right "$src.sums" "$mnt"
-# Entries are written while readers go on.
+# Entries are written while readers continue, so wait for them.
 has_entries() {
 	[ "$(find "$work/cache" -type f | wc -l)" -gt 30 ]
 }
@@ -51,7 +51,7 @@ for cmd in 'warm', 'refresh':
     for path in ('..', '../outside', '/etc/passwd', '/etc', 'd1/../../x',
                  'd1//../..', 'd1/./../../outside', './..', 'x' * 5000,
                  {'hex': b'../outside'.hex()}, {'hex': '2e2'}, 7, None):
-        # A value that is not an array does not mean everything either.
+        # A value that is not an array does not stand for all paths, either.
         paths = 5 if path is None else [path]
         f.write(json.dumps({'cmd': cmd, 'paths': paths}) + '\n')
         f.flush()
@@ -63,7 +63,8 @@ stop_mount
 
 # -- Links -------------------------------------------------------------------
 
-# The same names, sizes and times as inside, but other bytes.
+# Files outside with the same names, sizes and times as those inside, but other
+# bytes.
 mkdir -p "$work/outside/deep" "$src/dir/deep"
 for f in file deep/file; do
 	printf 'public\n' >"$src/dir/$f"
@@ -90,7 +91,8 @@ grep -rlq secret "$work/cache.2" && fail 'the daemon followed a link'
 	fail 'the daemon read what a link points to'
 stop_mount
 
-# A name listed as a directory or a file is a link by the time it is read.
+# A name that was listed as a directory or a file has become a link when it is
+# read.
 start_mount "$src" "$mnt" --cache "$work/cache.3:50M" --timeout 2
 scan_through
 rm -r "$src/dir2" "$src/dir3/file"

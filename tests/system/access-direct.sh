@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The loader opens entries of tiers that nobody else can write, and of no others
+# The loader opens entries of a tier only if nobody else can write to the tier
 # (R8).
 set -eu
 name=access-direct
@@ -13,7 +13,7 @@ requires root fuse python3
 requires_users
 
 "$refrain" make-dataset "$work/images" --classes 2 --images 4 >/dev/null
-# direct_hits: of an epoch over what is cached.
+# direct_hits: print the number of direct hits of an epoch over cached files.
 direct_hits() {
 	"$refrain" load "$mnt" --batch 2 --size 32 --epochs 2 --json \
 		>"$work/out" 2>"$work/err" || fail "$(cat "$work/err")"

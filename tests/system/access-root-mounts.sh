@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What root mounts: others are kept out, or held to the modes of the files with
-# --allow-other; a member of --group reaches the mount, plans, and reads the
-# tier directly.
+# Mounts of root: other users cannot enter the mount or, with --allow-other, can
+# read what the modes of the files allow. A member of --group can enter the
+# mount, send plans, and read the tier directly.
 set -eu
 name=access-root-mounts
 # shellcheck source=tests/system/lib.sh
@@ -33,7 +33,8 @@ start_mount "$src" "$mnt" --cache "$work/root:50M"
 cannot nobody "$mnt/all" 'Permission denied'
 stop_mount
 
-# A member of --group reaches the mount with --allow-other only, as --help says.
+# A member of --group can enter the mount only with --allow-other, as --help
+# says.
 "$refrain" mount --help | tr -s ' \n' ' ' |
 	grep -q 'regardless of their modes; to reach the mount itself,' ||
 	fail '--help does not say what --group needs'
@@ -48,7 +49,8 @@ start_mount "$src" "$mnt" --cache "$work/group:50M" --group "$group" \
 as daemon "$refrain" status "$mnt" >"$work/got" 2>&1 ||
 	fail "a member cannot ask: $(cat "$work/got")"
 can daemon "$mnt/all"
-# Its plans are taken, and its loader opens what is cached in the tier.
+# The daemon accepts the member's plans, and the member's loader opens cached
+# files in the tier.
 "$refrain" make-dataset "$src/images" --classes 1 --images 32 --size 32x32 \
 	>/dev/null
 chmod -R a+rX "$src/images"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# No secret is ever repeated: not in the log at its most talkative, whatever the
-# store answers, nor in what the commands print, the control socket answers, the
-# tier holds, or a command line shows. A user name and a password in the URL of
-# a source are refused without being repeated.
+# No secret is ever printed: neither in the log at its lowest level, whatever
+# the store answers, nor in output of commands, answers of the control socket,
+# files of the tier, or command lines. A user name and a password in the URL of
+# a source are refused, and the message does not repeat them.
 set -u
 name=secrets
 # shellcheck source=tests/system/lib.sh
@@ -18,7 +18,7 @@ AWS_SESSION_TOKEN=token-hunter2
 export AWS_SESSION_TOKEN
 secrets='Secret/AKfar|AKfar.key|hunter2|Signature|Authorization'
 
-# quiet WHAT FILE ...: none of the secrets is there.
+# quiet WHAT FILE ...: check that none of the secrets is in the files.
 quiet() {
 	what=$1
 	shift

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mount of an ordinary user outlives its daemon, by requests that the kernel
-# sends again and by those that are in shared memory.
+# A mount of an ordinary user survives its daemon: the next daemon gets requests
+# that the kernel sends again, and those that are in shared memory.
 set -eu
 name=access-survives
 # shellcheck source=tests/system/lib.sh

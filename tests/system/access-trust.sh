@@ -23,7 +23,7 @@ end_listener() {
 }
 trap end_listener EXIT
 
-# listen USER SOCKET: a process of that user's that writes down who connects,
+# listen USER SOCKET: start a process of that user that records who connects,
 # and answers nothing.
 listen() {
 	: >"$2.log"
@@ -39,7 +39,8 @@ while True:
 	listener=$(sed -n 's/^listening //p' "$2.log")
 }
 
-# plan_of DIR: what the Python helper finds there, and what its plan says.
+# plan_of DIR: print what the Python helper finds in DIR, and the result of its
+# plan.
 plan_of() {
 	PYTHONPATH=${PYTHONPATH:-$tools} python3 -c '
 import sys, refrain_plan

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# An ordinary user mounts through fusermount3, reads, asks and unmounts (M21);
-# another is kept out of the mount, the socket and the cache.
+# An ordinary user mounts through fusermount3, reads, queries the daemon and
+# unmounts (M21). Another user cannot use the mount, the socket or the cache.
 set -eu
 name=access-unprivileged
 # shellcheck source=tests/system/lib.sh
@@ -27,7 +27,7 @@ grep -q " $work/m ro,nosuid,nodev,.* - fuse.refrain .*default_permissions" \
 pid=$(user_status pid)
 expect 'the user of the daemon' "$(stat -c %U "/proc/$pid")" nobody
 
-# Neither the mount nor the socket nor the cache are for others.
+# Other users can use neither the mount nor the socket nor the cache.
 cannot daemon "$work/m/all" 'Permission denied'
 chmod 711 "$work/nobody" "$short/nobody"
 as daemon ls "$work/m" >"$work/got" 2>&1 && fail 'another user lists it'

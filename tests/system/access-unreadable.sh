@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What the user of a mount may not read: warming, status, refresh and index say
-# how much that is, and do without it.
+# Files that the user of a mount may not read: warming, status, refresh and
+# index report their number, and continue without them.
 set -eu
 name=access-unreadable
 # shellcheck source=tests/system/lib.sh
@@ -22,7 +22,7 @@ as_owner "$refrain" warm "$work/m" >"$work/got" 2>&1 && fail 'all is warm'
 closed="1 directory could not be listed: 'closed': Permission denied"
 says "^refrain: warm: $closed"
 says "^refrain: warm: 1 item could not be fetched: 'owner': Permission denied"
-# Without these two.
+# All files except these two.
 says "^$(($(find "$src" -type f ! -empty | wc -l) - 2)) items .* are cached"
 expect 'refusals' "$(user_status origin_errors)" 1
 expect 'whether it is all listed' "$(user_status scan_complete)" false

@@ -3,7 +3,8 @@
 #
 # For tests of ordinary users (M21); sourced after user.sh. Its mount namespace
 # has a /dev/fuse that everybody may open, so that fusermount3 mounts for a
-# user. The source is of `nobody`, in part for its owner only.
+# user. The source belongs to `nobody`, and some of its files are only for the
+# owner.
 mkdir "$work/dev"
 mount -t tmpfs -o mode=755 none "$work/dev"
 mknod "$work/dev/fuse" c 10 229 && chmod 666 "$work/dev/fuse"
@@ -11,14 +12,16 @@ mount --bind "$work/dev/fuse" /dev/fuse
 [ -u "$(command -v fusermount3)" ] || skip 'fusermount3 is not setuid'
 { ! mount | grep -q " on / .*nosuid"; } || skip 'setuid is of no use here'
 
-# A runtime directory for each; theirs is closed, as systemd makes it.
+# Make a runtime directory for each user, which is closed to others, like those
+# that systemd makes.
 mkdir "$short/nobody" "$work/nobody"
 chown nobody "$short/nobody" "$work/nobody"
 chmod 700 "$short/nobody" "$work/nobody"
 mkdir "$work/m"
 chown nobody "$work/m"
 
-# can USER FILE, cannot USER FILE: read it.
+# can USER FILE, cannot USER FILE TEXT: check whether the user can read the
+# file.
 can() {
 	as "$1" cat "$2" >"$work/got" 2>"$work/err" ||
 		fail "$1 cannot read $2: $(cat "$work/err")"
@@ -67,7 +70,7 @@ user_umount() {
 	[ -z "$(find "$short/nobody" -name '*.sock')" ] || fail 'a socket stays'
 }
 
-# says TEXT: it is in what was printed.
+# says TEXT: check that the output contains TEXT.
 says() {
 	grep -q -- "$1" "$work/got" || fail "no '$1': $(cat "$work/got")"
 }

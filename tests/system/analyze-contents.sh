@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mount with --analysis gives what it is told to give: files that are late,
-# whose times are counted, and tiny images in the place of JPEGs. A pause is no
-# time of a reader, and a command that makes no sense is refused.
+# A mount with --analysis serves the content that a command selects: files that
+# are late, whose times are counted, or tiny images in place of JPEGs. A pause
+# does not count as time of a reader, and an invalid command is refused.
 set -eu
 name=analyze-contents
 # shellcheck source=tests/system/lib.sh
@@ -20,15 +20,15 @@ from analyze_mount import (AGAIN, about, asked, count, epoch, mnt, names, read,
 asked("mask", x=1)
 epoch()
 
-# Nothing is read for more than a second.
+# No file is read for more than a second.
 began = asked("rates")["time_us"]
 while asked("rates")["time_us"] < began + 1.2e6:
     time.sleep(0.05)
 r = epoch()
 assert r["idle_us"] >= 1e6, r
 
-# Files as they are may be late, too; no pages stay then, so each read is seen,
-# and the times from one file to the next are counted.
+# Files with their own content may be late, too. In this case no pages stay in
+# the kernel, so the daemon gets each read, and counts the times between files.
 asked("content", content="real-late", delay_us=3000)
 before = asked("rates", intervals=True)
 began = time.monotonic()
@@ -40,7 +40,7 @@ assert "intervals" not in asked("rates")
 
 
 def lengths(reply):
-    """Their number, and their sum in us."""
+    """Return the number of times, and their sum in us."""
     return [sum(i[k] for i in reply["intervals"]) for k in (1, 2)]
 
 
@@ -55,8 +55,10 @@ for content in "tiny-late", "tiny":
     r = epoch(same=False)
     assert about(r["hits"], count) and r["misses"] == 0, r
     assert content == "tiny" or time.monotonic() - began > 0.003 * r["tiny"]
-assert asked("rates")["readers"] == 1, asked("rates")  # this thread
-# Pages of the same names, which hold what was answered last.
+# the reader is this thread
+assert asked("rates")["readers"] == 1, asked("rates")
+# The kernel must not use pages with these names, which have the previous
+# content.
 images = [read(mnt, n) for n in names if n.endswith(".jpg")]
 assert {i[:305] for i in images} == {images[0][:305]}
 assert images[0][303:305] == b"\xff\xd9" and not any(images[0][305:])

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-#
-# refrain analyze with a time limit for copying: part of the dataset is copied.
+# refrain analyze with a time limit for copying: only a part of the dataset is
+# copied.
 set -eu
 name=analyze-copy-brief
 # shellcheck source=tests/system/lib.sh

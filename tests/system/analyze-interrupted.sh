@@ -19,7 +19,7 @@ stopped = analyze(src, "--", *loader("{}"))
 
 
 def copies(pid):
-    """Mounts of analyses in the namespace of a process."""
+    """Return the mounts of analyses in the namespace of a process."""
     try:
         with open(f"/proc/{pid}/mountinfo") as f:
             return f.read().count("/refrain-analyze.")
@@ -28,7 +28,8 @@ def copies(pid):
 
 
 def reads():
-    """The loader of the interrupted analysis, once it has begun."""
+    """Return the loader of the interrupted analysis once it has begun to
+    read."""
     for pid in children(stopped):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:

@@ -18,12 +18,13 @@ import os, time
 from analyze_mount import (AGAIN, about, asked, count, epoch, keeps, mnt, names,
                            read)
 
-# Programs are to read a file at once, and the kernel reads ahead.
+# The block size makes programs read a file at once, and the kernel reads ahead.
 assert os.stat(os.path.join(mnt, "long")).st_blksize == 32768
 assert os.stat(os.path.join(mnt, "text")).st_blksize == 4096
 
-# Kept files that are opened twice a sample, that are held open from one epoch
-# to the next, and whose readers drop their pages, so that the daemon is asked.
+# Files with kept pages that are opened twice a sample, files that stay open
+# from one epoch to the next, and files whose readers drop their pages, so that
+# the daemon gets the read.
 asked("mask", x=1)
 epoch()
 first = asked("rates")["first_reads"]

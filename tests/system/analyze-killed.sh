@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# An analysis that is killed leaves its mount and its directories; the next one
-# removes them.
+# An analysis that is killed leaves its mount and its directories; the next
+# analysis removes them.
 set -eu
 name=analyze-killed
 # shellcheck source=tests/system/lib.sh

@@ -11,8 +11,8 @@ mkdir "$TMPDIR" "$work/fast"
 
 "$refrain" make-dataset --classes 2 --images 200 --size 128x96 "$src" >/dev/null
 
-# analyses: run the Python on standard input, which imports analyze_run. No
-# mount, and no directory of an analysis, may be left.
+# analyses: run the Python on standard input, which imports analyze_run. Check
+# that no mount and no directory of an analysis is left.
 analyses() {
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0") \
 		timeout $((180 * patience)) \

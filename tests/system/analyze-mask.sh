@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mask of a mount with --analysis hides a share of what is cached and admits
-# nothing; every read is counted, also those that the kernel answers.
+# A mask of a mount with --analysis hides a share of the cached items, and no
+# item is admitted. Every read is counted, even if the kernel answers it.
 set -eu
 name=analyze-mask
 # shellcheck source=tests/system/lib.sh
@@ -26,7 +26,8 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     assert (r["starved_us"] > 0) == (x < 1), r
     assert r["parked_us"] >= r["starved_us"], r
     assert r["kept"] == 0, r
-    # What the kernel keeps is the hits, and reads of it are counted once.
+    # The kernel keeps exactly the pages of hits, and reads of them are counted
+    # once.
     kept = asked("rates")["kept_bytes"]
     assert x == 0.5 or kept == size * x * keeps, (x, kept)
     again = epoch()
@@ -38,7 +39,7 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     assert asked("rates")["kept_bytes"] == kept
 assert status("entries") == entries and status("passed_through") > 0
 
-# Where bytes are counted nothing is kept.
+# With keep=False, the kernel keeps no pages, and bytes are counted.
 asked("mask", x=1, keep=False)
 assert asked("rates")["kept_bytes"] == 0
 epoch()

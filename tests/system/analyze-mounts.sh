@@ -3,7 +3,7 @@
 #
 # Another refrain mount can be unmounted while an analysis runs, and its daemon
 # ends: with mounts that are propagated to other namespaces, and with private
-# ones. A mount that the command names stays there for it.
+# ones. A mount that the command names stays visible to the command.
 set -eu
 name=analyze-mounts
 # shellcheck source=tests/system/lib.sh
@@ -16,13 +16,13 @@ export XDG_CACHE_HOME TMPDIR
 mkdir "$TMPDIR" "$work/fast" "$work/one" "$work/two"
 "$refrain" make-dataset --classes 1 --images 8 --size 64x48 "$src" >/dev/null
 
-# Reads for ever once it has listed what it sees of the second mount.
+# A command that lists the second mount, and then reads without end.
 # shellcheck disable=SC2016 # it is for the command
 command='ls "$2" >"$1.two"; : >"$1"
 	while :; do cat "$0"/*/* >/dev/null; done'
 
-# unmounts PROPAGATION: both mounts, the first one during an analysis. The
-# command names the second one.
+# unmounts PROPAGATION: unmount both mounts, the first one during an analysis.
+# The command names the second one.
 unmounts() {
 	mount "--make-$1" / || skip "cannot make / $1"
 	"$refrain" mount "$src" "$work/one" --cache "$work/cache-one:1M" \

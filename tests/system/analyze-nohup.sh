@@ -17,7 +17,7 @@ from analyze_run import analyze, children, end, src
 
 fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}",
                    hangup=signal.SIG_IGN)
-while not children(fetching):   # it has started the daemon
+while not children(fetching):   # wait until it has started the daemon
     assert fetching.poll() is None
     time.sleep(0.01)
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A large file that is read by parts, its end first, on a mount with --analysis:
-# each part is seen in each epoch, cached or not.
+# A mount with --analysis counts each part of a large file that is read in
+# parts, from its end, in each epoch, whether the part is cached or not.
 set -eu
 name=analyze-parts
 # shellcheck source=tests/system/lib.sh
@@ -43,13 +43,13 @@ for x in 1, 1, 0, 0:
     assert tell("mask", x=x)["ok"]
     before = tell("rates")["bytes"]
     dropped = tell("status")["status"]["pages_dropped"]
-    # The end alone is dropped before the rest is read.
+    # Only the end is dropped before the rest is read.
     for at in range(SIZE - PART, -1, -PART):
         assert len(os.pread(fd, PART, at)) == PART
         if at == SIZE - PART:
             wait_for_drop(dropped + PART)
     seen = tell("rates")["bytes"] - before
-    # More if somebody has dropped the caches meanwhile.
+    # The number is higher if another program drops the caches meanwhile.
     assert SIZE <= seen <= 1.1 * SIZE, (x, seen)
     wait_for_drop(dropped + SIZE)
 PY

@@ -20,16 +20,18 @@ python, script = trainer("all")[:2]
 away = brief(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
              "x x x $3 & setsid -w $0 $1 all $2", python, script, "{}",
              work + "/away", options=["--no-tiny"],
-             # This process is from before, and must not be ended.
+             # This process was started before the command, and must not be
+             # ended.
              shell=["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $! >$0; "
                     'exec "$@"', work + "/mine"])
 assert profile_of(away)["cpus_used"] > 0
 with open(work + "/away") as f:
     left = "/proc/" + f.read().strip()
-until = time.monotonic() + 10 * patience    # to be reaped, too
+until = time.monotonic() + 10 * patience    # the process must be reaped, too
 while os.path.exists(left):
     assert time.monotonic() < until, "it was left"
     time.sleep(0.01)
 with open(work + "/mine") as f:
-    os.kill(int(f.read()), signal.SIGTERM)  # an error if it has ended
+    # this raises an error if the process has ended
+    os.kill(int(f.read()), signal.SIGTERM)
 PY

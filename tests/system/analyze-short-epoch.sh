@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# refrain analyze with epochs of 0.3 s: short, but the pages of few files stay
-# in the kernel meanwhile.
+# refrain analyze with epochs of 0.3 s. They are short, but the kernel keeps the
+# pages of few files during an epoch.
 set -eu
 name=analyze-short-epoch
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# In a cache that is too small for the dataset, cached images stand in for the
-# others, and the mask holds for them, too.
+# If a cache is too small for the dataset, cached images stand in for the other
+# images, and the mask applies to them, too.
 set -eu
 name=analyze-stand-ins
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +17,7 @@ python3 - "$mnt" "$src" <<'PY' || fail "see above"
 import json, os, socket, sys
 
 mnt, src = sys.argv[1:3]
-AGAIN = 5  # as above
+AGAIN = 5  # like AGAIN in analyze_mount.py
 sock = socket.socket(socket.AF_UNIX)
 sock.connect(os.getxattr(mnt, "user.refrain.control").decode())
 lines = sock.makefile("rw")
@@ -30,7 +30,7 @@ def tell(cmd, **more):
 
 
 def read(top, n):
-    """Past the kernel's pages: what the daemon answers now."""
+    """Read without the kernel's pages, so that the daemon answers."""
     fd = os.open(os.path.join(top, n),
                  os.O_RDONLY | (os.O_DIRECT if top == mnt else 0))
     with open(fd, "rb", buffering=0) as f:
@@ -44,7 +44,8 @@ images = [n for n in names if n.endswith(".jpg")]
 
 
 def epoch():
-    """Names of files with other content than theirs; hits and stand-ins."""
+    """Return the names of files that had the content of another file, and the
+    counts of hits and stand-ins."""
     before = tell("rates")
     other = []
     for n in names:
@@ -53,14 +54,15 @@ def epoch():
             continue
         other.append(n)
         assert len(got) == len(real[n]), n
-        # Another image, whole, or for the smallest a tiny one; then zeros.
+        # The content is another whole image, or a tiny one for the smallest
+        # file, followed by zeros.
         size = [len(r) for r in real.values() if got.startswith(r)] or [305]
         assert not any(got[size[0]:]), n
     after = tell("rates")
     return other, *(after[k] - before[k] for k in ("hits", "stand_ins"))
 
 
-# Nothing is cached yet that could stand in.
+# No image is cached yet that could stand in for another.
 reply = tell("content", content="stand-in")
 assert not reply["ok"] and "no JPEG" in reply["error"], reply
 done = tell("warm")
@@ -77,7 +79,7 @@ rest = len(images) - reply["images"]
 assert rest <= stood <= rest + AGAIN, (stood, reply)
 assert len(images) <= hits <= len(names) + AGAIN, hits
 assert "text" not in other
-# The mask holds for stand-ins, too.
+# The mask applies to stand-ins, too.
 assert tell("mask", x=0)["ok"]
 assert epoch() == ([], 0, 0)
 assert tell("mask", x=0.5)["ok"]

@@ -15,7 +15,7 @@ mkdir "$TMPDIR" "$work/data"
 "$refrain" make-dataset --classes 2 --images 320 --size 320x240 \
 	"$work/data/train" >/dev/null
 
-# predicts NAME: check the prediction for the cell NAME of analyze_truth.py.
+# predicts NAME: check the prediction for the case NAME of analyze_truth.py.
 predicts() {
 	timeout $((120 * patience)) python3 "$(dirname "$0")/analyze_truth.py" \
 		"$refrain" "$work" "$1" || fail 'see above'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# refrain analyze shows the words of the command in the profile, also words that
+# refrain analyze shows the words of the command in the profile, even if they
 # are not UTF-8, and cuts a long command.
 set -eu
 name=analyze-words
@@ -16,7 +16,7 @@ import json
 from analyze_run import end, slow_loader, work
 
 profile = work + "/profile.json"
-# Words that are not UTF-8, and too many to be shown.
+# A word that is not UTF-8, and more words than the profile shows.
 shell = ["sh", "-c", 'shift; exec "$@"', b"\xe9", "é" * 300]
 status, _, err = end(slow_loader(profile, shell))
 assert status == 0, err

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of a mount with --analysis do with it: ask it, read it, and
-count an epoch."""
+"""Functions for tests of a mount with --analysis: send it commands, read its
+files, and count an epoch."""
 import json, os, socket, sys, time
 
 mnt, src, patience = sys.argv[1], sys.argv[2], int(sys.argv[3])
-# Without inotify no pages stay.
+# Without inotify the kernel keeps no pages.
 keeps = not any(f in os.environ.get("REFRAIN_DISABLE", "")
                 for f in ("all", "inotify"))
 sock = socket.socket(socket.AF_UNIX)
@@ -39,8 +39,8 @@ def read(top, n):
 
 
 def epoch(same=True):
-    """The rates of one epoch; at its end the kernel has dropped what it is not
-    to keep."""
+    """Return the rates of one epoch. At its end the kernel has dropped all
+    pages that it must not keep."""
     before, dropped = asked("rates"), status("pages_dropped")
     for n in names:
         got, want = read(mnt, n), read(src, n)
@@ -55,7 +55,8 @@ def epoch(same=True):
     return {k: after[k] - before[k] for k in after if k != "ok"}
 
 
-# The kernel asks again if a page is gone before its reader has run.
+# Number of tries, because the kernel sends a read again if a page is gone
+# before its reader has run.
 AGAIN = 5
 count = len(names)
 

@@ -5,21 +5,22 @@ import json, os, signal, struct, subprocess, sys
 refrain, src, work, patience = *sys.argv[1:4], int(sys.argv[4])
 size = sum(os.path.getsize(os.path.join(d, f))
            for d, _, files in os.walk(src) for f in files)
-# In bytes a second: an epoch takes 2.5 s. In a build whose programs are slower,
-# the source is slower, too, so that the trainer still waits for it. It is
-# measured for as many samples.
+# Rate of the source in bytes per second: an epoch takes 2.5 s. If the programs
+# of a build are slower, the source is slower, too, so that the trainer still
+# waits for it. The measurement then takes longer.
 slower = min(patience, 4)
 rate = 0.4 * size / slower
 
 
 def signals(ignored):
-    """Set SIGHUP; and SIGINT, which a shell may have set to be ignored."""
+    """Set the handling of SIGHUP, and of SIGINT, which a shell may have set to
+    be ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, ignored)
 
 
 def analyze(*words, tmp=work + "/tmp", hangup=signal.SIG_DFL, shell=()):
-    """Start an analysis, by a shell if that is given."""
+    """Start an analysis, with a shell if `shell` is given."""
     return subprocess.Popen(
         [*shell, refrain, "analyze", "--cache", work + "/fast", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -33,14 +34,14 @@ def end(p):
 
 
 def loader(top):
-    """The command of a trainer: `refrain load`, which has no end."""
+    """Return the command of a trainer: `refrain load`, which never ends."""
     return [refrain, "load", top, "--batch", "8", "--echo", "1", "--epochs",
             "1000000", "--threads", "2", "--size", "32", "--step-ms", "10",
             "--no-hash"]
 
 
 def trainer(how, source="{}"):
-    """The command of a trainer of analyze_trainer.py."""
+    """Return the command of a trainer of analyze_trainer.py."""
     return [sys.executable, os.path.dirname(__file__) + "/analyze_trainer.py",
             how, source]
 
@@ -74,19 +75,21 @@ def brief(source, *command, options=(), shell=()):
 
 
 def profile_of(p):
-    """The profile that an analysis prints."""
+    """Return the profile that an analysis prints."""
     status, out, err = end(p)
     assert status == 0, err
     return json.loads(out)
 
 
 def is_fetch(p):
-    """Is fetching the bottleneck? On a busy machine it may be undecided."""
+    """Is fetching the bottleneck? On a busy machine the verdict may be
+    undecided."""
     return p["likely"] == "fetch" and p["bottleneck"] in ("fetch", "undecided")
 
 
 def refused(analyses):
-    """Check pairs of an analysis and the text that its one error contains."""
+    """Check pairs of an analysis and a text that its only error message must
+    contain."""
     for p, why in analyses:
         status, out, err = end(p)
         said = [s for s in err.splitlines()
@@ -102,13 +105,15 @@ def has_a_limit(p, samples, most, unit, limit):
     assert p["source"]["unit"] == unit, p
     assert p["R0"]["value"] < p["G"]["value"] < most, p
     assert is_fetch(p) and p["R0"]["value"] > 0, p
-    # In samples; roughly, as other programs run at the same time.
+    # Check the rate in samples, with a wide margin, because other programs run
+    # at the same time.
     bytes_s = p["R0"]["value"] * p["source"]["bytes"] / samples
     assert 0.3 < bytes_s / limit < 3, (bytes_s, limit)
 
 
 def make_records():
-    """A few files, each of many records of 4 KiB; returns their directory."""
+    """Make a few files with many records of 4 KiB each. Return their
+    directory."""
     os.mkdir(work + "/records")
     for n in range(8):
         with open(f"{work}/records/train-{n}.tfrecord", "wb") as f:

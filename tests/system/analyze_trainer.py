@@ -8,7 +8,7 @@ kept = {}
 
 
 def reads_all(names):
-    """An epoch after the other, with a little work for each 64 KiB."""
+    """Read epoch after epoch, with a little work for each 64 KiB."""
     while True:
         for name in names:
             with open(name, 'rb', buffering=0) as f:
@@ -21,7 +21,7 @@ if how == 'threads':
         threading.Thread(target=reads_all, args=(names[n::64],)).start()
     reads_all(names[63::64])
 elif how == 'compiles':
-    # It reads a list and the first batch before that.
+    # First read a list and the first batch.
     for name in names[:8]:
         with open(name, 'rb') as f:
             f.read()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""REFRAIN WORK NAME: compare what `refrain analyze` predicts for half of the
-dataset cached with the same trainer over a mount that caches half of it. Truth
-and analysis run at the same time, because other programs on the machine slow
-both down. bench/analyze.sh holds forty cells to narrow bars."""
+"""REFRAIN WORK NAME: compare the prediction of `refrain analyze` for a cache
+with half of the dataset with the rate of the same trainer over a mount that
+caches half of it. Truth and analysis run at the same time, because other
+programs on the machine slow both down. bench/analyze.sh checks forty cases
+with narrow limits."""
 import argparse, os, sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,13 +13,14 @@ refrain, work, name = sys.argv[1:]
 data = work + "/data"
 size = sum(os.path.getsize(os.path.join(d, f))
            for d, _, files in os.walk(data) for f in files) / 320
-WIDE = 0.15     # the formulas are off by 20 to 35 % here
+# limit of the error for a case in which the formulas are off by 20 to 35 %
+WIDE = 0.15
 TRIES = 3
 bench.SKIP_S = 2
 
 
 def command(trainer, top, a, given=bench.command):
-    """A lighter loader than that of the bench."""
+    """Return a command with a lighter loader than that of the benchmark."""
     if trainer != "load":
         return given(trainer, top, a)
     return [refrain, "load", top + "/train", "--batch", "16", "--echo", "1",
@@ -38,7 +40,8 @@ def predict(a, fault, trainer):
 
 
 def part(top):
-    """Settings for functions of the bench; each trainer has its own log."""
+    """Return settings for functions of the benchmark; each trainer has its own
+    log."""
     os.makedirs(top + "/mnt")
     return argparse.Namespace(
         refrain=refrain, work=top, mount=top + "/mnt", tier=top, truth=6,
@@ -46,7 +49,7 @@ def part(top):
 
 
 def cell(name, trainer, fault, tries):
-    """Predicted against measured."""
+    """Compare the predicted with the measured rate."""
     a, b = (part(f"{work}/{name}.{tries}.{k}") for k in "ab")
     with ThreadPoolExecutor(1) as pool:
         true = pool.submit(bench.truth, a, trainer, data, fault, 0.5)
@@ -56,7 +59,7 @@ def cell(name, trainer, fault, tries):
                         "%.4f%%" % (100 * true["cached"]))["predicted"]
     off = abs(now["rate"] - true["measured"])
     print(name, true, now)
-    # Beyond what the trainer has logged it has read as much as it holds.
+    # The trainer has read more than it has logged: the samples that it holds.
     assert trainer == "load" or \
         abs(true["counted"] - true["logged"]) <= 96, true
     return off <= max(now["ci"], WIDE * true["measured"])

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The reader of quickstart and benchmarks: it reads every file once an epoch,
-# in another order each time, notices wrong bytes whichever way it reads; and
-# the model of an LRU cache fetches what can be counted by hand.
+# Tests of bench/epoch-reader: it reads every file once in each epoch, in a new
+# order each time, and notices wrong bytes in every way of reading. The model of
+# an LRU cache fetches the number of files that was counted by hand.
 set -eu
 src=${srcdir:-$(dirname "$0")/../..}
 reader=$PWD/bench/epoch-reader
@@ -26,7 +26,8 @@ done
 ln -s nowhere "$work/data/link"
 n=$((2 * i))
 
-# The same sums whichever way it reads; O_DIRECT where the file system can.
+# The sums are the same for every way of reading; O_DIRECT is used where the
+# file system supports it.
 for way in read mmap direct pread4k; do
 	"$reader" "$work/data" --threads 3 --io $way \
 		--make-sums "$work/sums.$way" >"$work/out" 2>&1 ||
@@ -40,7 +41,8 @@ done
 	--order "$work/order" --json >"$work/out"
 [ "$(grep -c '"errors": 0' "$work/out")" -eq 3 ] || fail "3 epochs expected"
 
-# Every file once an epoch; no two orders alike; the same seed, the same order.
+# Every file is read once in each epoch. No two epochs have the same order, but
+# the same seed gives the same order.
 for epoch in 1 2 3; do
 	grep "^$epoch " "$work/order" | cut -d' ' -f3- >"$work/order.$epoch"
 	[ "$(sort -u "$work/order.$epoch" | wc -l)" -eq $n ] ||
@@ -51,8 +53,9 @@ cmp -s "$work/order.2" "$work/order.3" && fail "epochs 2 and 3 are alike"
 "$reader" "$work/data" --first-epoch 3 --order "$work/again" >/dev/null
 cut -d' ' -f3- "$work/again" | cmp - "$work/order.3"
 
-# Other bytes and a cut file are noticed, with the file's name. One byte alone
-# would be the same as before now and then.
+# Wrong bytes and a file that was cut are reported with the name of the file.
+# More than one byte is changed, because a single random byte may be equal to
+# the old one.
 head -c 16 /dev/zero |
 	dd of="$work/data/c/7" bs=1 seek=100 conv=notrunc 2>/dev/null
 "$reader" "$work/data" --sums "$work/sums.read" >"$work/out" 2>&1 &&
@@ -65,7 +68,8 @@ truncate -s 4095 "$work/data/c/4"
 "$reader" "$work/nowhere" 2>/dev/null && fail "a missing directory"
 "$reader" --help | grep -q refrain && fail "it is not part of refrain"
 
-# Room for two of three: a, b, c miss; c hits, a takes b's place, b takes c's.
+# The cache has room for two of three files: a, b and c miss; c hits; a replaces
+# b, and b replaces c.
 cat >"$work/order" <<END
 1 10 a
 1 10 b

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A Chromium without a screen, driven over its pipe for developers."""
+"""Runs a Chromium without a screen, and controls it over the pipe that it has
+for developers."""
 import base64, json, os, select, shutil, subprocess, tempfile, time
 
 PROGRAMS = "chromium", "chromium-browser", "google-chrome"
@@ -16,7 +17,7 @@ class Browser:
         to, self.to = os.pipe()
         self.back, back = os.pipe()
 
-        def pipes():  # it reads from 3 and writes to 4
+        def pipes():  # Chromium reads from descriptor 3 and writes to 4
             a, b = os.dup(to), os.dup(back)
             os.dup2(a, 3)
             os.dup2(b, 4)
@@ -77,9 +78,9 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def wait(self, expression, seconds=30):
-        """Until the expression of JavaScript is true there."""
+        """Wait until the expression of JavaScript is true in the page."""
         until = time.monotonic() + seconds * self.patience
-        # Until the page is loaded, its names are not known.
+        # Until the page is loaded, its names are not defined.
         while not (got := self.call(
                 "Runtime.evaluate", expression=f"!!({expression})",
                 returnByValue=True)["result"].get("value") is True):
@@ -111,7 +112,8 @@ class Browser:
                 if e.get("method") == "Network.requestWillBeSent"]
 
     def complaints(self):
-        """Exceptions of the page, and what the browser has logged."""
+        """Return the exceptions of the page, and the messages that the browser
+        has logged."""
         return [e["params"] for e in self.events if e.get("method") in (
             "Runtime.exceptionThrown", "Log.entryAdded")]
 

@@ -19,7 +19,7 @@ fail() {
 command -v cc >/dev/null || { echo 'skipped: needs cc'; exit 77; }
 [ -x "$top/configure" ] || { echo 'skipped: no configure'; exit 77; }
 
-# A compiler whose programs are for another machine: they do not run.
+# A compiler that makes programs for another machine, which do not run here.
 cat >"$work/cc" <<'END'
 #!/bin/sh
 cc "$@" || exit
@@ -36,19 +36,20 @@ done
 END
 chmod +x "$work/cc"
 
-# cross WORD ...: configure in a folder of its own, and what make would do.
+# cross WORD ...: configure in a folder of its own, and print what make would
+# do.
 cross() {
 	rm -f "$work/ran"
 	(cd "$work" && "$top/configure" --host=aarch64-linux-gnu CC="$work/cc" \
 		PKG_CONFIG="${PKG_CONFIG:-pkg-config}" --disable-static \
 		--cache-file=cache "$@") >"$work/said" 2>&1 || fail 'configure'
-	rm -f "$work/ran" # configure itself tries whether one runs
+	rm -f "$work/ran" # configure itself tests whether a program runs
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n -C "$work" all \
 		install DESTDIR="$work/root" >"$work/rules" \
 		2>"$work/make.err" || fail "make -n"
 }
 
-# No rule begins with a program of this build.
+# runs_none: check that no rule begins with a program of this build.
 runs_none() {
 	[ ! -e "$work/ran" ] || fail 'a program was run'
 	! grep -E '(^|[;&|(] *)\./(refrain|tests|bench|examples)' \
@@ -63,7 +64,8 @@ grep -q "main\.o" "$work/rules" ||
 runs_none
 ! grep -q -e --fill-man "$work/rules" || fail 'pages are made'
 
-sed -i '/ac_cv_env_/d' "$work/cache" # it would not take another environment
+# configure would refuse the cache with another environment
+sed -i '/ac_cv_env_/d' "$work/cache"
 cross REFRAIN_FOR_BUILD=/opt/other/refrain
 runs_none
 grep -q '/opt/other/refrain --fill-man' "$work/rules" || fail 'no pages'

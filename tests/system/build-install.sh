@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# README's steps of installing, on a copy of /usr and /etc that is gone
-# afterwards: `mount -t refrain` works, and so does a program that was built
-# against the installed library.
+# Runs the steps of README's installation on a temporary copy of /usr and /etc:
+# `mount -t refrain` works, and so does a program that was built against the
+# installed library.
 set -u
 name=install
 # shellcheck source=tests/system/lib.sh

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The library as a stranger gets it: the header alone, what is exported, what
-# it needs, and a program that is built against what was installed, with the
-# shared library and with the archive.
+# The installed library: its headers compile alone, it exports only its own
+# names, it needs only certain libraries, and a program can be built with it,
+# with the shared library and with the archive.
 set -eu
 command -v pkg-config >/dev/null || {
 	echo 'skipped: needs pkg-config'
@@ -18,7 +18,7 @@ fail() {
 	exit 1
 }
 
-# variable NAME: of the makefile.
+# variable NAME: print a variable of the makefile.
 variable() {
 	sed -n "s/^$1 = //p" Makefile
 }
@@ -71,20 +71,20 @@ done
 ldd "$so" >"$work/needs"
 ! grep -E 'libfuse|libjansson|libcuda|libOpenCL|libamdhip|blas' \
 	"$work/needs" || fail 'it needs what it has no business with'
-# Symbols of the installed library may be stripped; those of the archive not.
-# A sanitizer's lists keep alive what nothing calls.
+# The symbols of the installed library may be stripped, but not those of the
+# archive. The lists of a sanitizer keep functions that nothing calls.
 [ -n "$sanitize" ] || ! nm "$so" | grep -E ' (manifest|option)_' ||
 	fail 'it holds dead weight'
 
 # -- A program ----------------------------------------------------------------
-# The paths that were configured are below DESTDIR now.
+# The configured paths are below DESTDIR now.
 pc=$(find "$work/dest" -name refrain.pc)
 sed "s|^\([a-z_]*\)=/|\1=$work/dest/|" "$pc" >"$work/refrain.pc"
 PKG_CONFIG_PATH=$work
 export PKG_CONFIG_PATH
 ./refrain make-dataset --classes 3 --images 40 --size 64x48 "$work/data" \
 	>/dev/null
-# 80 servings in batches of 64.
+# expected: print the result for 80 servings in batches of 64.
 expected() {
 	"$@" "$work/data" >"$work/out" 2>&1 || {
 		cat "$work/out"
@@ -113,7 +113,7 @@ archive=$(find "$work/dest" -name librefrain.a)
 	fail 'the archive has other names'
 [ -n "$sanitize" ] || ! nm "$archive" | grep -E ' (manifest|option)_' ||
 	fail 'the archive holds dead weight'
-# A program may have names that are inside the library, too.
+# A program may define names that the library also has inside.
 cat >"$work/clash.c" <<'END'
 int hash64, error_set, decoder_new, dataset_open, permute, uring_read;
 END
@@ -129,7 +129,8 @@ cmp "$work/out" "$work/first" || fail 'the archive gives other pixels'
 # shellcheck disable=SC2046,SC2086
 $cc -static -std=c11 "$top/examples/minimal.c" -o "$work/static" \
 	$(pkg-config --static --cflags --libs refrain) 2>"$work/log" || {
-	# That of xxHash can lack what its shared library has (Debian 12).
+	# The archive of xxHash may lack functions that its shared library has
+	# (Debian 12).
 	grep -qE 'cannot find -l|reference to .XXH' "$work/log" || {
 		cat "$work/log"
 		fail 'building a static program'

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The programs have the static probes that doc/operations.md lists, with as many
-# arguments, if configure found sys/sdt.h, and none otherwise. Without it the
-# macro leaves nothing behind, and computes no argument.
+# arguments, if configure found sys/sdt.h, and none otherwise. Without
+# sys/sdt.h, the macro TRACE() makes no code and computes no argument.
 set -eu
 command -v readelf >/dev/null || {
 	echo 'skipped: needs readelf'
@@ -18,7 +18,8 @@ fail() {
 	exit 1
 }
 
-# probes FILE: the name of each of its probes, and its number of arguments.
+# probes FILE: print the name and the number of arguments of each probe in the
+# program.
 probes() {
 	readelf -n "$1" | awk '
 	/Provider: / { ours = $2 == "refrain" }
@@ -26,7 +27,7 @@ probes() {
 	/Arguments:/ && ours { print name, NF - 1 }' | sort -u
 }
 
-# The same of the table.
+# Print the same for the table of the document.
 sed -n '/^| probe | when it fires/,/^$/p' "$top/doc/operations.md" |
 	awk -F'|' '/^\| `/ {
 		gsub(/[` ]/, "", $2)
@@ -65,7 +66,7 @@ int main(void)
 }
 END
 cc=$(sed -n 's/^CC = //p' Makefile)
-# build OPTION ...: that program.
+# build OPTION ...: build that program.
 build() {
 	$cc -std=c11 -Wall -Wextra -Werror -I"$top/src" "$@" "$work/macro.c" \
 		-o "$work/macro" || fail "building with $*"

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files that change while nothing is mounted: entries of versions that ceased
-# are swept by a refresh, or by a scan where there is no manifest, and no
-# others.
+# Files that change while nothing is mounted: entries of old versions are swept
+# by a refresh, or by a scan if there is no manifest. No other entry is swept.
 set -eu
 name=cache-changed
 # shellcheck source=tests/system/lib.sh
@@ -14,7 +13,7 @@ requires root fuse mount python3 sha256sum
 
 filled
 
-# change FIRST: 20 files of the source, in one of three ways.
+# change FIRST: change 20 files of the source, in one of three ways.
 change() {
 	changed=0
 	for f in $(find "$src" -type f -size +0 | sort | tail -n "+$1" |
@@ -30,9 +29,9 @@ change() {
 	done
 }
 
-# Files that change while nothing is mounted. The manifest that was kept is the
-# truth, and the origin is asked for nothing, until a refresh: then the entries
-# of old versions go.
+# Files that change while nothing is mounted. Until a refresh, the daemon uses
+# the kept manifest and sends the origin no request. The refresh sweeps the
+# entries of old versions.
 changed_bytes=0
 change 1
 start
@@ -51,7 +50,7 @@ epoch $changed_bytes
 wait_for 20 whole || fail 'not everything was admitted'
 stop_mount
 
-# Without a manifest there is a scan, which sweeps them.
+# Without a manifest, a scan sweeps these entries.
 changed_bytes=0
 change 60
 "$reader" "$src" --make-sums "$work/sums" >/dev/null

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A cleaner of old files has deleted parts of a cache: the directory is still
-# the cache, only what is missing is fetched, and a mount of another source
-# sweeps the entries. With one foreign file nothing is touched.
+# A program that cleans up old files has deleted parts of a cache. The directory
+# is still the cache, only missing items are fetched, and a mount of another
+# source sweeps the entries. If the directory has one foreign file, nothing is
+# changed.
 set -eu
 name=cache-cleaned
 # shellcheck source=tests/system/lib.sh
@@ -14,9 +15,9 @@ requires root fuse mount python3 sha256sum
 
 filled
 
-# A cleaner of old files has deleted all but new entries and the list of files,
-# or the list as well: the directory is still the cache, and only what is
-# missing is fetched.
+# A program that cleans up has deleted all files but new entries and the
+# manifest, or the manifest, too. The directory is still the cache, and only
+# missing items are fetched.
 for left in manifest nothing; do
 	start
 	epoch 0
@@ -39,7 +40,7 @@ for left in manifest nothing; do
 	stop_mount
 done
 
-# The same for a mount of another source, which sweeps the entries.
+# A mount of another source does the same, and sweeps the entries.
 make_tree "$work/other" 2 20 100000
 find "$work/fast" "$work/slow" -name 'refrain-tier' -delete
 start_mount "$work/other" "$mnt" --cache "$work/fast:20M"
@@ -48,7 +49,7 @@ diff -r "$work/other" "$mnt" || fail 'another source'
 [ "$(status_field invalidated)" -gt 0 ] || fail 'the entries stay'
 stop_mount
 
-# One foreign file, and nothing is touched.
+# With one foreign file, nothing is changed.
 rm "$work/fast/refrain-tier"
 echo mine >"$work/fast/ab/notes"
 find "$work/fast" | sort >"$work/before"

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Entries that were flipped, cut, extended, zeroed, swapped or deleted behind
-# the daemon's back: readers get the right bytes, each is counted and fetched
-# again, and `refrain verify` names the bad ones until then.
+# Entries that were flipped, cut, extended, zeroed, swapped or deleted without
+# the daemon's knowledge: readers get the right bytes, each such entry is
+# counted and fetched again, and `refrain verify` names the damaged ones until
+# then.
 #
-# REFRAIN_SEED says which, and where; DAMAGES how many of them while they are
-# being read: a thousand in `make check-faults`.
+# REFRAIN_SEED selects the entries and the places in them. DAMAGES is the number
+# of damages during reads: a thousand in `make check-faults`.
 set -eu
 name=damage
 # shellcheck source=tests/system/lib.sh
@@ -22,8 +23,8 @@ start() {
 		--cache "$work/slow:200M" "$@"
 }
 
-# damage COUNT KINDS [SECONDS]: so many operations, so long after each other;
-# sets $bad and $gone, and $hit, their sum.
+# damage COUNT KINDS [SECONDS]: do COUNT operations, one every SECONDS. Sets
+# $bad and $gone, and $hit to their sum.
 damage() {
 	seed=$((seed + 1))
 	counts=$(python3 "$(dirname "$0")/cache_damage.py" $seed "$1" "$2" \
@@ -35,7 +36,8 @@ damage() {
 	[ "$hit" -ge "$1" ] || fail "only $counts damaged"
 }
 
-# verified STATUS COUNT: what `refrain verify` finds, by the mount.
+# verified STATUS COUNT: check the status of `refrain verify` of the mount, and
+# the number of entries that it finds damaged.
 verified() {
 	got=0
 	"$refrain" verify "$mnt" >"$work/verify" 2>&1 || got=$?
@@ -48,12 +50,13 @@ counted() {
 	echo $(($(status_field checksum_errors) + $(status_field entries_lost)))
 }
 
-# Everything is in a tier again.
+# whole: check that everything is in a tier again.
 whole() {
 	[ "$(status_field entries)" -eq "$items" ]
 }
 
-# read_and_count WHAT: an epoch, right bytes, and every damaged entry counted.
+# read_and_count WHAT: read an epoch; check its bytes, and that every damaged
+# entry was counted.
 read_and_count() {
 	drop_caches
 	"$reader" "$mnt" --threads 8 --sums "$work/sums" >/dev/null ||
@@ -71,7 +74,7 @@ make_tree "$src" 6 $((400 + damages)) 300000
 items=$(find "$src" -type f -size +0 | wc -l)
 all=flip,trailer,cut,extend,zero,empty,swap,delete
 
-# Under the live mount, after their first use.
+# Damage entries under the live mount, after their first use.
 start
 "$reader" "$mnt" --threads 8 --sums "$work/sums" >/dev/null
 wait_for 20 whole || fail 'not everything was admitted'
@@ -81,7 +84,7 @@ damage 150 $all
 verified 1 "$bad"
 read_and_count 'after their first use'
 
-# Each kind alone.
+# Do each kind of damage alone.
 for kind in flip trailer cut extend zero empty swap delete; do
 	before=$(counted)
 	damage 30 $kind
@@ -89,14 +92,15 @@ for kind in flip trailer cut extend zero empty swap delete; do
 done
 stop_mount
 
-# Under the live mount, before their first use: of an earlier mount.
+# Damage entries of an earlier mount under the live mount, before their first
+# use.
 start
 before=$(counted)
 damage 150 $all
 verified 1 "$bad"
 read_and_count 'before their first use'
 
-# While they are being read, epoch after epoch.
+# Damage entries while they are read, epoch after epoch.
 read_on() {
 	while [ ! -e "$work/enough" ]; do
 		"$reader" "$mnt" --drop --sums "$work/sums" "$@" || exit
@@ -116,11 +120,11 @@ note "of $hit damaged while being read $seen were met meanwhile"
 read_and_count 'while being read'
 stop_mount
 
-# Before the mount is there; and where blocks are not hashed, what does not
-# need that.
+# Damage entries before the mount begins. Without hashes of blocks, do only
+# damage that is found without them.
 before=0
 damage 100 cut,extend,empty,swap,delete
-hit=$bad # what went before the mount is not missed
+hit=$bad # the mount does not miss entries that were deleted before
 start --verify never
 read_and_count 'with --verify never'
 stop_mount

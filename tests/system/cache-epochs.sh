@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The bytes that an epoch reads from the origin: the dataset less the part
-# resident when it begins, in every epoch, however it is read, with one tier
-# and with two. Nothing is evicted, no budget is passed at any time that
-# somebody looks, and every byte is right. EPOCH_FILE_BYTES: the largest file.
+# Each epoch reads from the origin exactly the bytes that were not resident when
+# it began, in every way of reading, with one tier and with two. No entry is
+# evicted, no budget is exceeded at any time, and every byte is right.
+# EPOCH_FILE_BYTES is the size of the largest file.
 set -eu
 name=epochs
 # shellcheck source=tests/system/lib.sh
@@ -14,8 +14,9 @@ requires root fuse mount python3 sha256sum shuf
 samples=$work/samples
 sampler=
 
-# watch_budgets: until `unwatch_budgets`, several connections ask again and
-# again what is charged and reserved; and the entries are added up, too.
+# watch_budgets: until `unwatch_budgets`, ask again and again over several
+# connections how many bytes are charged and reserved, and add up the entries,
+# too.
 watch_budgets() {
 	python3 "$(dirname "$0")/watch_budgets.py" "$mnt" "$samples" &
 	sampler=$!
@@ -29,14 +30,14 @@ unwatch_budgets() {
 	rm "$samples"
 }
 
-# Nothing is on its way, and the publications are through.
+# settled: no request is in progress, and all publications have ended.
 settled() {
 	seen=$(status_field resident_bytes) &&
 		[ "$(status_field inflight)" -eq 0 ] &&
 		[ "$(status_field resident_bytes)" -eq "$seen" ]
 }
 
-# read_all WAY: everything once, with the right bytes.
+# read_all WAY: read everything once, and check the bytes.
 read_all() {
 	if [ "$1" != programs ]; then
 		"$reader" "$mnt" --threads 8 --first-epoch "$number" \
@@ -44,7 +45,7 @@ read_all() {
 			fail "epoch $number by $1: wrong bytes"
 		return
 	fi
-	# Eight at a time, each of them some files.
+	# Eight processes at a time, each of which reads some files.
 	sed 's/^[^ ]*  //' "$src.sums" | shuf |
 		(cd "$mnt" && xargs -P 8 -n 5 sha256sum) |
 		sort >"$work/got.sums"
@@ -52,12 +53,14 @@ read_all() {
 		fail "epoch $number: wrong bytes"
 }
 
-# count_epoch WAY: sets what was $resident before and what the origin $gave;
-# false if others dropped the caches meanwhile. Readers then came back for parts
-# of files, and the rest of those is staged: the next epoch uses that up.
+# count_epoch WAY: read an epoch. Sets $resident to the bytes that were resident
+# before, and $gave to the bytes that the origin gave. Returns false if another
+# program dropped the caches meanwhile: then readers read parts of files again,
+# and the other parts of these files are staged for the next epoch.
 count_epoch() {
 	wait_for 20 settled || fail 'publications do not end'
-	wait_for 2 has_status staging_bytes 0 || : # or this epoch does it
+	# or this epoch uses the staged bytes
+	wait_for 2 has_status staging_bytes 0 || :
 	staged=$(status_field staging_bytes)
 	resident=$(status_field resident_bytes)
 	gave=$(status_field origin_bytes)
@@ -73,13 +76,14 @@ others_dropped() {
 	[ "$(drops)" != "$dropped" ]
 }
 
-# A drop of the caches is counted when it has ended: one that goes on while the
-# epoch does may be counted after it.
+# exact: check the last epoch. A drop of the caches is counted when it has
+# ended, so one that happens during the epoch may be counted after the epoch.
 exact() {
 	[ "$gave" -eq $((bytes - resident)) ] || ! wait_for 5 others_dropped
 }
 
-# epoch WAY: what was not resident comes from the origin, no more and no less.
+# epoch WAY: check that exactly the bytes that were not resident come from the
+# origin.
 epoch() {
 	number=$((number + 1))
 	rounds=0
@@ -92,7 +96,7 @@ epoch() {
 		"$gave" $((bytes - resident))
 }
 
-# Pages that the kernel still has are not read again.
+# Pages that the kernel has kept are not read again.
 epoch_without_drop() {
 	number=$((number + 1))
 	wait_for 20 settled || fail 'publications do not end'
@@ -105,7 +109,8 @@ epoch_without_drop() {
 	note "$gave bytes without a drop of $((bytes - resident)) with one"
 }
 
-# epochs PERCENT TIERS WAY ...: an epoch in each way; the first fills.
+# epochs PERCENT TIERS WAY ...: read an epoch in each way; the first one fills
+# the cache.
 epochs() {
 	capacity=$((bytes * $1 / 100))
 	tiers=$2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Many readers open the same cold file at once: each byte of it leaves the
-# origin once, everybody gets the right bytes, and the first of them long
+# Many readers open the same file at once, which is not cached. The origin sends
+# each byte once. All readers get the right bytes, and the first bytes long
 # before the file is complete.
 set -eu
 name=herd
@@ -14,7 +14,8 @@ readers=64
 bytes=50000000
 rate=25M
 
-# stampede WHAT HOW OPTION ...: a file that is WHAT, read by HOW.
+# stampede WHAT HOW OPTION ...: let all readers read a file in the way HOW; WHAT
+# describes the file in messages.
 stampede() {
 	what=$1
 	how=$2

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Hits come evenly over an epoch: those of each tenth are what drawing as many
-# items blindly from all would give, within four standard deviations. And an
-# epoch's hits are exactly the items that were resident when it began.
+# Hits are spread evenly over an epoch: the number of hits in each tenth is that
+# of a random draw of as many items, within four standard deviations. The hits
+# of an epoch are exactly the items that were resident when it began.
 set -eu
 name=hits-spread
 # shellcheck source=tests/system/lib.sh
@@ -25,7 +25,7 @@ for i in range(int(sys.argv[2])):
 END
 (cd "$src" && find . -type f -printf '%P\n') | sort >"$work/names"
 
-# Bytes for shuf: the same orders in every run.
+# Print random bytes for shuf: the orders are the same in every run.
 random_for() {
 	awk -v seed="$1" 'BEGIN {
 		srand(seed)
@@ -34,8 +34,8 @@ random_for() {
 	}'
 }
 
-# tenths EPOCH: its hits, a line for each tenth; false if others dropped the
-# caches in it.
+# tenths EPOCH: read the epoch, and write the number of hits of each tenth in a
+# line. Returns false if another program dropped the caches during the epoch.
 tenths() {
 	random_for "$1" >"$work/random"
 	shuf --random-source="$work/random" "$work/names" >"$work/order"
@@ -59,7 +59,7 @@ for percent in 35 65; do
 	# A file and its trailer are two blocks.
 	start_mount "$src" "$mnt" \
 		--cache "$work/cache:$((files * 8192 * percent / 100))"
-	tenths 1 >/dev/null || : # it has filled the cache
+	tenths 1 >/dev/null || : # the first epoch has filled the cache
 	resident=$(status_field entries)
 	expect 'entries' "$resident" $((files * percent / 100))
 	for epoch in 2 3; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# kill -9 while the cache is being filled: what is there is right, within its
+# kill -9 while the cache is being filled: the entries are right, within the
 # budget, and not fetched again.
 set -eu
 name=cache-killed-filling

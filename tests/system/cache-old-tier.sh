@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A tier and a manifest of the first version stay good: tier-1.tar.gz was
+# A tier and a manifest of the first version remain valid. tier-1.tar.gz was
 # packed before versions of files had tags, from a tier that a mount of
 # synthetic:files=3,size=700,seed=3 had filled:
 #   tar -cz -f tier-1.tar.gz --owner=0 --group=0 \
@@ -15,7 +15,8 @@ requires root fuse tar gzip md5sum
 tar -xz -f "$(dirname "$0")/tier-1.tar.gz" -C "$work" --no-same-owner
 chmod 700 "$work/tier" "$work/tier"/??
 cp "$work/tier/manifest" "$work/manifest"
-# A fault that no request passes: names and bytes come from the tier alone.
+# With this fault all requests fail, so names and bytes come from the tier
+# alone.
 start_mount synthetic:files=3,size=700,seed=3 "$mnt" \
 	--cache "$work/tier:1M" --fault error=1,meta=1,match=d0
 sum=$(find "$mnt" -type f | sort | xargs cat | md5sum | cut -c 1-32)
@@ -27,5 +28,6 @@ expect misses "$(status_field misses)" 0
 expect 'origin lists' "$(status_field origin_lists)" 0
 expect 'origin bytes' "$(status_field origin_bytes)" 0
 stop_mount
-# Files without tags are kept as ever: an older build can read it, too.
+# Files without tags are stored in the old format, so an older build can read
+# the manifest, too.
 cmp "$work/tier/manifest" "$work/manifest" || fail 'another manifest'

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files that are read in pieces smaller than their chunks, with less memory than
-# they have bytes: each byte comes from the source once, also beyond kill -9 and
-# remounts; a part that was damaged is fetched again.
+# Files that are larger than the memory are read in pieces smaller than their
+# chunks. Each byte comes from the source once, even after kill -9 and remounts.
+# A part that was damaged is fetched again.
 #
 # The files are shorter than what a reader must read in a row before a mount
 # reads ahead: random pieces of a long one follow each other by chance, and then
@@ -35,15 +35,17 @@ read_pieces() {
 	python3 "$here/cache_parts.py" "$mnt" "$src" "$2" "$1" "$3" $names
 }
 
-# pieces SEED: an epoch of pieces of 16 KiB; bytes from the source in $bytes.
+# pieces SEED: read an epoch in pieces of 16 KiB. Sets $bytes to the bytes from
+# the source.
 pieces() {
 	before=$(status_field origin_bytes)
 	read_pieces "$1" 16384 1 || fail "wrong bytes in epoch $1"
 	bytes=$(($(status_field origin_bytes) - before))
 }
 
-# fetched MOST: no more than that, but for what this mount and those before it
-# have dropped: on a slow disk that is some of it.
+# fetched MOST: check that no more bytes than MOST were fetched, in addition to
+# those that this mount and earlier ones have dropped. On a slow disk some are
+# dropped.
 fetched() {
 	dropped=$((lost + $(status_field partial_dropped)))
 	note "$bytes bytes from the source, $dropped dropped"
@@ -51,8 +53,8 @@ fetched() {
 		fail "$bytes bytes from the source, not $1 and $dropped"
 }
 
-# End the mount, and add what it has dropped to $lost: until then, and at its
-# end.
+# stop: end the mount, and add the bytes that it has dropped to $lost, including
+# those at its end.
 stop() {
 	lost=$((lost + $(status_field partial_dropped)))
 	stop_mount
@@ -60,7 +62,7 @@ stop() {
 		"$daemon_err") + 0))
 }
 
-# Nothing is in the tier.
+# clear_tier: remove everything from the tier.
 clear_tier() {
 	"$refrain" clear "$work/tier" >/dev/null
 	lost=0
@@ -86,7 +88,7 @@ lost=0
 start
 pieces 1
 fetched $size
-# What is not whole lies in the tier, or in memory.
+# The parts of incomplete chunks are in the tier or in memory.
 wait_for 20 has_entries \
 	$((chunks - (staging + dropped) / (file % 65536))) ||
 	fail "$(status_field entries) entries"
@@ -97,7 +99,8 @@ start
 pieces 2
 fetched $staging
 within_budget
-# Until nothing is missing any more: one epoch, if nothing was dropped.
+# Read until nothing is missing any more. If nothing was dropped, this takes one
+# epoch.
 for seed in 3 11 12 13 14 15 16 17 18 19; do
 	stop
 	start
@@ -109,7 +112,7 @@ wait_for 20 has_status entries $chunks ||
 	fail "$(status_field entries) entries of $chunks chunks"
 stop
 
-# Killed while parts are written, again and again.
+# The daemon is killed again and again while parts are written.
 clear_tier
 for seed in 4 5 6; do
 	start
@@ -126,7 +129,7 @@ fetched $size
 within_budget
 stop
 
-# At an orderly end what waits in memory is written, too.
+# If the mount ends normally, parts in memory are written, too.
 clear_tier
 start
 read_pieces 10 16384 2 || fail 'wrong bytes'
@@ -140,7 +143,7 @@ fetched 0
 within_budget
 stop
 
-# Damaged: each part that there is.
+# Each part in the tier is damaged.
 clear_tier
 start
 read_pieces 8 16384 2 || fail 'wrong bytes'
@@ -156,8 +159,8 @@ within_budget
 stop_mount
 all_right
 
-# A mount that ends says what it could not keep: here a page of each chunk, of
-# which the tier has no room for half.
+# A mount that ends reports the parts that it could not keep. Here they are a
+# page of each chunk, and the tier has room for less than half of them.
 lost=0
 start_mount "$src" "$mnt" --cache "$work/small:600K" --limit 64K --chunk 64K \
 	--staging $staging

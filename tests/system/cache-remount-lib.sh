@@ -9,7 +9,7 @@ start() {
 		--cache "$work/slow:50M" "$@"
 }
 
-# epoch WANT: read everything; the origin gives that many bytes.
+# epoch WANT: read everything, and check that the origin gives WANT bytes.
 epoch() {
 	before=$(status_field origin_bytes)
 	drop_caches
@@ -18,7 +18,8 @@ epoch() {
 	expect 'origin bytes' $(($(status_field origin_bytes) - before)) "$1"
 }
 
-# Everything is cached; to wait for is the publication of the last of it.
+# whole: wait until everything is cached, because the last items are still being
+# published.
 whole() {
 	[ "$(status_field resident_bytes)" -eq "$bytes" ]
 }
@@ -35,7 +36,7 @@ make_tree "$src" 7 150 1000000
 "$reader" "$src" --make-sums "$work/sums" >/dev/null
 bytes=$(tree_bytes "$src")
 
-# filled: a mount that has cached all, and has ended.
+# filled: make a mount that caches everything, and end it.
 filled() {
 	start
 	epoch "$bytes"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What was cached costs the origin nothing after an unmount, and nothing after
-# kill -9. The dead mount is detached by the next one.
+# Cached files are not fetched again, after an unmount and after kill -9. The
+# next mount detaches the dead one.
 set -eu
 name=cache-remount
 # shellcheck source=tests/system/lib.sh
@@ -13,12 +13,12 @@ requires root fuse mount python3 sha256sum
 
 filled
 
-# After an unmount.
+# Remount after an unmount.
 start
 epoch 0
 expect 'misses after an unmount' "$(status_field misses)" 0
 
-# After kill -9: the mount is dead, and the next mount takes its place.
+# Remount after kill -9: the mount is dead, and the next mount takes its place.
 kill_mount
 stat -f "$mnt" >/dev/null 2>&1 && fail 'a mount without a daemon answers'
 expect 'mounts that are left' "$(mounts_below "$mnt" | wc -l)" 1

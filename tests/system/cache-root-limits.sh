@@ -10,7 +10,7 @@ name='cache-root-limits'
 . "$(dirname "$0")/lib.sh"
 requires root fuse python3
 
-# files DIR N BYTES: N files of so many bytes.
+# files DIR N BYTES: make N files of BYTES bytes each.
 files() {
 	mkdir -p "$1"
 	i=0
@@ -24,7 +24,7 @@ has_status() {
 	[ "$(status_field ready 2>/dev/null)" = true ]
 }
 
-# serve SOURCE OPTION ...: mount it.
+# serve SOURCE OPTION ...: mount the source.
 serve() {
 	of=$1
 	shift
@@ -40,7 +40,7 @@ end() {
 	daemon=
 }
 
-# warm STATUS: it ends, with this status.
+# warm STATUS: check that `refrain warm` ends with this status.
 warm() {
 	got=0
 	timeout $((30 * patience)) "$refrain" warm "$mnt" >"$work/warm" 2>&1 ||
@@ -59,7 +59,7 @@ refuses() {
 	grep -q -e "$want" "$work/err" || fail "said: $(cat "$work/err")"
 }
 
-# granted ROOT: the bytes of all grants.
+# granted ROOT: print the bytes of all grants.
 granted() {
 	awk 'NR > 2 { n += $2 } END { print n + 0 }' "$1/refrain-grants"
 }

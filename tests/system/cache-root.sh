@@ -42,14 +42,14 @@ serve() {
 		fail "no mount of $called"
 }
 
-# end N: unmount it.
+# end N: unmount mount N.
 end() {
 	"$refrain" umount "$work/m$1" || fail "cannot unmount $1"
 	wait_for 30 has_ended "$(cat "$work/pid.$1")" || fail "$1 does not end"
 }
 
-# The sum of the entries, of the inodes and of the grants, each 10 ms; stops
-# when the file `stop` exists. Says on its last line what was the most.
+# Sample the sums of entries, inodes and grants every 10 ms, until the file
+# `stop` exists. The last line has the maximum of each.
 cat >"$work/sample.py" <<'END'
 import os, sys, time
 root, stop = sys.argv[1:]
@@ -88,7 +88,7 @@ python3 "$work/sample.py" "$root" "$work/stop" >"$work/samples" 2>&1 &
 sampler=$!
 ends_with_test $sampler
 
-# A program beside the caches that takes and frees space.
+# A program beside the caches that uses disk space and frees it.
 python3 - "$disk" "$work/stop" <<'END' &
 import os, sys, time
 disk, stop = sys.argv[1:]
@@ -187,7 +187,7 @@ expect 'lines' "$(wc -l <"$work/out")" 1
 [ -d "$root/$(dir_of 3)" ] || fail 'a new cache was dropped'
 ! ls "$root" | grep -q '^drop-' || fail 'something is left'
 reads_right 1
-# What was dropped is for others.
+# Bytes that were dropped can be used by others.
 "$refrain" warm "$work/m1" >"$work/warm" 2>&1 || fail "$(cat "$work/warm")"
 end 1
 

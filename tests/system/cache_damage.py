@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""cache_damage.py SEED COUNT KINDS SECONDS TIER ...: that many operations on entries
-of the tiers, chosen blindly, one after another and none twice; KINDS is a list
-of flip, trailer, cut, extend, zero, empty, swap, delete. Prints how many entries
-are damaged (a swap damages two), and how many went.
+"""cache_damage.py SEED COUNT KINDS SECONDS TIER ...: do COUNT operations, one
+after the other, on random entries of the tiers, and none twice. KINDS is a
+list of flip, trailer, cut, extend, zero, empty, swap, delete. Prints the
+numbers of damaged entries (a swap damages two) and of deleted entries.
 """
 import ctypes
 import os
@@ -26,7 +26,8 @@ def content_bytes(path):
     return int(path.rsplit('-', 1)[1])
 
 
-# Names are other ones in each run, sizes are not: a seed means the same.
+# Names differ from run to run, but sizes do not, so a seed always selects the
+# same entries.
 entries.sort(key=content_bytes)
 rng.shuffle(entries)
 
@@ -71,7 +72,8 @@ def zero(path):
 
 
 def swap(a, b):
-    """At once: neither name is missing for a moment, which would count."""
+    """Exchange both files at once, because the mount would count a name that is
+    missing for a moment."""
     at_fdcwd, exchange = -100, 2
     if libc.renameat2(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b),
                       exchange) < 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-cache_parts.py DIR COPY BYTES SEED STEP NAME ...: pieces of these files of DIR, each
-STEPth of a file, all in random order; are they as COPY has them?
+cache_parts.py DIR COPY BYTES SEED STEP NAME ...: read every STEPth piece of
+BYTES bytes of these files of DIR, in random order, and compare it with COPY.
 """
 import os
 import random
@@ -23,5 +23,5 @@ for i, at in begins:
     got, want = os.pread(fd, piece, at), right[at:at + piece]
     if got != want[:len(got)]:
         sys.exit('wrong bytes of %s at %d' % (name, at))
-    if len(got) < len(want):  # what a mount gives that is killed meanwhile
+    if len(got) < len(want):  # a mount that is killed meanwhile gives less
         sys.exit('short read of %s at %d' % (name, at))

@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files that change at the origin under a live mount: nothing is seen of it
-# until a refresh, or for as long as --revalidate says, and then all of it;
-# no reader sees a mixture of versions, and an origin that does not answer has
-# deleted nothing. change_live.py has the steps.
+# Files that change at the origin under a live mount: readers see the old
+# versions until a refresh, or for the time of --revalidate, and then all
+# changes. No reader sees a mixture of versions. An origin that does not answer
+# does not count as one without files. change_live.py has the steps.
 set -eu
 name=changes
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse mount python3
 
-# part NAME OPTION ...: that part of change_live.py, on a mount with options.
+# part NAME OPTION ...: run part NAME of change_live.py on a mount with these
+# options.
 part() {
 	part=$1
 	shift

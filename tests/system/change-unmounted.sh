@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files that changed while nothing was mounted. Nobody has read a byte of what
-# the kept list of files knows, so reads and warming follow the new versions;
-# a reader who has some bytes of the old version never gets any of the new.
+# Files that changed while nothing was mounted. If no byte of a version in the
+# kept manifest was read, reads and warming use the new version. A reader that
+# has bytes of the old version never gets bytes of the new one.
 set -u
 name=changed
 # shellcheck source=tests/system/lib.sh
@@ -13,7 +13,8 @@ requires fuse python3
 cache=$work/cache
 files=500
 
-# write_files SEED: files of the same sizes, of other bytes for another seed.
+# write_files SEED: write files that have the same sizes for all seeds, but
+# other bytes for each seed.
 write_files() {
 	python3 - "$src" "$1" $files <<'END' || fail 'cannot write the files'
 import os, random, sys
@@ -29,7 +30,8 @@ mount_again() {
 	scan_through
 }
 
-# changed_unmounted SEED: the list of files is that of the files before.
+# changed_unmounted SEED: change the files while nothing is mounted, so that the
+# kept manifest is that of the old files.
 changed_unmounted() {
 	mount_again
 	stop_mount
@@ -48,16 +50,16 @@ for f in f000 f250; do
 done
 stop_mount
 
-# Cached files cost the source nothing, even after a remount.
+# Cached files cause no requests to the source, even after a remount.
 mount_again
 cat "$mnt"/* | cmp - "$work/read" || fail 'wrong bytes after a remount'
 expect 'reads of a warm epoch' "$(status_field origin_reads)" 0
-[ "$(status_field origin_stats)" -le 1 ] || # the source itself
+[ "$(status_field origin_stats)" -le 1 ] || # one request, for the source itself
 	fail "$(status_field origin_stats) look-ups in a warm epoch"
 expect 'listings of a warm epoch' "$(status_field origin_lists)" 0
 stop_mount
 
-# Warming, with files of other sizes among them.
+# Warm files, some of which have other sizes now.
 rm -rf "$cache"
 changed_unmounted 3
 for i in 10 11 12; do
@@ -73,7 +75,8 @@ cat "$mnt"/* | cmp - "$work/want" || fail 'wrong bytes after warming'
 expect 'reads after warming' "$(status_field origin_reads)" "$reads"
 stop_mount
 
-# A plan says that it could not fetch what was planned; the next one can.
+# A plan reports that it could not fetch the planned versions; the next plan can
+# fetch the new ones.
 rm -rf "$cache"
 write_files 3
 changed_unmounted 4
@@ -92,7 +95,7 @@ names | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
 	fail "the second plan: $(cat "$work/said")"
 stop_mount
 
-# Other sizes: a reader who asked for the old one opens the file again.
+# Sizes change: a reader that has seen the old size opens the file again.
 rm -rf "$cache"
 mount_again
 stop_mount
@@ -103,7 +106,8 @@ wait_for 20 cmp -s "$src/f001" "$mnt/f001" || fail 'no new version'
 [ ! -s "$work/read" ] || cmp "$src/f001" "$work/read" || fail 'a mixture'
 stop_mount
 
-# Chunks: some of the old version are cached and read, the rest has changed.
+# Some chunks of the old version are cached and were read; the other chunks have
+# changed.
 rm -rf "$cache"
 python3 - "$src" <<'END'
 import sys

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """change_live.py PART SOURCE MOUNTPOINT REFRAIN: changes a source under a mount
-and looks at the mount. Each part says in a line what it saw; exit status 1 and
-a reason if that was wrong.
+and looks at the mount. Each part prints a line about what it saw. If that
+was wrong, it prints the reason and exits with 1.
 
-A file's content is its version, again and again, so that a mixture shows.
+The content of a file is its version, repeated, so that a mixture of versions
+shows.
 """
 import errno
 import json
@@ -31,7 +32,8 @@ def content(version, size):
 
 
 def put(name, version, size):
-    """Another version, at once: readers of the source see one or the other."""
+    """Write another version atomically: readers of the source see the old or
+    the new one."""
     path = os.path.join(src, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + '.new', 'wb') as f:
@@ -41,7 +43,7 @@ def put(name, version, size):
 
 
 def change(name, version, size):
-    """The same file with other bytes."""
+    """Write other bytes into the same file."""
     with open(os.path.join(src, name), 'r+b') as f:
         f.write(content(version, size))
     os.utime(os.path.join(src, name), ns=(version * 10**9, version * 10**9))
@@ -78,7 +80,8 @@ def inode(name):
 
 
 def drop():
-    """The kernel forgets the mount, and nothing else: see lib.sh."""
+    """Drop the kernel's pages of this mount, and of nothing else: see
+    lib.sh."""
     subprocess.run(['mount', '-i', '-o', 'remount,ro', mnt], check=True)
 
 
@@ -120,7 +123,7 @@ def name_of(i):
 
 
 def refresh():
-    """Nothing changes until a refresh, then everything does."""
+    """Check that changes show only after a refresh, but then all of them."""
     for i in range(FILES):
         expect(name_of(i), 1, SMALL)
     wait_for(10, 'publication', lambda: status()['entries'] == FILES)
@@ -154,7 +157,7 @@ def refresh():
             'invalidated', 0), ('stale_reads', 0):
         if now[counter] > most:
             wrong(counter, now[counter], 'before the refresh')
-    # One file only, then all.
+    # Refresh one file only, then all.
     ask('refresh', mnt, name_of(1))
     expect(name_of(1), 2, SMALL)
     expect('d1/f7', 1, SMALL)
@@ -178,7 +181,8 @@ def refresh():
 
 
 def other_size():
-    """Of another size: ESTALE, until the new version has its own inode."""
+    """Change the size: reads fail with ESTALE until the new version has its own
+    inode."""
     failures = 0
 
     def seen(name):
@@ -195,7 +199,8 @@ def other_size():
 
 
 def miss():
-    """A miss on a file that changed and was not read: the new version."""
+    """Check that a miss on a file that has changed but was not read gives the
+    new version."""
     start = status()
     for i in range(3):
         change(name_of(i), 2, SMALL)
@@ -223,9 +228,10 @@ def miss():
 
 
 def descriptor():
-    """What is open stays of one version, or fails."""
+    """Check that an open file gives bytes of one version, or an error."""
     said = []
-    # Of the first 64 KiB the kernel reads ahead; chunks make the rest misses.
+    # The kernel reads the first 64 KiB ahead; the rest are misses, because the
+    # file has chunks.
     for name, flags in ('big', 0), ('big too', os.O_DIRECT):
         fd = os.open(os.path.join(mnt, name), os.O_RDONLY | flags)
         buf = mmap.mmap(-1, 65536)
@@ -245,7 +251,7 @@ def descriptor():
                 continue
             if n < 65536 and at < BIG // 4:
                 wrong('a read ends after', n)
-            stale += n < 65536  # the rest of it would fail
+            stale += n < 65536  # reading the rest would fail
             if buf[:n] != want[at:at + n]:
                 wrong(name, 'is of another version at', at)
             old += 1
@@ -258,7 +264,7 @@ def descriptor():
 
 
 def race():
-    """Versions come and go under readers."""
+    """Let versions change while they are read."""
     name, stop, seen, stale = 'd0/racing', threading.Event(), set(), [0]
     mixtures = []
 
@@ -286,7 +292,7 @@ def race():
         r.start()
     end = time.monotonic() + 1.5
     version = 1
-    # On a busy machine few are seen in that time.
+    # On a busy machine, few versions are seen in that time.
     while time.monotonic() < end or (
             len(seen) < 3 and time.monotonic() < end + 20 * patience):
         version += 1
@@ -308,7 +314,8 @@ def race():
 
 
 def all_new(turn):
-    """A new version, a new name and one that went, each way to see them."""
+    """Check that a new version, a new name and a deleted name show in every way
+    in which a program can look."""
     gone = name_of(turn + 2)
     return get(name_of(0)) == content(turn, SMALL) and (
         get_errno('d0/new%d' % turn) == 0 and
@@ -320,7 +327,8 @@ def all_new(turn):
 
 
 def revalidate():
-    """Changes show within N + 1 s, for one stat an item in N s."""
+    """Check that changes show within N + 1 s, with at most one stat of each
+    item in N s."""
     period = 1
     for i in range(FILES):
         expect(name_of(i), 1, SMALL)
@@ -336,7 +344,8 @@ def revalidate():
         wrong(stats, 'stats of', items, 'items in', elapsed, 's')
     longest = 0
     for turn in range(2, 5):
-        # The worst moment for the kernel to ask is just before it may.
+        # The worst time for the kernel's last question is just before the
+        # change.
         expect(name_of(0), turn - 1, SMALL)
         expect_errno('d0/new%d' % turn, errno.ENOENT)
         put(name_of(0), turn, SMALL)
@@ -355,7 +364,8 @@ def revalidate():
 
 
 def unreachable():
-    """An origin that does not answer has deleted nothing."""
+    """Check that an origin that does not answer does not count as one without
+    files."""
     for i in range(FILES - 1):
         expect(name_of(i), 1, SMALL)
     wait_for(10, 'publication', lambda: status()['entries'] == FILES - 1)

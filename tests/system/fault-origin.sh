@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# An origin that delays, fails and cuts short, and one that is a file system
-# in such a state itself: right bytes while trying again helps, EIO in
-# bounded time for those who read what cannot be read, and for nobody else.
+# An origin that delays, fails and cuts short, and an origin on a file system
+# that does so itself. Readers get the right bytes as long as retries help.
+# Otherwise only the readers of unreadable files get EIO, within a limited time.
 set -eu
 name=faulty-origin
 # shellcheck source=tests/system/lib.sh
@@ -18,8 +18,9 @@ at_least() {
 		fail "$1 is $(status_field "$1"), below $2"
 }
 
-# fails_in_time FILE: EIO, no later than the time-out says, twice: the kernel
-# reads again, page by page, what it could not read ahead.
+# fails_in_time FILE: check that reading ends with EIO within twice the
+# time-out, because the kernel reads again, page by page, what it could not read
+# ahead.
 fails_in_time() {
 	begin=$(date +%s)
 	if LC_ALL=C cat "$mnt/$1" >"$work/got" 2>"$work/cat.err"; then
@@ -32,14 +33,15 @@ fails_in_time() {
 		fail "EIO only after $took s"
 }
 
-# others_read: meanwhile everybody else reads on, cold and hot.
+# others_read: check that other files can be read meanwhile, cached or not.
 others_read() {
 	drop_caches
 	"$reader" "$mnt" --threads 4 --files-from "$work/good" \
 		--sums "$work/good.fast" --seed "$1" >"$work/reader.$1" 2>&1
 }
 
-# unreadable SPEC: one file is hit by SPEC, until it ends.
+# unreadable SPEC: inject SPEC for one file, and check the readers until the
+# fault ends.
 unreadable() {
 	"$refrain" fault "$mnt" "$1"
 	others_read 1 &

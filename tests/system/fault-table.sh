@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Faults below a mount, and what its readers may see of them: a table of
-# {origin, cache disk, memory} x {delay, error, short, corrupt, vanish, full}.
-# In every cell: right bytes or an error within the stated time, nothing hangs,
-# the daemon lives, what happened is counted, and once it is mended everything
-# is as before.
+# Faults below a mount, and their effects on readers: a table of {origin, cache
+# disk, memory} x {delay, error, short, corrupt, vanish, full}. In every cell,
+# readers get the right bytes or an error within the stated time, nothing hangs,
+# the daemon stays alive, the fault is counted, and after its end everything
+# works as before.
 #
-# REFRAIN_FAULTS=all runs every cell, a list of names those, and nothing the
-# quick ones.
+# REFRAIN_FAULTS=all runs every cell, and a list of names runs those cells.
+# Without it, the quick cells run.
 set -eu
 name=faults
 # shellcheck source=tests/system/lib.sh
@@ -32,14 +32,16 @@ start() {
 	start_mount "$src" "$mnt" --timeout $timeout_s --fault '' "$@"
 }
 
-# An epoch from the daemon, not from the kernel's caches: right bytes.
+# epoch: read all files from the daemon, without the kernel's caches, and check
+# the bytes.
 epoch() {
 	drop_all_caches
 	"$reader" "$mnt" --threads 4 --sums "$work/sums" >"$work/read" 2>&1 ||
 		fail "$1: $(cat "$work/read")"
 }
 
-# The same, but errors are allowed where the time is; wrong bytes never are.
+# epoch_or_error: like epoch, but errors are allowed within the time limit.
+# Wrong bytes never are.
 epoch_or_error() {
 	drop_all_caches
 	began=$(date +%s)
@@ -59,7 +61,8 @@ cached_by_reading() {
 	whole
 }
 
-# Caching goes on where it had to stop: in the end everything is a hit.
+# mended: check that caching continues where it had to stop, so that in the end
+# everything is a hit.
 mended() {
 	wait_for 20 cached_by_reading ||
 		fail "$(status_field entries) entries of $items"
@@ -70,7 +73,7 @@ mended() {
 	expect evictions "$(status_field evictions)" 0
 }
 
-# counted FIELD: it is not 0.
+# counted FIELD: check that the counter is not 0.
 counted() {
 	[ "$(status_field "$1")" -gt 0 ] || fail "$1 is 0"
 }
@@ -79,7 +82,7 @@ fault() {
 	"$refrain" fault "$mnt" "$1" || fail "cannot inject '$1'"
 }
 
-# every_second: of the files, so that one half is cached.
+# every_second: read every second file, so that one half is cached.
 every_second() {
 	(cd "$src" && find . -type f -size +0 | sort | sed 's|^\./||' |
 		awk 'NR % 2') >"$work/half"
@@ -94,7 +97,7 @@ half_right() {
 		fail "what is cached: $(cat "$work/read")"
 }
 
-# make_disk MIB [OPTION ...]: an ext4 of its own at $disk.
+# make_disk MIB [OPTION ...]: mount a new ext4 at $disk.
 make_disk() {
 	truncate -s "$1M" "$work/disk.img"
 	shift
@@ -105,7 +108,8 @@ make_disk() {
 	rmdir "$disk/lost+found"
 }
 
-# make_failing_disk: at $disk, which fails as the file $work/fails says.
+# make_failing_disk: mount a disk at $disk that fails in the way that the file
+# $work/fails selects.
 make_failing_disk() {
 	mkdir -p "$disk"
 	mkdir -m 700 "$work/platter"
@@ -113,7 +117,8 @@ make_failing_disk() {
 	wait_for 10 mountpoint -q "$disk" || fail 'no disk that fails'
 }
 
-# disk_fails HOW: an epoch that does without it, and it is mended.
+# disk_fails HOW: read an epoch while the disk fails, and check that caching
+# works when the disk does.
 disk_fails() {
 	before=$(status_field tier_errors)
 	echo "$1" >"$work/fails"
@@ -141,7 +146,7 @@ origin_delay() {
 	epoch 'with a slow origin'
 	every_second
 	fault stall=1
-	half_right # hits do not wait for it
+	half_right # hits do not wait for the origin
 	fault ''
 	mended
 }
@@ -174,8 +179,8 @@ origin_short() {
 	mended
 }
 
-# Changed in place before it was fetched. (Other bytes with the same size and
-# time cannot be told from the right ones by anybody.)
+# A file is changed in place before it was fetched. Its size or time changes,
+# too: otherwise no program could tell the versions apart.
 origin_corrupt() {
 	start --cache "$cache:64M"
 	scan_through
@@ -183,14 +188,14 @@ origin_corrupt() {
 	head -c 70001 /dev/urandom >"$file"
 	"$reader" "$src" --make-sums "$work/sums.new" >/dev/null
 	drop_all_caches
-	# The first one may be told that its version is gone.
+	# The first reader may get an error, because its version is gone.
 	"$reader" "$mnt" --threads 4 >/dev/null 2>&1 || :
 	"$refrain" refresh "$mnt" >/dev/null
 	mv "$work/sums.new" "$work/sums"
 	mended
 }
 
-# The disk of the source is gone for a while, and back.
+# The disk of the source disappears for a while.
 origin_vanish() {
 	truncate -s 64M "$work/source.img"
 	mkfs.ext4 -q -F -d "$src" "$work/source.img" 2>/dev/null
@@ -221,7 +226,7 @@ origin_vanish() {
 
 # -- The cache's disk ---------------------------------------------------------
 
-# Frozen: whoever writes there waits. Readers do not.
+# The disk is frozen, so writers wait. Readers do not.
 disk_delay() {
 	make_disk 64
 	start --cache "$disk:40M"
@@ -244,8 +249,9 @@ has_some() {
 	[ "$(status_field entries)" -gt 0 ]
 }
 
-# Every read and write fails, then everything; while one half is cached, and
-# while all is. A start says what is the matter.
+# First every read and write of the disk fails, then every operation; once with
+# one half cached, and once with everything. A mount that starts meanwhile
+# reports the cause.
 disk_error() {
 	make_failing_disk
 	start --cache "$disk:40M"
@@ -280,7 +286,7 @@ disk_error() {
 	rm -rf "$work/platter"
 }
 
-# Its device is gone, and comes back.
+# The device of the disk disappears, and comes back.
 disk_gone() {
 	make_disk 64
 	start --cache "$disk:40M"
@@ -306,7 +312,8 @@ disk_gone() {
 	rm -f "$work"/disk.*
 }
 
-# An error of the file system has made it read-only; it is mended by hand.
+# An error of the file system has made the disk read-only; it is repaired by
+# hand.
 disk_readonly() {
 	make_disk 64 -e remount-ro
 	start --cache "$disk:40M"
@@ -323,9 +330,9 @@ disk_readonly() {
 	half_right
 	stop_mount
 	umount "$disk"
-	# A loop device that is still there would show what it remembers.
+	# A loop device that still exists would show its cached content.
 	wait_for 10 no_loop || fail 'the loop device stays'
-	# It ends with 0 when nothing is left to be mended.
+	# e2fsck returns 0 when nothing is left to be repaired.
 	tries=3
 	until e2fsck -fy "$work/disk.img" >"$work/fsck" 2>&1; do
 		tries=$((tries - 1))
@@ -341,7 +348,7 @@ disk_readonly() {
 	remove_disk
 }
 
-# A third of the entries in $cache.
+# some_entries: list a third of the entries in $cache.
 some_entries() {
 	find "$cache" -mindepth 2 -path '*/??/*-*' -type f | sort |
 		awk 'NR % 3 == 0'
@@ -380,13 +387,13 @@ disk_vanish() {
 	mended
 }
 
-# fill_up DIR: until nothing fits.
+# fill_up DIR: write files until nothing more fits.
 fill_up() {
 	dd if=/dev/zero of="$1/filler" bs=64K 2>/dev/null || :
 	dd if=/dev/zero of="$1/filler.end" bs=512 2>/dev/null || :
 }
 
-# Somebody else has filled it: a disk, then memory.
+# Another program has filled the disk, and then a tmpfs.
 disk_full() {
 	make_disk 64
 	start --cache "$disk:40M"
@@ -409,8 +416,8 @@ disk_full() {
 	umount "$disk"
 }
 
-# Its owner may have so much and no more: by a quota of btrfs, and by a disk
-# that says so.
+# The owner of the cache has a quota: a quota of btrfs, and a disk that reports
+# one.
 disk_quota() {
 	if quota_disk; then
 		start --cache "$disk:60M"
@@ -419,7 +426,8 @@ disk_quota() {
 		epoch 'without quota'
 		counted tier_errors
 		rm "$disk"/filler*
-		sync -f "$disk" # what was removed counts until it is written
+		# removed files count until the file system is written
+		sync -f "$disk"
 		mended
 		stop_mount
 		remove_disk
@@ -435,7 +443,7 @@ disk_quota() {
 	rm -rf "$work/platter"
 }
 
-# 40 MiB of a btrfs at $disk.
+# quota_disk: mount a btrfs of 40 MiB at $disk.
 quota_disk() {
 	truncate -s 128M "$work/disk.img"
 	mkdir -p "$disk"
@@ -465,8 +473,9 @@ disk_inodes() {
 
 # -- Memory -------------------------------------------------------------------
 
-# Any limit of its address space: it says in one line why it cannot start, or
-# it does, and then reads may fail for want of memory, too.
+# With any limit of its address space, the daemon either reports in one line why
+# it cannot start, or starts. If it starts, reads may fail because memory is
+# short, too.
 memory_error() {
 	kib=20000
 	failed=0
@@ -498,7 +507,8 @@ memory_error() {
 	note "$failed limits were too small to start with"
 }
 
-# A control group with less memory than the data: it is reclaimed, not killed.
+# The control group has less memory than the data: the kernel reclaims memory
+# and does not kill the daemon.
 memory_full() {
 	! ldd "$refrain" | grep -q -e libasan -e libtsan || {
 		note 'a sanitizer alone needs more memory than that'
@@ -544,7 +554,7 @@ cell() {
 	cells=$((cells + 1))
 }
 
-# In words of one blank each.
+# Separate the words by one blank each.
 # shellcheck disable=SC2086,SC2116
 wanted=$(echo ${REFRAIN_FAULTS:-$quick})
 cells=0

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every probed feature has a switch (R9), and without it, or without all of
-# them, the mount does the same: a cold and a cached epoch of right bytes, one
-# origin read of each byte, all names.
+# Every probed feature has a switch (R9). Without any one of the features, or
+# without all, the mount does the same: a cold and a cached epoch have the right
+# bytes, each byte is read from the origin once, and all names are shown.
 set -eu
 name=switches
 # shellcheck source=tests/system/lib.sh
@@ -27,7 +27,7 @@ asks_opens() {
 	"$refrain" status "$mnt" | grep -q 'sends a request for every open'
 }
 
-# epochs WHAT: a cold one and a cached one.
+# epochs WHAT: read a cold and a cached epoch.
 epochs() {
 	"$reader" "$mnt" --threads 6 --sums "$work/fast.sums" \
 		>"$work/reader" 2>&1 || fail "$1: $(cat "$work/reader")"
@@ -52,7 +52,7 @@ for off in none io_uring direct_io tmpfile stateless_open readdirplus \
 	export REFRAIN_DISABLE
 	start_mount "$src" "$mnt" --cache "$work/cache.$off:200M" --limit 1M
 	epochs $off
-	# The switch has reached what it switches.
+	# Check that the switch has an effect.
 	case $off in
 	none)
 		! uses_uring || has_uring=1

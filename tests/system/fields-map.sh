@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Boxes, points and masks follow a crop as NumPy says, over 10,000 views.
+# Boxes, points and masks are mapped by crops as NumPy computes it, over 10,000
+# views.
 set -eu
 name=fields-map
 # shellcheck source=tests/system/lib.sh

@@ -28,8 +28,8 @@ TYPES = {'u8': np.uint8, 'u16': np.uint16, 'i32': np.int32}
 
 
 def draw_view(rng):
-    """Crops as of TRAIN (whole pixels), of EVAL (fractions), and larger than
-    the image."""
+    """Draw a crop like those of TRAIN (whole pixels) or EVAL (fractions), or
+    one that is larger than the image."""
     image = rng.integers(1, 200, 2)
     sample = rng.integers(1, 40, 2)
     size = np.maximum(1, rng.integers(1, image + 1))
@@ -50,7 +50,8 @@ def pack_view(v):
 
 
 def to_sample(v, points):
-    """(n, 2) of the image, before the flip."""
+    """Map points of the image, an (n, 2) array, to the sample, before the
+    flip."""
     mapped = (points - v['at']) * v['sample'] / v['size']
     return np.clip(mapped, 0, v['sample'])
 
@@ -66,7 +67,8 @@ def draw_boxes(rng, v):
     rows = np.zeros(count, BOX)
     corners = rng.uniform(-5, 1, (2, count, 2)) + \
         rng.random((2, count, 2)) * (v['image'] + 5)
-    if rng.integers(3) == 0:    # often on edges of pixels and of the crop
+    # coordinates are often on edges of pixels and of the crop
+    if rng.integers(3) == 0:
         corners = np.rint(corners)
     low, high = np.minimum(*corners), np.maximum(*corners)
     if rng.integers(4) == 0:
@@ -162,7 +164,7 @@ def read_points(out, options):
 # -- Masks --------------------------------------------------------------------
 
 def draw_mask(rng, v, options):
-    """The region that the crop needs, and at times more."""
+    """Draw the region that the crop needs, and sometimes a larger one."""
     small = options.get('type', 'u8') == 'u8'
     whole = rng.integers(0, 256 if small else 60000,
                          v['image'][::-1]).astype(np.uint16)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A daemon that is sent the node ids of another instance of the mount.
+"""Sends a daemon the node ids of another instance of the mount.
 
 foreign_ids.py REFRAIN SOURCE MOUNTPOINT CACHE: holds a mount, ends its daemon,
-and gives the next one a socket in place of /dev/fuse. Over it, it plays the
-kernel: requests with the ids that the daemon gives are answered as the source
-has it, and the same requests with the instance of another mount by ESTALE.
+and gives the next one a socket in place of /dev/fuse. Over the socket, this
+program acts as the kernel. Requests with the ids that the daemon has given must
+be answered with the content of the source, and the same requests with the
+instance of another mount with ESTALE.
 """
 
 import array
@@ -23,7 +24,7 @@ PATIENCE_S = 60 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 
 
 class Holder:
-    """Keeps what the daemon asks it to keep, as sd_notify(3) says."""
+    """Stores the descriptors that the daemon sends by sd_notify(3)."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -83,12 +84,12 @@ class Kernel:
             os.getuid(), os.getgid(), os.getpid(), 0, 0) + body)
 
     def ask(self, opcode, node, body=b''):
-        """(the error, the rest of the answer)"""
+        """Send a request. Return (the error, the rest of the answer)."""
         self.send(opcode, node, body)
         while True:
             answer = self.ours.recv(1 << 20)
             size, error, unique = struct.unpack_from('<IiQ', answer)
-            # Notifications have no number; that of INIT is an old one.
+            # Notifications have no number; the number of INIT is an old one.
             if unique == self.unique:
                 assert size == len(answer)
                 return -error, answer[16:]
@@ -98,7 +99,7 @@ def read_in(size):
     return struct.pack('<QQIIQII', 0, 0, size, 0, 0, os.O_RDONLY, 0)
 
 
-# What a kernel asks a node for.
+# The requests that a kernel sends about a node.
 REQUESTS = {
     'lookup': (LOOKUP, b'file\0'),
     'getattr': (GETATTR, bytes(16)),
@@ -134,7 +135,7 @@ def check(kernel):
                 assert error == errno.ESTALE and not rest, (
                     what, name, hex(foreign), error, rest)
                 refused += 1
-            # It takes nothing away from a node of ours.
+            # This forget must not change the count of a node of this instance.
             kernel.send(FORGET, foreign, struct.pack('<Q', 1 << 20))
     error, data = kernel.ask(READ, ids['file'], read_in(4096))
     assert (error, data) == (0, want), error

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Opens /dev/fuse, mounts it, and runs a command with the descriptor, as a
-container runtime or a CSI driver does.
+"""Opens /dev/fuse, mounts it, and runs a command with the descriptor, like a
+container runtime or a CSI driver.
 
     given_mount.py fusermount|mount DIRECTORY COMMAND ...
 
-The word FD in COMMAND becomes /dev/fd/N. With fusermount, any user's mount is
-of the type fuse.refrain; mount(2) makes one of the type fuse. Keeps its own
-descriptor until its standard input ends, prints 'ended STATUS' when the command
-has ended, and runs the command again for each further line of its input.
+The word FD in COMMAND becomes /dev/fd/N. With fusermount, any user's mount
+is of the type fuse.refrain; mount(2) makes one of the type fuse. Keeps its
+own descriptor open until its standard input ends. Prints 'ended STATUS' when
+the command has ended, and runs the command again for each further line of
+its input.
 """
 import array
 import ctypes

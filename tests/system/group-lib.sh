@@ -6,8 +6,9 @@ MIB=1048576
 top=
 group=
 
-# Sets $top, where groups can be made, and $file, a group's limit. Version 2
-# gives the controller to groups below; a container may not have it to give.
+# find_controller: set $top to a directory in which groups can be made, and
+# $file to the file with a group's limit. Version 2 must enable the controller
+# for the groups below; a container may be unable to do that.
 find_controller() {
 	top=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ {
 			print $2
@@ -21,12 +22,13 @@ find_controller() {
 	echo +memory 2>/dev/null >"$top/cgroup.subtree_control" || :
 }
 
-# set_group_limit MIB: of $group; fails if the kernel cannot make it so small.
+# set_group_limit MIB: set the limit of $group. Fails if the kernel cannot make
+# it that small.
 set_group_limit() {
 	echo $(($1 * MIB)) 2>/dev/null >"$group/$file"
 }
 
-# make_group MIB: $group; 1 if it cannot be made.
+# make_group MIB: make $group. Returns 1 if it cannot be made.
 make_group() {
 	group=$top/refrain-memory-$$
 	mkdir "$group" 2>/dev/null || return 1
@@ -42,7 +44,7 @@ end_group() {
 	group=
 }
 
-# How many processes the kernel has killed in it.
+# group_kills: print how many processes the kernel has killed in $group.
 group_kills() {
 	cat "$group/memory.oom_control" "$group/memory.events" 2>/dev/null |
 		awk '$1 == "oom_kill" { print $2 }'

@@ -2,8 +2,8 @@
 /*
  * `herd READERS MOUNTED ORIGINAL [direct]`: READERS threads open the file
  * MOUNTED at the same moment and read it from its begin to its end. Prints
- * "WRONG FIRST LAST": how many readers read other bytes than those of ORIGINAL;
- * the milliseconds until all readers had their first bytes; and the
+ * "WRONG FIRST LAST": the number of readers that read other bytes than those of
+ * ORIGINAL; the milliseconds until all readers had their first bytes; and the
  * milliseconds until the first reader had all bytes. A thread writes only its
  * own element; the main thread owns the other data.
  */

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a holder has started."""
+"""Finds the processes that a holder has started."""
 
 
 def daemons(holder):
-    """Its child that serves, or no process: [] or [pid]. The process that
-    notifies the kernel is a child, too, and so is each before it has become a
-    daemon."""
+    """Return [pid] of the holder's child that serves, or []. The process that
+    notifies the kernel is a child, too, and so is every process before it has
+    become a daemon."""
     found = []
     try:
         with open('/proc/%d/task/%d/children' % (holder, holder)) as f:

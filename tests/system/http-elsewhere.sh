@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A web server with WebDAV that redirects to another host: the file comes from
-# there, and no secret goes there.
+# A web server with WebDAV that redirects to another host: the file is read from
+# there, and no secret is sent there.
 set -u
 name=http-elsewhere
 # shellcheck source=tests/system/lib.sh
@@ -26,7 +26,8 @@ far_set away="${second##*:}"
 expect 'a file elsewhere' "$(cat "$mnt/d/a b")" one
 far_set away=0
 expect 'a file here' "$(cat "$mnt/two")" two2
-# One more than there are: the start looks whether there is any.
+# One more listing than there are directories: the start checks whether the
+# server has listings.
 expect 'directories listed' "$(far_count lists)" 3
 expect 'requests there with a secret' "$(second_count authorized)" 0
 [ "$(second_count gets)" -ge 1 ] || fail 'nothing was asked there'

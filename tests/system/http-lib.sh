@@ -16,7 +16,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
 	-out "$work/cert" -days 2 -subj /CN=localhost \
 	-addext subjectAltName=DNS:localhost \
 	2>/dev/null || skip 'cannot make a certificate'
-# The same, of yesterday.
+# Make a certificate that has expired yesterday.
 openssl req -new -key "$work/key" -subj /CN=localhost \
 	-addext subjectAltName=DNS:localhost -out "$work/request" ||
 	skip 'cannot ask for a certificate'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Web servers that answer with something other than the file, or without ranges:
-# what is not the file is not served, and the log says why.
+# such bytes are not served, and the log says why.
 set -u
 name=http-odd-bytes
 # shellcheck source=tests/system/lib.sh
@@ -22,19 +22,19 @@ stop_mount
 habit login
 no_bytes big 'it has neither a version nor a size'
 stop_mount
-# Its size is not taken for that of the file, whoever asks
+# The size of a login page is never taken for the size of the file
 habit login-sized --revalidate 1 --timeout 2
 no_bytes small 'it has neither an ETag nor a time'
 no_bytes small 'it has neither an ETag nor a time'
 expect 'size of a file that cannot be asked for' \
 	"$(stat -c %s "$mnt/small")" "$(stat -c %s "$src/small")"
 stop_mount
-# Ranges that go on without an end, long after their last byte
+# Ranges that continue without end after their last byte
 habit longer --chunk 64K --limit 64K
 diff -r "$src" "$mnt" || fail 'longer: the mount differs'
 expect 'ranges that were given up' "$(status_field origin_errors)" 0
 stop_mount
-# An address that was signed may be long, and end like a directory's
+# A signed address may be long, and end like the address of a directory
 habit signed --revalidate 1
 diff -r "$src" "$mnt" || fail 'signed: the mount differs'
 looks_twice() {
@@ -44,7 +44,7 @@ looks_twice() {
 wait_for 10 looks_twice 'small?x*/' || fail 'signed: no look at the server'
 [ -f "$mnt/small" ] || fail 'signed: the file became a directory'
 stop_mount
-# A redirect that cannot be followed is not asked for again, but by the kernel
+# A redirect that cannot be followed is not repeated, except for the kernel
 for h in nowhere elsewhere; do
 	habit $h
 	no_bytes small 'its HTTP status is 302'

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Directories and listings of web servers and stores that have no end, an order
-# or an advance: they are given up, hidden or counted, and the log says why.
+# Directories and listings of web servers and stores that have no end, are out
+# of order, or do not advance: they are given up, hidden or counted, and the log
+# says why.
 set -u
 name=http-odd-endless
 # shellcheck source=tests/system/lib.sh

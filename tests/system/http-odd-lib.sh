@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of web servers with odd habits; sourced after far-lib.sh. Begins
-# with odd_server.py at $port, whose files are in $src.
+# For tests of web servers with odd habits; sourced after far-lib.sh. Starts
+# odd_server.py at $port, with files in $src.
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 here=$(dirname "$0")
 
@@ -21,7 +21,7 @@ for name, data in odd_server.FILES.items():
     with open(os.path.join('$src', name), 'wb') as f:
         f.write(data)"
 
-# habit NAME [OPTION ...]: a mount of it, with nothing cached.
+# habit NAME [OPTION ...]: mount the habit, with nothing cached.
 habit() {
 	rm -rf "$work/tier"
 	mark=$(wc -l <"$work/asked")
@@ -32,7 +32,8 @@ habit() {
 	scan_through
 }
 
-# asked METHOD NAME: how often, since the mount began.
+# asked METHOD NAME: print how often the server got this request since the mount
+# began.
 asked() {
 	tail -n "+$((mark + 1))" "$work/asked" | grep -c "^$1 .*/$2\$"
 }
@@ -41,7 +42,8 @@ logs() {
 	wait_for 10 grep -q "$1" "$daemon_err" || fail "the log lacks: $1"
 }
 
-# no_bytes FILE WHY: reading it is an error, and the log says why.
+# no_bytes FILE WHY: check that reading the file fails, and that the log has the
+# reason WHY.
 no_bytes() {
 	cat "$mnt/$1" >"$work/got" 2>"$work/said" && fail "$1 was read"
 	[ ! -s "$work/got" ] || fail "bytes of $1 were served"

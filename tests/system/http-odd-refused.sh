@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Redirect loops, an index that is too long, and TLS that is none: the mount
-# says which, in one line, without the query of an address.
+# Redirect loops, an index that is too long, and a server without TLS: the mount
+# names the cause in one line, without the query of an address.
 set -u
 name=http-odd-refused
 # shellcheck source=tests/system/lib.sh

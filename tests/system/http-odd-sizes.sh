@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Web servers with odd ways to tell sizes: each file is asked for its size once,
-# one that has only errors is hidden and counted, and a server that has errors
-# for all loses no names.
+# Web servers that report sizes in odd ways: the size of each file is requested
+# once. A file with only errors is hidden and counted. If a server has errors
+# for all files, no name is lost.
 set -u
 name=http-odd-sizes
 # shellcheck source=tests/system/lib.sh
@@ -39,7 +39,8 @@ expect 'files beside those with errors' "$(find "$mnt" -type f | wc -l)" 3
 cmp "$src/big" "$mnt/big" || fail 'big beside files with errors'
 cmp "$src/small" "$mnt/ill-for-a-while" || fail 'a file with errors at first'
 expect hidden "$(status_field origin_hidden)" 5
-expect 'GETs of the index' "$(asked GET '')" 2 # the first by the start
+# the start has sent the first one
+expect 'GETs of the index' "$(asked GET '')" 2
 expect 'HEADs of an error 500' "$(asked HEAD ill-500)" 1
 expect 'GETs of an error 500' "$(asked GET ill-500)" 5
 expect 'GETs of an error 400' "$(asked GET ill-400)" 1

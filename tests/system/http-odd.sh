@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Web servers with odd habits whose files are served all the same: ones that
-# fail or close connections at first, WebDAV that fails for a while, names that
-# are none, and files without times.
+# Web servers with odd habits whose files can still be served: servers that fail
+# or close connections at first, WebDAV that fails for a while, invalid names,
+# and files without times.
 set -u
 name=http-odd
 # shellcheck source=tests/system/lib.sh
@@ -41,7 +41,7 @@ expect hidden "$(status_field origin_hidden)" 2
 logs "hiding '../up'"
 stop_mount
 
-# -- An index may have times though the files have none
+# -- An index may have times even if the answers for the files have none
 habit no-times --revalidate 1
 diff -r "$src" "$mnt" || fail 'files without times'
 looks_again() {

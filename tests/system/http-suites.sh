@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Cipher suites of https://: AES-128 is asked for first, and a server that has
-# none is served all the same. An order that the system gives is not changed
-# otherwise.
+# Cipher suites of https://: AES-128 is offered first, and a server without it
+# still works. Otherwise the order that the system gives is not changed.
 set -u
 name=http-suites
 # shellcheck source=tests/system/lib.sh
@@ -20,7 +19,7 @@ AWS_CA_BUNDLE=$work/cert
 export AWS_CA_BUNDLE
 printf 'another length' >"$src/d1/changed"
 
-# suite_of PORT: the cipher suite of a mount from there.
+# suite_of PORT: print the cipher suite of a mount of that port.
 suite_of() {
 	rm -rf "$work/tier"
 	before=$(wc -l <"$work/suites")
@@ -36,7 +35,7 @@ suite_of() {
 suite_of "$strict"
 expect 'AES-256 alone' "$suite" 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384'
 case $(ldd "$refrain") in
-*libcurl-*) exit 0 ;; # not over OpenSSL
+*libcurl-*) exit 0 ;; # libcurl does not use OpenSSL
 esac
 suite_of "$old"
 expect 'TLS 1.2' "$suite" 'TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256'

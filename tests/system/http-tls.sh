@@ -3,7 +3,7 @@
 #
 # A mount of https:// on nginx: a certificate that is not valid is refused in a
 # line that says why, --insecure-tls and AWS_CA_BUNDLE are obeyed, and HTTP/2 is
-# used if it is asked for.
+# used on request.
 set -u
 name=http-tls
 # shellcheck source=tests/system/lib.sh

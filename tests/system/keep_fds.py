@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Stands for systemd: starts a daemon, keeps the descriptors that it asks to be
-kept (FDSTORE), and starts it again with them when it is killed.
+"""Acts as systemd: starts a daemon, stores the descriptors that the daemon
+sends (FDSTORE), and starts the daemon again with them when it was killed.
 
-keep_fds.py PROGRAM [ARGUMENT ...]: returns when it ends by itself.
-KEEP_FDS_LOSE is the name of a descriptor that it loses when the daemon dies.
+keep_fds.py PROGRAM [ARGUMENT ...]: ends when the daemon ends by itself.
+KEEP_FDS_LOSE is the name of a descriptor that this program loses when the
+daemon dies.
 """
 
 import array
@@ -16,7 +17,7 @@ FIRST_FD = 3
 
 
 def receive(heard, kept):
-    """Act on what has been said."""
+    """Act on the messages that the daemon has sent."""
     while True:
         try:
             data, ancillary, _, _ = heard.recvmsg(4096, 256,
@@ -42,7 +43,8 @@ def start(address, kept, command):
     if pid > 0:
         return pid
     env = dict(os.environ, NOTIFY_SOCKET='@' + address, FDSTORE='8')
-    # Away from their places, then to these, where they stay open.
+    # Move the descriptors away, then to these numbers, with which they are
+    # inherited.
     high = [os.dup2(fd, 100 + i) for i, fd in enumerate(kept.values())]
     for i, fd in enumerate(high):
         os.dup2(fd, FIRST_FD + i)
@@ -54,7 +56,7 @@ def start(address, kept, command):
 
 
 def listen(pid, heard, kept):
-    """Act on messages until the daemon has ended; its status."""
+    """Act on messages until the daemon has ended. Return its status."""
     daemon = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(daemon, select.POLLIN)

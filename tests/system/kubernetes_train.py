@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The trainer of the example Pods: reads DIRECTORY in a new order each epoch
-and checks every file, with one file open all the time. Stops after the epoch in
-which the file go-on beside DIRECTORY has gone; prints a line an epoch."""
+and checks every file, with one file open all the time. Stops after the epoch
+in which the file go-on beside DIRECTORY was removed. Prints a line for each
+epoch."""
 import hashlib
 import os
 import random
@@ -12,7 +13,8 @@ import time
 def read(path):
     with open(path, 'rb') as f:
         data = f.read()
-        # The next epoch asks the daemon, and not the kernel.
+        # The next epoch must be read from the daemon, and not from the kernel's
+        # pages.
         os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return data
 
@@ -37,7 +39,7 @@ def main():
             print('epoch', epoch, flush=True)
             if last:
                 break
-            # Leaves the processor to the daemon.
+            # leave the processor to the daemon
             time.sleep(0.2)
 
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# Shared by the system tests. A test sets `name`, sources this, says what it
-# `requires` and goes on; it runs in the build folder. One mount at a time.
+# Shared by the system tests. A test sets `name`, sources this file, and calls
+# `requires`. Tests run in the build folder. A test has one mount at a time.
 #
-# Makes $work, a directory on a disk: $src and $mnt are two in it, for the
-# source and the mount; the rest is the test's. At the end, however it comes,
-# all that the test started is gone, nothing is mounted below $work, and $work
-# is removed.
+# Makes $work, a directory on a disk, in which $src and $mnt are directories for
+# the source and the mount. The test may use the rest of $work. When the test
+# ends in any way, all processes that it has started are ended, everything below
+# $work is unmounted, and $work is removed.
 
-# In a mount namespace of its own, if it may have one: another test's copy of
-# our mount would keep the daemon alive after we have unmounted it. Nor are the
-# copies that we got of others to be kept.
+# Run the test in a mount namespace of its own, if possible: otherwise another
+# test could get a copy of this test's mount, which would keep the daemon alive
+# after the unmount. Also drop the copies that this namespace has of other
+# mounts.
 if [ -z "${REFRAIN_TEST_NAMESPACE:-}" ] && unshare -m true 2>/dev/null; then
 	REFRAIN_TEST_NAMESPACE=1 exec unshare -m sh "$0" "$@"
 fi
@@ -35,30 +36,32 @@ groups=
 # Valgrind and sanitizers make everything slower.
 patience=${CK_TIMEOUT_MULTIPLIER:-1}
 mkdir "$src" "$mnt"
-# Sockets of tests that run at the same time stay apart. The path of a socket
-# is short, that of a build folder need not be; and in memory, if there is any
-# for files, what a test makes a hundred times costs little.
+# Tests that run at the same time must have their sockets in different
+# directories. The path of a socket must be short, and that of a build folder
+# may be long. The directory is in memory if possible, because some tests make a
+# hundred files in it.
 short=$(mktemp -d /dev/shm/refrain.XXXXXX 2>/dev/null ||
 	mktemp -d /tmp/refrain.XXXXXX) || exit 1
 XDG_RUNTIME_DIR=$short/run
-# By this a process is known to be the test's.
+# This variable identifies the processes of the test.
 REFRAIN_TEST_WORK=$work
 export XDG_RUNTIME_DIR REFRAIN_TEST_WORK
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 
-# mounts_below DIR: the mountpoints there, the innermost first.
+# mounts_below DIR: print the mountpoints below DIR, the innermost first.
 mounts_below() {
 	awk -v top="$1/" 'index($5 "/", top) == 1 { print $5 }' \
 		/proc/self/mountinfo | sort -r
 }
 
-# ends_with_test PID: a server of the test, which is killed at its end. A trap
-# of the test's own would lose the status that it ends with.
+# ends_with_test PID: kill this server of the test at the end of the test. A
+# trap of the test itself would lose the exit status.
 ends_with_test() {
 	servers="$servers $1"
 }
 
-# group_ends_with_test DIR: a control group of the test, innermost first.
+# group_ends_with_test DIR: remove this control group at the end of the test.
+# Call this for inner groups first.
 group_ends_with_test() {
 	groups="$1 $groups"
 }
@@ -115,8 +118,8 @@ note() {
 	echo "$name: $*"
 }
 
-# requires WHAT ...: skip where this machine cannot. `root`, `fuse`,
-# `drop_caches`, or the name of a program.
+# requires WHAT ...: skip the test if this machine lacks something. WHAT is
+# `root`, `fuse`, `drop_caches`, or the name of a program.
 requires() {
 	for what; do
 		case $what in
@@ -129,7 +132,8 @@ requires() {
 	done
 }
 
-# wait_for SECONDS COMMAND ...: until it succeeds; false after that long.
+# wait_for SECONDS COMMAND ...: run the command again and again until it
+# succeeds. Returns false after SECONDS.
 wait_for() {
 	waits_left=$(($1 * 20 * patience))
 	shift
@@ -142,8 +146,8 @@ wait_for() {
 
 # -- Mounts ------------------------------------------------------------------
 
-# status_field NAME [MOUNTPOINT]: a member of `refrain status --json` itself,
-# not of one of its tiers.
+# status_field NAME [MOUNTPOINT]: print a member of `refrain status --json`, but
+# not one of its tiers.
 status_field() {
 	"$helpers/status_field" "${2:-$mnt}" "$1" || :
 }
@@ -156,7 +160,7 @@ daemon_gone() {
 	! kill -0 "$daemon" 2>/dev/null
 }
 
-# has_ended PID: also if nobody has waited for it yet.
+# has_ended PID: has the process ended? A zombie has ended, too.
 has_ended() {
 	! grep -q '^State:[[:space:]]*[A-WYa-y]' "/proc/$1/status" 2>/dev/null
 }
@@ -165,8 +169,8 @@ all_stopped() {
 	! cat "/proc/$1"/task/*/status | grep '^State:' | grep -qv 'T (stop'
 }
 
-# stop_process PID: SIGSTOP. Returns when none of its threads runs any more:
-# until then they still answer.
+# stop_process PID: send SIGSTOP, and wait until none of its threads runs any
+# more, because until then they still answer.
 stop_process() {
 	kill -STOP "$1"
 	wait_for 10 all_stopped "$1" || fail "process $1 does not stop"
@@ -176,9 +180,9 @@ mount_answers() {
 	daemon_gone || has_status ready true
 }
 
-# start_mount SOURCE MOUNTPOINT OPTION ...: a daemon in the foreground, in the
-# background; $daemon is its process, "$daemon_err" what it says. Returns when
-# the mount answers and admission is open.
+# start_mount SOURCE MOUNTPOINT OPTION ...: start a daemon with --foreground as
+# a background job. $daemon is its process, and "$daemon_err" the file with its
+# messages. Returns when the mount answers and admits items.
 start_mount() {
 	mnt=$2
 	daemons=$((daemons + 1))
@@ -190,12 +194,14 @@ start_mount() {
 	return 0
 }
 
-# The whole source has been listed, and old versions have been swept.
+# scan_through: wait until the whole source has been listed, and old versions
+# have been swept.
 scan_through() {
 	wait_for 20 has_status scan complete || fail 'the scan does not end'
 }
 
-# The daemon has ended: with status 0, or it says why.
+# daemon_ended: check that the daemon has ended with status 0; print its
+# messages if it has not.
 daemon_ended() {
 	wait_for 20 daemon_gone || fail 'the daemon does not end'
 	ended=0
@@ -209,37 +215,39 @@ stop_mount() {
 	daemon_ended
 }
 
-# kill -9: the mount stays, dead.
+# kill_mount: kill the daemon with SIGKILL. The mount stays, but is dead.
 kill_mount() {
 	kill -9 "$daemon"
 	wait "$daemon" 2>/dev/null || :
 	daemon=
 }
 
-# The kernel forgets what it has of the mount: names, inodes, and with these
-# their pages; but for files that are open. A remount does that, and to nobody
-# else's files: tests that count what comes of it can run side by side.
+# drop_caches: make the kernel drop the names, inodes and pages of the mount,
+# except those of open files. A remount does that, and does not affect other
+# mounts, so tests that count the effect can run side by side.
 drop_caches() {
 	mount -i -o remount,ro "$mnt" || fail "cannot remount '$mnt'"
 }
 
-# The kernel forgets what it has of all files, of the source and the tiers, too.
-# Nothing is written back first: a read-only mount has no dirty pages.
+# drop_all_caches: make the kernel drop the pages of all files, even of the
+# source and the tiers. Nothing is written back first, because a read-only mount
+# has no dirty pages.
 drop_all_caches() {
 	echo 3 >/proc/sys/vm/drop_caches
 }
 
-# How often the caches were dropped since the machine started: whoever counts
-# what an epoch costs looks whether somebody else did that in the middle of it.
-# With an inode its pages go.
+# drops: print how often the kernel has dropped caches since the machine
+# started. A test that counts requests in an epoch checks that no other program
+# has dropped caches during it. Dropping an inode also drops its pages.
 drops() {
 	awk '/^drop_(pagecache|slab) / { n += $2 } END { print n }' /proc/vmstat
 }
 
 # -- Servers -----------------------------------------------------------------
 
-# free_port: a port of 127.0.0.1 at which nothing listens. It is below those
-# that the kernel gives to connections, one of which could have it first.
+# free_port: print a port of 127.0.0.1 at which nothing listens. The port is
+# below those that the kernel gives to connections, because a connection could
+# take one of those first.
 free_port() {
 	python3 -c 'import random, socket
 while True:
@@ -254,9 +262,9 @@ while True:
 
 # -- Data --------------------------------------------------------------------
 
-# make_tree DIR SEED FILES MAX_BYTES: files of 0 to MAX_BYTES random bytes, of
-# every order of magnitude, in a few directories: the same for the same seed.
-# Their SHA-256, as sha256sum prints them, go to DIR.sums.
+# make_tree DIR SEED FILES MAX_BYTES: make files of 0 to MAX_BYTES random bytes,
+# with sizes of every order of magnitude, in a few directories. The same seed
+# makes the same files. Write their sums to DIR.sums, as sha256sum prints them.
 make_tree() {
 	python3 - "$@" <<'END' || fail "cannot make $1"
 import hashlib, math, os, random, sys
@@ -280,8 +288,8 @@ with open(top + '.sums', 'w') as sums:
 END
 }
 
-# make_deep DIR: a path below it that is too long to be listed, but not to be
-# named: 17 directories, one in the other, of 251 bytes each.
+# make_deep DIR: make a path below DIR that is too long to be listed, but can be
+# opened: 17 nested directories with names of 251 bytes.
 make_deep() (
 	cd "$1" && mkdir deep && cd deep
 	long=$(printf 'n%0250d' 0)
@@ -292,18 +300,18 @@ make_deep() (
 	done
 )
 
-# tree_bytes DIR: of its regular files.
+# tree_bytes DIR: print the number of bytes of its regular files.
 tree_bytes() {
 	find "$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# sums_right SUMS DIR: every file there has the sum of the list.
+# sums_right SUMS DIR: check that every file in DIR has the sum of the list.
 sums_right() {
 	(cd "$2" && sha256sum --quiet --strict -c "$1") ||
 		fail "wrong bytes in $2"
 }
 
-# expect WHAT GOT WANT
+# expect WHAT GOT WANT: fail unless GOT is WANT; WHAT describes the value.
 expect() {
 	[ "$2" = "$3" ] || fail "$1: $2, not $3"
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` on a mount that has half of the dataset cached: the
-# factor follows R, which is halved; nothing is fetched in vain, and only
-# missing bytes are fetched.
+# factor follows R, which is halved; everything that is fetched is used, and
+# only missing bytes are fetched.
 set -eu
 name=load-auto-half
 # shellcheck source=tests/system/lib.sh
@@ -11,8 +11,8 @@ name=load-auto-half
 # shellcheck source=tests/system/load-auto-lib.sh
 . "$(dirname "$0")/load-auto-lib.sh"
 
-# Half of the dataset is cached, which halves R: 64 reads at a time make a
-# batch's 16 misses in 1.3 steps if the delay is this.
+# half_cached: check a run with half of the dataset cached, which halves R. With
+# 64 reads at a time and this delay, the 16 misses of a batch take 1.3 steps.
 half_cached() {
 	slow_mount "$1" "$((images * 2))K" --limit 64K --chunk 64K \
 		--pages 64K --staging 1M

@@ -12,9 +12,9 @@ batch=32
 "$refrain" make-dataset --classes 4 --images $images --size 32x32 \
 	"$work/data" >/dev/null
 
-# slow_mount STEP_MS [TIER [OPTION ...]]: with 64 reads at a time, a batch of 32
-# takes about 2.6 steps. The mount is a new one for each run, so that the kernel
-# and the tier are empty.
+# slow_mount STEP_MS [TIER [OPTION ...]]: mount a source with a delay: with 64
+# reads at a time, a batch of 32 takes about 2.6 steps. The mount is a new one
+# for each run, so that the kernel and the tier are empty.
 slow_mount() {
 	slow_ms=$1 tier=${2:-64K}
 	[ $# -lt 2 ] || shift
@@ -32,7 +32,7 @@ slow_mount() {
 slower() {
 	what=$1
 	shift
-	for step_ms; do :; done # the last one
+	for step_ms; do :; done # take the last argument
 	[ "$patience" -le 1 ] ||
 		set -- "$@" $((2 * step_ms)) $((4 * step_ms))
 	for step_ms; do
@@ -43,7 +43,7 @@ slower() {
 	fail "$what with no step"
 }
 
-# load DIR OPTION ...: run it; its JSON is in $work/json.
+# load DIR OPTION ...: run `refrain load`; its JSON is in $work/json.
 load() {
 	dir=$1
 	shift
@@ -93,8 +93,8 @@ hashes() {
 }
 
 # follows STEP_MS: check on a slow mount, with the options $help, that the
-# factor follows R, that nothing is fetched in vain, and that the origin is read
-# once for each example.
+# factor follows R, that everything that is fetched is used, and that the origin
+# is read once for each example.
 follows() {
 	slow_mount "$1"
 	before=$(status_field origin_reads)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` on a mount whose origin is slow, without a plan:
-# the factor follows R, nothing is fetched in vain, and the origin is read once
-# for each fresh example.
+# the factor follows R, everything that is fetched is used, and the origin is
+# read once for each fresh example.
 set -eu
 name=load-auto-reads
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `refrain load --echo auto` on a mount whose origin is slow, and then is not:
-# the factor returns to R.
+# `refrain load --echo auto` on a mount whose origin is slow at first, and fast
+# later: the factor returns to R.
 set -eu
 name=load-auto-returns
 # shellcheck source=tests/system/lib.sh

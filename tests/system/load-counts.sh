@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Counts of `refrain load` follow from its options alone: how many examples are
-# read, decoded and served, at each factor and point of echoes, with the least
-# window, and with a last batch that is dropped.
+# The numbers of examples that `refrain load` reads, decodes and serves can be
+# computed from its options, for each factor and point of echoes, with the
+# smallest window, and with a last batch that is dropped.
 set -eu
 name=load-counts
 # shellcheck source=tests/system/lib.sh
@@ -11,7 +11,8 @@ name=load-counts
 # shellcheck source=tests/system/load-lib.sh
 . "$(dirname "$0")/load-lib.sh"
 
-# servings E POINT: of a run, the last batch of fresh ones being short.
+# servings E POINT: print the number of servings of a run whose last batch of
+# fresh examples is short.
 servings() {
 	awk -v e="$1" -v point="$2" -v f=$fresh -v b=$batch 'BEGIN {
 		if (point != "batch") {
@@ -43,13 +44,14 @@ for point in before after batch; do
 		is classes 3
 		[ $point = batch ] || is steps $(((want + batch - 1) / batch))
 		[ $e != 1 ] || [ -n "$plain" ] || plain=$(hashes)
-		# Without echoes it does not matter where they would come from.
+		# Without echoes, the point of echoes makes no difference.
 		[ $e != 1 ] || expect "$about" "$(hashes)" "$plain"
 	done
 done
 note 'counts are right'
 
-# The shortest window that is taken: ramp, middle and drain in one run.
+# The shortest window that is accepted: the run has a ramp, a middle and a
+# drain.
 about='least window'
 if "$refrain" load "$data" --batch $batch --echo 4 --window 100 \
 	>/dev/null 2>"$work/err"; then

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Damaged examples, in a directory and in a tar: they are counted, and
-# substituted or filled with zeros, the same at any number of threads; or the
-# run ends.
+# Damaged examples in a directory and in a tar are counted, and substituted or
+# filled with zeros, in the same way with any number of threads; or the run
+# ends.
 set -eu
 name=load-damage
 # shellcheck source=tests/system/lib.sh
@@ -66,7 +66,7 @@ is substituted 0
 is zero_filled 24
 zeroed=$(hashes)
 refused jpg --policy fail
-# The members of a tar are looked into as the files of a folder are.
+# The members of a tar are checked like the files of a folder.
 tar --sort=name -C "$work/damaged" -cf "$work/damaged.tar" .
 data=$work/damaged.tar
 about='damage in a tar'
@@ -77,7 +77,7 @@ is zero_filled 24
 is errors $((6 * epochs))
 expect "$about, zeroed" "$(hashes)" "$zeroed"
 refused jpg --policy fail
-# Ranks go in step, whoever has the damaged ones.
+# Ranks have the same steps, whichever rank has the damaged examples.
 for policy in substitute zero; do
 	for rank in 0 1 2; do
 		about="damage, rank $rank, $policy"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mount that dies under a loader: what is in the tier is still read, and the
-# rest is filled in with zeros.
+# A mount that dies during a run: examples in the tier are still read, and the
+# others are filled with zeros.
 set -eu
 name=load-dead-mount
 # shellcheck source=tests/system/lib.sh
@@ -11,11 +11,11 @@ requires root fuse timeout
 # shellcheck source=tests/system/load-mount-lib.sh
 . "$(dirname "$0")/load-mount-lib.sh"
 
-# It holds a half.
+# The tier has room for half of the dataset.
 half_mount
 load "$mnt/train"
 stop_mount
-# What the kernel has of a mount's files outlives the daemon: a fresh one.
+# The kernel's pages of a mount outlive the daemon, so use a new mount.
 half_mount
 reads=$(mount_reads)
 timeout 120 "$refrain" load "$mnt/train" --batch 4 --reads-ahead 8 \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Entries of the tier that were damaged, and files that changed: a loader that
-# opens entries itself does not take them, and its samples are right.
+# opens entries itself does not use them, and its samples are right.
 set -eu
 name=load-direct-damaged
 # shellcheck source=tests/system/lib.sh
@@ -14,7 +14,7 @@ requires root fuse python3 timeout
 bare
 warm_mount
 
-# damage SEED: 60 entries.
+# damage SEED: damage 60 entries.
 damage() {
 	python3 - "$work/tier" "$1" <<'END'
 import os, random, sys
@@ -52,7 +52,8 @@ for n, path in enumerate(bad):
             f.write(bytes([old[0] ^ 1]))
 END
 }
-# As above, an answer may be late. What was damaged before may still be.
+# An answer may be late here, too. Entries that were damaged before may still be
+# damaged.
 for try in 1 2 3; do
 	damage $try || fail 'cannot damage the tier'
 	same 'damaged entries'

@@ -32,7 +32,8 @@ bytes=$(tree_bytes "$src/train")
 fields='image; json=json kind=bytes; txt=txt kind=bytes optional;
 	masks=masks/ kind=bytes max=20000'
 
-# parts DATASET OPTION ...: its JSON is in $work/json.
+# parts DATASET OPTION ...: run `refrain load` with members; its JSON is in
+# $work/json.
 parts() {
 	dataset=$1
 	shift

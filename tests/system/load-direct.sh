@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A loader on a mount: what is in the tier is read there, without the mount, and
-# what is not is fetched in the order of the run. The samples are those of the
-# bare directory, with a cold cache, a warm one, and one that holds a half.
+# A loader on a mount reads cached files in the tier, without the mount, and
+# other files are fetched in the order of the run. The samples equal those of
+# the bare directory, with a cold cache, a warm one, and one with room for half
+# of the files.
 set -eu
 name=load-direct
 # shellcheck source=tests/system/lib.sh
@@ -19,7 +20,8 @@ start_mount "$src" "$mnt" --cache "$work/tier:64M"
 scan_through
 same cold --step-ms 10 --reads-ahead 8 --batches-ahead 2
 expect 'origin bytes, cold' "$(status_field origin_bytes)" "$bytes"
-# What was fetched ahead is read through the mount, or opened in the tier.
+# Files that were fetched ahead are read through the mount, or opened in the
+# tier.
 [ "$(status_field prefetch_issued)" -gt 0 ] || fail 'the plan was of no use'
 expect 'wasted' "$(status_field prefetch_wasted)" 0
 wait_for 10 has_status plans 0 || fail 'a plan is left'

@@ -11,9 +11,10 @@ requires root fuse timeout
 # shellcheck source=tests/system/load-mount-lib.sh
 . "$(dirname "$0")/load-mount-lib.sh"
 
-# All that the kernel and the mount still have of an epoch would be missing in
-# the next, so each run has a mount of its own, staging is small, and runs of
-# several epochs go in order: no file comes again before it was forgotten.
+# Bytes of an epoch that the kernel and the mount still have would not be read
+# in the next epoch. So each run has a mount of its own, staging is small, and
+# runs of several epochs are in order: no file is read again before it was
+# dropped.
 tiny=960
 "$refrain" make-dataset --classes 2 --images $tiny --size 32x32 \
 	"$work/tiny" >/dev/null
@@ -26,7 +27,7 @@ mount_tiny() {
 	scan_through
 }
 
-# echo_reads E EPOCHS OPTION ...: a run that begins with the second epoch.
+# echo_reads E EPOCHS OPTION ...: check a run that begins with the second epoch.
 echo_reads() {
 	e=$1 epochs=$2
 	shift 2
@@ -61,6 +62,6 @@ for e in 1 2 2.5 4; do
 	echo_reads $e 1
 done
 echo_reads 2.5 3 --in-order --step-ms 4
-# Without steps a run may be over before its first miss has made a plan.
+# Without a step time, a run may end before its first miss has caused a plan.
 [ "$(status_field prefetch_issued)" -gt 0 ] || fail 'nothing was ahead'
 stop_mount

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mount that hangs, when it is opened and while it is read: `refrain load`
-# ends in time and says where it waited.
+# `refrain load` on a mount that hangs, either when it is opened or while it is
+# read, ends in time and says where it waited.
 set -eu
 name=load-hung-mount
 # shellcheck source=tests/system/lib.sh
@@ -16,11 +16,12 @@ now_ms() {
 }
 start_mount "$data" "$mnt" --cache "$work/tier:1M"
 scan_through
-# How long it takes here when nothing hangs: busy machines are slow.
+# Measure a run in which nothing hangs, because a busy machine is slow.
 began=$(now_ms)
 "$refrain" load "$data" --batch 4 >/dev/null || fail "load '$data'"
 usual_ms=$(($(now_ms) - began))
-# What is opened hangs: the kernel knows the root's name, but not what is in it.
+# Opening hangs, because the kernel has the name of the root, but not the names
+# in it.
 stop_process "$daemon"
 stopped=$(now_ms)
 status=0
@@ -39,7 +40,7 @@ note "an open that hangs is left after $took_ms ms: $(cat "$work/err")"
 
 rm -f "$work/err"
 : >"$work/trace"
-# What is in the tier could be read without the mount.
+# Files in the tier could be read without the mount.
 "$refrain" load "$mnt" --batch 4 --reads-ahead 8 --batches-ahead 2 \
 	--no-mount-help --step-ms 20 --timeout 1 --trace "$work/trace" \
 	>"$work/out" 2>"$work/err" &
@@ -60,7 +61,8 @@ status=0
 wait $loader || status=$?
 expect 'exit status on a mount that hangs' $status 1
 grep -q read "$work/err" || fail "it does not say where: $(cat "$work/err")"
-# Its time-out, a second for the end, and what was ready or is slow here.
+# The limit is the time-out, a second for the end, and the time of batches that
+# were ready or are slow on this machine.
 [ $took_ms -lt $((4000 * patience + 3 * usual_ms)) ] ||
 	fail "that took $took_ms ms"
 stop_mount

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files that are no examples, and classes without any, are counted and named.
+# Files that are not examples, and classes without examples, are counted and
+# named.
 set -eu
 name=load-left-out
 # shellcheck source=tests/system/lib.sh

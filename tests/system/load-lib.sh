@@ -15,7 +15,7 @@ data=$work/data
 "$refrain" make-dataset --classes 3 --images $images --size 96x72 "$data" \
 	>/dev/null
 
-# load OPTION ...: run it on the dataset; its JSON is in $work/json.
+# load OPTION ...: run `refrain load` on the dataset; its JSON is in $work/json.
 load() {
 	"$refrain" load "$data" --batch $batch --epochs $epochs --size 32 \
 		--seed 5 --json "$@" >"$work/json" 2>"$work/err" || {
@@ -24,12 +24,12 @@ load() {
 	}
 }
 
-# value NAME: of the last load.
+# value NAME: print a value of the last load.
 value() {
 	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$work/json"
 }
 
-# is NAME WANT: of the last load; $about says which that was.
+# is NAME WANT: check a value of the last load; $about describes that load.
 is() {
 	expect "$about: $1" "$(value "$1")" "$2"
 }
@@ -38,7 +38,8 @@ hashes() {
 	echo "$(value stream_hash) $(value pixel_hash)"
 }
 
-# refused TEXT OPTION ...: exit 1 or 2 and one line with the text.
+# refused TEXT OPTION ...: check that the run ends with status 1 or 2 and one
+# line with the text.
 refused() {
 	text=$1
 	shift
@@ -50,7 +51,8 @@ refused() {
 	grep -q "$text" "$work/err" || fail "$*: $(cat "$work/err")"
 }
 
-# covers TIMES TRACE ...: each example is fresh so often in them together.
+# covers TIMES TRACE ...: check that each example is fresh TIMES times in these
+# traces together.
 covers() {
 	times=$1
 	shift

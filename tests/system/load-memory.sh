@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Little memory for `refrain load`: what is kept for echoes is the smaller of
-# file and pixels, and rereads are reported with the memory that would spare
+# `refrain load` with little memory: for echoes it keeps the file or the pixels,
+# whichever is smaller, and it reports rereads with the memory that would avoid
 # them.
 set -eu
 name=load-memory
@@ -18,12 +18,14 @@ find "$data" -name '*.jpg' -exec sh -c 'for f; do
 done' x {} +
 load --echo 4 --window 512 --memory 20M
 is files_read $fresh
-# Of the first examples, before it is known how large the files are.
+# No example is decoded again, even of the first ones, before the sizes of files
+# are known.
 is redecodes 0
 is decodes $fresh
 note 'of large files the pixels are kept'
 
-# tight MEMORY: the report of a run on images too large for the memory.
+# tight MEMORY: print the report of a run on images that are too large for the
+# memory.
 tight() {
 	"$refrain" load "$work/large" --batch 16 --epochs 2 --size 32 --echo 2 \
 		--memory "$1" >"$work/out" || fail "load --memory $1"

@@ -8,7 +8,7 @@ export XDG_CACHE_HOME
 data=$work/data
 "$refrain" make-dataset --classes 3 --images 90 --size 64x48 "$data" >/dev/null
 
-# says TEXT OPTION...: a run on $data succeeds and prints TEXT.
+# says TEXT OPTION...: check that a run on $data succeeds and prints TEXT.
 says() {
 	text=$1
 	shift
@@ -20,7 +20,8 @@ says() {
 	}
 }
 
-# refused STATUS TEXT OPERAND OPTION...: a run ends with this status and text.
+# refused STATUS TEXT OPERAND OPTION...: check that a run ends with this status
+# and text.
 refused() {
 	want=$1 text=$2
 	shift 2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Parts of a dataset in exact proportions, in every block and over ranks, stages
-# and resumed runs; epochs of any length; and one line for what cannot be.
+# and resumed runs; epochs of any length; and one line for an impossible mix.
 set -eu
 name=load-mix
 # shellcheck source=tests/system/lib.sh
@@ -13,9 +13,9 @@ name=load-mix
 # The dataset has 100 examples in each of three classes, in order.
 mix='class_000=3 class_002=1; 1: class_000=1 class_001=1'
 
-# blocks FROM TO PART=WEIGHT ...: in the fresh examples FROM to TO - 1 of
-# $work/fresh each block has WEIGHT examples of PART, and each part serves
-# every example once before any again.
+# blocks FROM TO PART=WEIGHT ...: check that in the fresh examples FROM to TO -
+# 1 of $work/fresh each block has WEIGHT examples of PART, and that each part
+# serves all its examples once before it serves one again.
 blocks() {
 	from=$1 to=$2
 	shift 2
@@ -41,8 +41,8 @@ blocks() {
 		}' "$work/fresh" || fail "the proportions of $*"
 }
 
-# passes: no example of a part is fresh for the n-th time before all others of
-# the part were fresh n - 1 times.
+# passes: check that no example of a part is fresh for the n-th time before all
+# others of the part were fresh n - 1 times.
 passes() {
 	awk '{
 		part = int($2 / 100)
@@ -77,7 +77,7 @@ awk '$3 == 0 { print $2 }' "$work/all" >"$work/a"
 awk '$3 == 0 { print $2 }' "$work/echoes" >"$work/b"
 cmp -s "$work/a" "$work/b" || fail "$about"
 
-# Two ranks together serve what one does, in its order.
+# Two ranks together serve the same examples as one rank, in the same order.
 for rank in 0 1; do
 	load --mix "$mix" --epoch-examples 250 --world 2 --rank $rank \
 		--trace "$work/rank.$rank"
@@ -88,7 +88,8 @@ cut -f 2 "$work/both" >"$work/b"
 cmp -s "$work/a" "$work/b" || fail 'two ranks do not share the mix'
 note 'proportions and passes, on one rank and on two'
 
-# Resumed at every step of two blocks (and across the stage), it is the same.
+# A run that is resumed at any step of two blocks, and across the stage, is the
+# same.
 for steps in 1 2 14 15 16 17; do
 	rm -f "$work/state" "$work/pieces"
 	load --mix "$mix" --epoch-examples 250 --state "$work/state" \
@@ -106,7 +107,7 @@ fi
 grep -q 'mix differs' "$work/out" || fail "$(cat "$work/out")"
 note 'resumed runs'
 
-# The stages of a mix begin at epochs, so these must stay as long.
+# The stages of a mix begin at epochs, so the length of epochs must not change.
 load --mix "$mix" --epoch-examples 100 --state "$work/state3" --steps 15
 if "$refrain" load "$data" --batch $batch --epochs 10 --size 32 --seed 5 \
 	--state "$work/state3" --epoch-examples 50 --mix "$mix" \
@@ -116,7 +117,7 @@ fi
 grep -q 'epoch-examples for the stages' "$work/out" ||
 	fail "$(cat "$work/out")"
 
-# A damaged example is replaced by one of its part.
+# A damaged example is replaced by another one of its part.
 cp -r "$data" "$work/bad"
 for file in "$work"/bad/class_002/*0.jpg; do
 	: >"$file"
@@ -128,7 +129,7 @@ expect 'substitutes' "$(value substituted)" 30
 expect 'samples of other parts' \
 	"$(awk '$2 < 200' "$work/all" | wc -l)" 0
 
-# Class balance, whatever the sizes of the classes are.
+# Classes are balanced, whatever their sizes are.
 rm "$data"/class_001/*[1-9].jpg
 epochs=3
 load --mix 'classes=1' --epoch-examples 300 --trace "$work/all"
@@ -155,7 +156,8 @@ expect 'examples of a class of a list' "$(awk '
 	}' "$work/all")" '80 320 0'
 note 'classes of a list'
 
-# An epoch may be shorter or longer than the dataset, and a pass goes on.
+# An epoch may be shorter or longer than the dataset, and a pass continues into
+# the next epoch.
 images=210
 about='epochs of other lengths'
 for v in 70 100 420; do

@@ -14,7 +14,7 @@ mkdir "$src"
 mv "$work/data" "$src/train"
 bytes=$(tree_bytes "$src/train")
 
-# load DATASET OPTION ...: its JSON is in $work/json.
+# load DATASET OPTION ...: run `refrain load`; its JSON is in $work/json.
 load() {
 	timeout 120 "$refrain" load "$@" --batch 16 --size 32 --seed 5 --json \
 		>"$work/json" 2>"$work/err" || {
@@ -27,19 +27,20 @@ value() {
 	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$work/json"
 }
 
-# Reads that the mount has answered.
+# mount_reads: print the number of reads that the mount has answered.
 mount_reads() {
 	echo $(($(status_field hits) + $(status_field misses)))
 }
 
-# bare: a run on the directory itself, whose pixels are $want.
+# bare: run on the directory itself, and set $want to the hash of its pixels.
 bare() {
 	load "$src/train" --epochs 2 --echo 2
 	want=$(value pixel_hash)
 	expect 'direct hits in a directory' "$(value direct_hits)" 0
 }
 
-# same WHAT OPTION ...: a run on the mount has the pixels of the directory.
+# same WHAT OPTION ...: check that a run on the mount has the same pixels as one
+# on the directory.
 dataset=$mnt/train
 same() {
 	what=$1
@@ -54,9 +55,10 @@ same() {
 	expect "files, $what" "$(value files_read)" $((2 * images))
 }
 
-# all_direct WHAT OPTION ...: a run that the mount is not asked for. On a busy
-# machine an answer of the mount may come later than the 250 ms that reads wait
-# for it. These are then read through the mount, so the run is repeated.
+# all_direct WHAT OPTION ...: check a run that reads nothing through the mount.
+# Reads wait at most 250 ms for an answer of the mount. On a busy machine the
+# answer may come later, and these files are read through the mount; then the
+# run is repeated.
 all_direct() {
 	for try in 1 2 3; do
 		direct_before=$(status_field direct_hit_bytes)
@@ -72,14 +74,14 @@ all_direct() {
 	expect "reads that came to the mount, $1" "$(mount_reads)" "$reads"
 }
 
-# warm_mount: everything is cached.
+# warm_mount: mount, and cache everything.
 warm_mount() {
 	start_mount "$src" "$mnt" --cache "$work/tier:64M"
 	scan_through
 	"$refrain" warm "$mnt" >/dev/null 2>&1 || fail 'cannot warm'
 }
 
-# half_mount: half of it can be cached.
+# half_mount: mount with room for half of the dataset.
 half_mount() {
 	start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2048))K"
 	scan_through

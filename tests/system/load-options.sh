@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Options of `refrain load`: each changes the stream or the pixels that it
-# should, 0 is the default, and a value that cannot be is refused in one line.
+# Options of `refrain load`: each changes the stream or the pixels as it should,
+# 0 is the default, and an invalid value is refused in one line.
 set -eu
 name=load-options
 # shellcheck source=tests/system/lib.sh
@@ -37,7 +37,7 @@ load --size 0
 expect '--size 0' "$(hashes)" "$with_default"
 note '--size 0 is the default'
 
-# What cannot be.
+# Invalid values.
 refused auto --echo auto --world 2
 refused "needs --echo auto" --echo-log "$work/log"
 refused 'before|after|batch' --echo-point middle

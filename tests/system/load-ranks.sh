@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Each example is fresh once an epoch, on one rank and on several, whose numbers
-# of steps differ by one at most. A state can be gone on with by another number
-# of ranks.
+# of steps differ by at most one. Another number of ranks can continue from a
+# state.
 set -eu
 name=load-ranks
 # shellcheck source=tests/system/lib.sh
@@ -39,7 +39,7 @@ for world in 2 3 7; do
 done
 note 'ranks share the examples'
 
-# With another number of ranks: what nobody had, and nothing twice.
+# Another number of ranks serves the remaining examples, and none twice.
 for steps in 7 20; do
 	rm -f "$work/state" "$work/pieces"
 	load --echo 2 --state "$work/state" --trace "$work/pieces" \

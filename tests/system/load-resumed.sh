@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A run that is stopped, or killed at any moment, goes on with its state where
-# it was, and a state that does not fit is refused. REFRAIN_SEED repeats the
-# moments of the kills.
+# A run that is stopped, or killed at any moment, continues from its state, and
+# a state of another run is refused. REFRAIN_SEED repeats the moments of the
+# kills.
 set -eu
 name=load-resumed
 # shellcheck source=tests/system/lib.sh
@@ -12,7 +12,8 @@ requires timeout
 # shellcheck source=tests/system/load-lib.sh
 . "$(dirname "$0")/load-lib.sh"
 
-# stops E STEP ...: a run in pieces of so many steps is that of one piece.
+# stops E STEP ...: check that a run in pieces of these numbers of steps equals
+# a run in one piece.
 stops() {
 	e=$1
 	shift
@@ -27,12 +28,12 @@ stops() {
 stops 2 1 9 5 11 1 1000 1000
 stops 2.5 40 1 1000
 stops 1 19 1000
-# At the very end, with the last step of its own.
+# The run stops before its last step, and after it.
 stops 1 37 1 1 1
 about='after the end'
 is served 0
 
-# Killed at any moment, until it is through.
+# The run is killed at random moments until it is finished.
 REFRAIN_SEED=${REFRAIN_SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
 load --echo 1.5 --trace "$work/whole"
 rm -f "$work/state" "$work/pieces"
@@ -54,7 +55,7 @@ while [ $status -ne 0 ]; do
 		cat "$work/out"
 		fail "exit $status, seed $REFRAIN_SEED"
 	}
-	# Where all is slower, it gets more time.
+	# A slower build gets more time.
 	if [ -f "$work/state" ] && ! cmp -s "$work/state" "$work/before"; then
 		cp "$work/state" "$work/before"
 	else

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The same examples from a directory, from a list and from a tar are the same
-# stream; records of a raw file are counted.
+# The same examples give the same stream from a directory, from a list and from
+# a tar; records of a raw file are counted.
 set -eu
 name=load-sources
 # shellcheck source=tests/system/lib.sh
@@ -37,7 +37,7 @@ data=$work/examples.tar
 load --echo 2
 expect 'from a tar' "$(hashes)" "$want"
 is files_read $fresh
-# 100 records of 8 bytes of a label and 64 of data.
+# 100 records with a label of 8 bytes and 64 bytes of data.
 data=$work/records.bin
 head -c 7200 /dev/zero >"$data"
 load --echo 1.5 --source raw --record-bytes 72 --label-bytes 8

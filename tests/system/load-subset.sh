@@ -34,19 +34,20 @@ if cmp -s "$work/100" "$work/other"; then
 fi
 note 'subsets are nested'
 
-# The runs read what the list says, on a bare directory.
+# Runs on a bare directory read the files of the list.
 load "$src/train" --epochs 3 --subset 100 --trace "$work/trace"
 expect fresh "$(value fresh)" 300
 expect 'distinct examples' "$(cut -f 2 "$work/trace" | sort -u | wc -l)" 100
 want="$(value stream_hash) $(value pixel_hash)"
 
-# subset_runs WHAT: a run on the mount is the run on the directory.
+# subset_runs WHAT: check that a run on the mount equals the run on the
+# directory.
 subset_runs() {
 	load "$mnt/train" --epochs 3 --subset 100
 	expect "hashes, $1" "$(value stream_hash) $(value pixel_hash)" "$want"
 }
 
-# room_mount: the cache has room for the subset, and not for the dataset.
+# room_mount: mount with room for the subset, but not for the dataset.
 room_mount() {
 	start_mount "$src" "$mnt" --cache "$work/room:$((bytes * 3 / 4096))K"
 	scan_through

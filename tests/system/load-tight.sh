@@ -21,7 +21,7 @@ rm -rf "$src"
 mkdir "$src"
 mv "$work/data" "$src/train"
 # A third is small, a third needs more than half of the memory, and a third does
-# not fit. The rest of each file is empty, behind the end of its image.
+# not fit. Each file has zeros after the end of its image.
 i=0
 for image in "$src"/train/*/*.jpg; do
 	i=$((i + 1))
@@ -37,7 +37,7 @@ value() {
 	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$work/json"
 }
 
-# load DATASET OPTION ...: its JSON is in $work/json.
+# load DATASET OPTION ...: run `refrain load`; its JSON is in $work/json.
 load() {
 	timeout 120 "$refrain" load "$@" --batch 4 --window 16 --size 32 \
 		--seed 5 --epochs $epochs --memory 16M --max-damage 1 --json \
@@ -47,8 +47,9 @@ load() {
 	}
 }
 
-# same WHAT DATASET OPTION ...: whatever the number of threads is, the same
-# examples are damaged, and the samples of their substitutes are the same.
+# same WHAT DATASET OPTION ...: check with several numbers of threads that the
+# same examples are damaged, and that the samples of their substitutes are the
+# same.
 same() {
 	what=$1
 	shift
@@ -67,7 +68,7 @@ want=$(value pixel_hash)
 same 'a folder' "$src/train"
 expect 'errors of other kinds' "$(value errors)" $((large * epochs))
 
-# A tar has an order of its own, so it has pixels of its own.
+# The examples of a tar have another order, so its pixels differ.
 load "$work/train.tar"
 folder=$want
 want=$(value pixel_hash)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The trainer of the examples on the loader: it learns, and echoes spare it half
-# of the reads and decodes.
+# The example trainer, which uses the loader: it learns, and echoes save half of
+# the reads and decodes.
 set -eu
 work=$(mktemp -d "$PWD/train.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -15,7 +15,7 @@ fail() {
 	exit 1
 }
 
-# Every fifth picture is for the test.
+# Every fifth image is a test image.
 ./refrain make-dataset --classes 4 --images 1000 --size 32x32 \
 	"$work/data/train" >/dev/null
 for class in "$work"/data/train/*; do
@@ -23,8 +23,9 @@ for class in "$work"/data/train/*; do
 	mv "$class"/*[05].jpg "$work/data/test/${class##*/}"
 done
 
-# learns LEAST FRESH SERVED [ECHO EPOCHS]: the accuracy after the last epoch is
-# at least LEAST, and so many images were decoded and served.
+# learns LEAST FRESH SERVED [ECHO EPOCHS]: check that the accuracy after the
+# last epoch is at least LEAST, and that FRESH images were decoded and SERVED
+# were served.
 learns() {
 	least=$1 fresh=$2 served=$3
 	shift 3
@@ -38,7 +39,8 @@ learns() {
 learns 0.8 3200 3200
 [ "$(wc -l <"$work/out")" -eq 5 ] || fail "$(cat "$work/out")"
 learns 0.8 3200 6400 2
-# Half of the reads and decodes for as many steps.
+# With echoes, half of the reads and decodes are enough for the same number of
+# steps.
 learns 0.7 1600 3200 2 2
 
 ! examples/train "$work/nowhere" 2>"$work/err" || fail 'it needs no dataset'

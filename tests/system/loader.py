@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """loader.py mmap|folder DIR SUMS: reads an image folder as trainers do: a
 class is a directory, an example a file in it. `mmap` maps each file once.
-`folder` runs three epochs with two worker processes, by torch's DataLoader
-where there is one. Exit status 1 if an example is not what SUMS says.
+`folder` runs three epochs with two worker processes, by torch's DataLoader if
+it is installed. Exits with 1 if the sum of an example differs from SUMS.
 """
 import hashlib
 import mmap

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# No wake-up is written while a lock is held: a mount of a directory and one of
-# a web server that is read, reads that time out, a mount that ends while it
-# reads, a loader, and two jobs that share their batches. Nor does a loader that
-# is closed close a file or shut a socket down with a lock held.
+# No wake-up is written while a lock is held. Checked with mounts of a directory
+# and of a web server, reads that time out, a mount that ends while it reads, a
+# loader, and two jobs that share their batches. A loader that is closed does
+# not close a file or shut a socket down while it holds a lock, either.
 set -eu
 name=held-wakes
 # shellcheck source=tests/system/lib.sh
@@ -32,7 +32,7 @@ nothing_held() {
 		fail "$1: $(sort "$HELD_WAKES" | uniq -c | sort -rn | head -20)"
 }
 
-# The library finds a wake-up under a lock.
+# Check that the library finds a wake-up under a lock.
 cat >"$work/bad.py" <<'PY'
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -78,8 +78,9 @@ wait "$reads" || fail 'reads that stalled failed'
 rm -rf "$work/tier"
 nothing_held 'faults that end'
 
-# Reads of files that hang, below a directory that does not: the origin has its
-# ring, and gives them up when their time is over, or the mount ends.
+# Reads of files hang, but the directory above them does not. So the origin has
+# its ring, and gives the reads up when their time is over, or when the mount
+# ends.
 hung=$src/hung
 mkdir "$hung" "$work/slow"
 seq 10000 >"$work/slow/stalls"
@@ -175,7 +176,7 @@ export HELD_CLOSES
 under_test "$refrain" load "$data" --batch 16 --size 32 --steps 2 >/dev/null
 nothing_held 'load --steps'
 
-# Some files hang: the loader is closed while it reads.
+# Some files hang, so the loader is closed while it reads.
 class=$(find "$data" -mindepth 1 -type d | sort | tail -n 1)
 mv "$class" "$work/slow-class"
 mkdir "$class"

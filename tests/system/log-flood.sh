@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A flood of errors is a few lines of log, which say how many there were.
+# A flood of errors makes a few lines in the log, which say how many errors
+# there were.
 set -u
 name='log-flood'
 # shellcheck source=tests/system/lib.sh

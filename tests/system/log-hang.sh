@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What an operator gets to know of a source that hangs: status says for how
-# long, and how many readers wait, soon and until it answers.
+# Reports to an operator about a source that hangs: soon after it hangs, and
+# until it answers, status says for how long, and how many readers wait.
 set -u
 name='log-hang'
 # shellcheck source=tests/system/lib.sh
@@ -21,7 +21,8 @@ for f in a b c; do
 	cat "$mnt/$f" >/dev/null &
 	ends_with_test $!
 done
-# Several looks at this machine's pace are no delay of the daemon's.
+# The time that several calls of status take on this machine does not count as a
+# delay of the daemon.
 began=$(date +%s%3N)
 "$refrain" status "$mnt" >"$work/status" || fail 'no status'
 look=$(($(date +%s%3N) - began))

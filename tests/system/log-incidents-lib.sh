@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of what an operator gets to know of incidents; sourced after lib.sh.
+# For tests of reports to an operator about incidents; sourced after lib.sh.
 # $log is the log of the mount.
 log=$work/log
 

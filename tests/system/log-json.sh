@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The daemon's log as JSON from the background, in a file that is opened again
-# after SIGHUP; and nothing below its level.
+# The log of a daemon in the background as JSON, in a file that is opened again
+# after SIGHUP. Events below its level are not written.
 set -u
 name='log-json'
 # shellcheck source=tests/system/lib.sh

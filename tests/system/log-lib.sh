@@ -31,7 +31,7 @@ refault() {
 	"$refrain" fault "$mnt" "$1" || fail "cannot set the fault '$1'"
 }
 
-# epoch: read every file; some reads may fail, and take as long as --timeout.
+# epoch: read every file. Some reads may fail, after the time of --timeout.
 epoch() {
 	find "$mnt" -type f -print0 |
 		xargs -0 -n 1 -P 32 cat >/dev/null 2>"$work/failed"

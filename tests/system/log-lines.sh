@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The daemon's log on standard error and in the journal: one line for each thing
-# that an operator must know; a level or a file that cannot be is refused.
+# that an operator must know; an invalid level or file is refused.
 set -u
 name='log-lines'
 # shellcheck source=tests/system/lib.sh

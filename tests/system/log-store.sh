@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What an operator gets to know of a store that fails, one incident after
-# another. Each new cause and each change of state has its line in the log,
-# whatever was written before; status shows causes that last, with their time,
-# and no more when they have ended. Each error that a reader gets is counted.
+# Reports to an operator about a store that fails, one incident after another.
+# Each new cause and each change of state has its line in the log, whatever was
+# written before. While a cause lasts, status shows it with its time. Each error
+# that a reader gets is counted.
 set -u
 name='log-store'
 # shellcheck source=tests/system/lib.sh
@@ -16,7 +16,8 @@ requires fuse curl
 # shellcheck source=tests/system/log-incidents-lib.sh
 . "$(dirname "$0")/log-incidents-lib.sh"
 
-# read_all FIRST LAST: how many of the files cannot be read; in $failed.
+# read_all FIRST LAST: read these files. Sets $failed to the number of those
+# that cannot be read.
 read_all() {
 	# shellcheck disable=SC2016 # of the shell that runs it
 	seq -f "$mnt/f%07.0f.bin" "$1" "$2" | xargs -n 1 -P 16 \
@@ -42,7 +43,7 @@ must_log 'notice: the source answers again'
 is_well
 must_show '^  earlier .* ago'
 
-# The second: other words than before.
+# The second incident has another message.
 before=$(status_field origin_failures)
 got=$(status_field reader_errors)
 far_set code=403
@@ -69,7 +70,8 @@ read_all 110 111
 must_log 'notice: the source answers again; [0-9]* requests' 2
 is_well
 
-# The third is as the first, of which more lines would be too many.
+# The third incident is like the first one, which has had all the lines that the
+# limit allows.
 far_set code=500
 read_all 112 120
 must_log 'error: the source failed: gave up on' 2

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What an operator gets to know of a tier that cannot be written, one incident
-# after another. Each new cause and each change of state has its line in the
-# log, whatever was written before; status shows causes that last, with their
-# time, and no more when they have ended.
+# Reports to an operator about a tier that cannot be written, one incident after
+# another. Each new cause and each change of state has its line in the log,
+# whatever was written before. While a cause lasts, status shows it with its
+# time.
 set -u
 name='log-tier'
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# make-dataset --boxes --masks --yolo: boxes, lines and masks say the same, and
-# pictures are the same with any number of threads.
+# make-dataset --boxes --masks --yolo: boxes, lines and masks describe the same
+# objects, and pictures are the same with any number of threads.
 set -eu
 name=make-objects
 # shellcheck source=tests/system/lib.sh

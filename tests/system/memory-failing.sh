@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# R7: one allocation after another fails while a mount starts. It either comes
-# up all the same, and serves right bytes, or says in one line why not, and
-# leaves nothing behind. The holder of a mount would start it again, so there is
-# none. NO_MEMORY_STEP: every how-manieth allocation is tried.
+# R7: one allocation after another fails while a mount starts. The mount either
+# works, and serves the right bytes, or reports the reason in one line and
+# leaves nothing behind. It has no holder, because a holder would start the
+# daemon again. With NO_MEMORY_STEP=N, only every N-th allocation fails.
 set -eu
 name=no-memory
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +24,7 @@ echo one >"$src/a"
 echo two >"$src/sub/b"
 want=$(cat "$src/a" "$src/sub/b")
 
-# A read can meet the failure itself: then the next one is right.
+# The failing allocation may be in a read. Then the next read is right.
 read_both() {
 	got=$(cat "$mnt/a" "$mnt/sub/b" 2>/dev/null) || got=$(
 		cat "$mnt/a" "$mnt/sub/b"

@@ -13,8 +13,8 @@ requires root fuse python3
 
 here=$(cd "${srcdir:-.}/tests/system" && pwd)
 
-# begin_in DIR SOURCE OPTION ...: a mount whose daemon is in that group from the
-# start.
+# begin_in DIR SOURCE OPTION ...: start a mount whose daemon is in that group
+# from the start.
 begin_in() {
 	daemons=$((daemons + 1))
 	daemon_err=$work/daemon.$daemons.err
@@ -28,7 +28,7 @@ begin_in() {
 	return 0
 }
 
-# start_in DIR OPTION ...: the same for $data, which is then listed.
+# start_in DIR OPTION ...: the same for $data, and wait until it is listed.
 start_in() {
 	below=$1
 	shift
@@ -50,7 +50,7 @@ survived() {
 		"rss $(status_field memory_rss_bytes)"
 }
 
-# epochs WHAT READERS: two, of all files.
+# epochs WHAT READERS: read all files in two epochs.
 epochs() {
 	"$reader" --threads "$2" --epochs 2 "$mnt" >"$work/read" 2>&1 || {
 		cat "$work/read"
@@ -60,7 +60,7 @@ epochs() {
 	survived "$1"
 }
 
-# planned WHAT READERS: an epoch.
+# planned WHAT READERS: read an epoch with a plan.
 planned() {
 	(cd "$data" && find . -type f -printf '%P\n') >"$work/order"
 	"$refrain" plan "$mnt" --epoch 1 --batch 8 <"$work/order" \
@@ -110,7 +110,7 @@ epochs '128 MiB, small files' 16
 stop_mount
 rm -rf "$work/tier"
 
-# Options that may need more.
+# Options that may need more memory.
 start_in "$group" --cache "$work/tier:2G" --staging 96M
 says='the memory control group allows 128.0 MiB, but the mount may need 168'
 "$refrain" status "$mnt" | grep -q "$says" || fail 'status does not say it'

@@ -11,7 +11,7 @@ requires root fuse python3 flock
 # shellcheck source=tests/system/mount-end-lib.sh
 . "$(dirname "$0")/mount-end-lib.sh"
 
-# The pipe of this substitution ends only if the daemon has closed it.
+# This command substitution ends only when the daemon has closed the pipe.
 said=$(cd "$work" && timeout 20 "$refrain" mount src "$mnt" \
 	--cache "cache.9:200M" --pages 100M) ||
 	fail 'no mount in the background'

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `refrain umount` refuses a mount that is busy, and takes it out of sight with
-# --lazy; umount(8) and `refrain umount` end one that is not. Nothing but the
-# cache is left.
+# `refrain umount` refuses a mount that is busy, and detaches it with --lazy.
+# umount(8) and `refrain umount` end a mount that is not busy. Only the cache is
+# left.
 set -eu
 name=mount-busy
 # shellcheck source=tests/system/lib.sh

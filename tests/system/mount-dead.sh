@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A dead mount that nobody holds: commands say what to do, and `refrain umount`
+# A dead mount that is not in use: commands say what to do, and `refrain umount`
 # detaches it.
 set -eu
 name=mount-dead

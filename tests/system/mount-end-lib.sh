@@ -8,7 +8,7 @@ sockets() {
 	find "$XDG_RUNTIME_DIR" -name '*.sock'
 }
 
-# Nothing is left of the mount but a cache that is whole.
+# all_gone: check that nothing is left of the mount except a complete cache.
 all_gone() {
 	[ -z "$(mounts_below "$work")" ] || fail "$1: still mounted"
 	[ -z "$(ls -A "$mnt")" ] || fail "$1: something in the mountpoint"
@@ -20,7 +20,7 @@ all_gone() {
 		fail "$1: $(cat "$work/verified")"
 }
 
-# begin OPTION ...: a mount with a cache of its own.
+# begin OPTION ...: start a mount with a cache of its own.
 begin() {
 	cache=$short/cache.$((daemons + 1))
 	start_mount "$src" "$mnt" --cache "$cache:200M" "$@"
@@ -36,7 +36,8 @@ read_on() {
 	reading=$!
 }
 
-# Readers of a mount that went get errors, but they do end.
+# readers_end: wait for the readers of a mount that has ended. They may get
+# errors, but they must end.
 readers_end() {
 	wait_for 10 reader_gone || fail "$1: the readers hang"
 	wait $reading || :

@@ -11,7 +11,8 @@ requires fuse python3 fusermount3
 make_tree "$src" 5 60 100000
 mkfifo "$work/again"
 
-# serve fusermount|mount OPTION ...: $opener is the program that mounts.
+# serve fusermount|mount OPTION ...: start a daemon; $opener is the program that
+# mounts.
 serve() {
 	how=$1
 	shift
@@ -69,7 +70,7 @@ is_mounted || fail 'the daemon has unmounted it'
 note 'a connection that was served before'
 : >"$work/opened"
 echo again >&8
-# Its first request is not the kernel's greeting.
+# The first request on this connection is not INIT.
 timeout 30 ls "$mnt" >"$work/ls" 2>&1 || :
 wait_for 20 ended || fail 'it goes on'
 expect 'how it ended' "$(tail -n 1 "$work/opened")" 'ended 1'

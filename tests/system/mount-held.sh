@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A mount that somebody holds stays, or goes out of sight with --lazy; `refrain
-# umount` names who holds it: an open file, a bind mount, or a copy in another
-# mount namespace.
+# A mount that is in use stays, or is detached with --lazy. `refrain umount`
+# names what uses it: an open file, a bind mount, or a copy in another mount
+# namespace.
 set -eu
 name=mount-held
 # shellcheck source=tests/system/lib.sh
@@ -12,7 +12,7 @@ requires fuse
 # shellcheck source=tests/system/mount-umount-lib.sh
 . "${srcdir:-.}/tests/system/mount-umount-lib.sh"
 
-# A busy one stays as it is, and can be taken out of sight.
+# A busy mount stays as it is, and can be detached.
 in_background
 exec 9<"$mnt/d0/e0/f00000"
 ! "$refrain" umount "$mnt" 2>"$work/err" || fail 'a busy mount was unmounted'
@@ -28,7 +28,7 @@ wait_for 20 not_running "$pid" || fail 'the daemon outlives its last user'
 	exit 0
 }
 
-# A bind mount: the mount cannot be seen any more.
+# A bind mount uses the mount, which is detached.
 in_background
 mkdir "$work/bound"
 mount --bind "$mnt" "$work/bound"
@@ -37,7 +37,7 @@ complains "process $pid" "also mounted at '$work/bound'"
 umount "$work/bound"
 wait_for 20 not_running "$pid" || fail 'the daemon outlives the bind'
 
-# A copy of the mount in the mount namespace of somebody else.
+# Another mount namespace has a copy of the mount.
 in_background
 mkfifo "$work/hold" "$work/held"
 # shellcheck disable=SC2016 # for the inner shell

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Options of mount.refrain, as an fstab line has them: those of mount(8) are
-# taken, contexts go to the kernel, and a misspelt one is refused with the right
-# one.
+# Options of mount.refrain, as an fstab line has them: options of mount(8) are
+# accepted, contexts are passed to the kernel, and a misspelt option is refused
+# with a message that names the right one.
 set -eu
 name=mount-helper-options
 # shellcheck source=tests/system/lib.sh
@@ -28,7 +28,8 @@ expect 'the name of its process' \
 sums_right "$src.sums" "$mnt"
 "$refrain" umount "$mnt" || fail 'cannot unmount'
 
-# A kernel without SELinux refuses the word, which shows that it gets it.
+# A kernel without SELinux refuses the option, which shows that the kernel gets
+# it.
 context=system_u:object_r:tmp_t:s0:c1,c2
 got=0
 "$work/mount.refrain" "$src" "$mnt" -o "cache=$cache:8M,context=\"$context\"" \

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# mount.refrain mounts as mount(8) asks it to, with the options of an fstab
-# line; an option that it does not know is refused.
+# mount(8) mounts with mount.refrain and the options of an fstab line; an
+# unknown option is refused.
 set -eu
 name=mount-helper
 # shellcheck source=tests/system/lib.sh
@@ -23,7 +23,8 @@ all_gone 'mount.refrain'
 ends 2 "^refrain: mount: unknown option 'what=ever'" \
 	"$work/mount.refrain" "$src" "$mnt" -o "cache=$cache:1M,what=ever"
 
-# Where mount(8) looks for helpers there is one only in there.
+# Only in this namespace is mount.refrain at the place where mount(8) looks for
+# helpers.
 cat >"$work/helper.sh" <<'END'
 set -e
 mount -t tmpfs none "$1/over"

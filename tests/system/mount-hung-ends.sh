@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # A mount ends while its origin hangs: with readers that wait, with listings
-# that wait, after requests were given up, and while it starts. Nothing but the
-# cache is left.
+# that wait, after requests were given up, and while it starts. Only the cache
+# is left.
 set -eu
 name=mount-hung-ends
 # shellcheck source=tests/system/lib.sh
@@ -45,7 +45,7 @@ ended_within 5
 all_gone 'given up'
 note "given up: ended in $took s"
 
-# The start itself waits for it.
+# The start of the mount waits for the origin.
 for how in --foreground ''; do
 	cache=$work/cache.hangs
 	# shellcheck disable=SC2086 # an option, or none

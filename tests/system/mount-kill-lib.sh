@@ -2,17 +2,19 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of mounts that are killed; sourced after lib.sh. Makes a source and
-# the places of two tiers, $fast and $slow, that have less room than it needs;
-# $sums has what readers must get.
+# directories for two tiers, $fast and $slow, which have less room than the
+# source needs. $sums has the sums of the files.
 
-# Files of one item and of several, and one that is read in pieces; less room
-# than they need, and too little memory to put pieces together.
+# Files with one item and with several, and one file that is read in pieces. The
+# tiers have too little room for them, and there is too little memory to join
+# the pieces.
 make_tree "$src" 7 160 400000
 sums=$work/sums
 (cd "$src" && find . -type f -size +0) >"$work/files"
 head -c 3000000 /dev/urandom >"$src/shard"
 "$reader" "$src" --make-sums "$sums" >/dev/null
-# In memory where we may mount a tmpfs, else on the disk, too.
+# $fast is in memory if this user may mount a tmpfs, otherwise on the disk like
+# $slow.
 fast=$work/fast
 mkdir "$fast"
 mount -t tmpfs -o mode=700 tmpfs "$fast" 2>/dev/null || :
@@ -21,7 +23,7 @@ bytes=$(tree_bytes "$src")
 fast_size=$((bytes / 5))
 slow_size=$((bytes / 2))
 
-# mount_it OPTION ...: a daemon as all rounds have it, not waited for.
+# mount_it OPTION ...: start the daemon of a round, without waiting for it.
 # shellcheck disable=SC2120 # some tests have options
 mount_it() {
 	daemons=$((daemons + 1))
@@ -33,20 +35,21 @@ mount_it() {
 	daemon=$!
 }
 
-# Not the dead one, of which the kernel still knows much.
+# is_mounted: is the new mount there? The dead one, whose names the kernel may
+# still have, does not count.
 is_mounted() {
 	daemon_gone || "$refrain" status "$mnt" --json >/dev/null 2>&1
 }
 
 # -- What must hold afterwards ------------------------------------------------
 
-# tier_number N FIELD: of the Nth tier.
+# tier_number N FIELD: print a number of the Nth tier.
 tier_number() {
 	sed 's/.*"tiers":\[//; s/\].*//; s/},{/}\n{/g' "$work/status" |
 		sed -n "$1s/.*\"$2\":\\([0-9]*\\).*/\\1/p"
 }
 
-# The charge of the entries of a tier, computed from their files.
+# charges: compute the charge of the entries of a tier from their files.
 charges() {
 	find "$1" -mindepth 2 -type f -printf '%s\n' |
 		awk -v block="$(stat -f -c %S "$1")" '
@@ -87,8 +90,8 @@ read_right() {
 		fail "wrong after the kill: $(cat "$work/read")"
 }
 
-# all_cached: a mount with room for all of it has nothing but the files of the
-# source, after whatever was killed.
+# all_cached: check that a mount with room for everything has exactly the files
+# of the source in its tiers, whatever was killed before.
 all_cached() {
 	fast_size=$((bytes * 2))
 	slow_size=$((bytes * 2))

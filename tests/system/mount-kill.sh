@@ -4,10 +4,11 @@
 # kill -9 at any moment: while it starts, while readers fill the cache, while
 # it looks for changes, while it ends. The next mount detaches the dead one,
 # gives right bytes at once, keeps to its budget, and leaves no file in its
-# caches that is not theirs. mount-kill-swept.sh has what is left of versions
-# that ceased.
+# caches that is not theirs. mount-kill-swept.sh checks that old versions are
+# removed.
 #
-# REFRAIN_KILLS is how many times (15), REFRAIN_SEED which moments.
+# REFRAIN_KILLS is the number of kills (15), and REFRAIN_SEED selects their
+# moments.
 set -eu
 name='mount-kill'
 # shellcheck source=tests/system/lib.sh
@@ -23,7 +24,7 @@ seed=${first_seed:-1}
 here=$(cd "$(dirname "$0")" && pwd)
 note "seed $seed, $kills times; again with REFRAIN_SEED=$seed"
 
-# draw N: $drawn is one of 0 to N - 1.
+# draw N: set $drawn to a random number from 0 to N - 1.
 draw() {
 	seed=$(((seed * 1103515245 + 12345) & 0x7fffffff))
 	drawn=$(((seed >> 12) % $1))
@@ -33,7 +34,7 @@ ms() {
 	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
-# change_source: some files get other bytes and another size.
+# change_source: give some files other bytes and another size.
 change_source() {
 	for _ in 1 2 3 4; do
 		draw "$(wc -l <"$work/files")"
@@ -47,8 +48,8 @@ change_source() {
 
 # -- What goes on when it is killed -------------------------------------------
 
-# Until there is $work/dead: the kernel goes on with what it has in its caches
-# when the daemon is gone. $1 has the sums, or nothing.
+# readers [SUMS]: read until $work/dead exists, because the kernel serves cached
+# pages even when the daemon is gone. Check the sums if they are given.
 readers() {
 	for n in 1 2; do
 		while [ ! -e "$work/dead" ] &&
@@ -61,7 +62,7 @@ readers() {
 	wait
 }
 
-# Half of a file that nobody else reads.
+# pieces: read half of a file that no other reader reads.
 pieces() {
 	while [ ! -e "$work/dead" ] &&
 		python3 "$here/cache_parts.py" "$mnt" "$src" 16384 \
@@ -70,7 +71,7 @@ pieces() {
 	done
 }
 
-# Parts of chunks: their bytes, and a map of them.
+# parts_there: have chunks parts, with their bytes and their maps?
 parts_there() {
 	find "$fast" "$slow" -name '*-65544' | wc -l
 }
@@ -79,7 +80,7 @@ has_parts() {
 	[ "$(parts_there)" -gt 0 ]
 }
 
-# The rest of what one can do to a mount.
+# busy: do the other things that a program can do with a mount.
 busy() {
 	case $1 in
 	warm) "$refrain" warm "$mnt" ;;
@@ -119,12 +120,12 @@ killed_while() {
 	draw 250
 	[ "$1" != umount ] || drawn=$((drawn / 8))
 	sleep "$(ms "$drawn")"
-	kill_mount 2>/dev/null || : # it may have ended already
+	kill_mount 2>/dev/null || : # the daemon may have ended already
 	: >"$work/dead"
 	wait_for 20 ended "$load" "$doing" || fail 'somebody hangs'
 	wait "$load" "$doing" || :
 	parts=$((parts + $(parts_there)))
-	[ "$1" = refresh ] || # files have another size than was listed
+	[ "$1" = refresh ] || # files have other sizes than the listed ones
 		! grep -h -e 'contents differ' -e 'wrong bytes' \
 			"$work/read.1" "$work/read.2" ||
 		fail 'wrong bytes before the kill'
@@ -138,7 +139,7 @@ ended() {
 
 # -- The next mount -----------------------------------------------------------
 
-# remounted WHILE: the next mount, as soon as it is there.
+# remounted WHILE: check the next mount as soon as it is there.
 remounted() {
 	mount_it
 	wait_for 20 is_mounted || fail 'no mount after the kill'
@@ -158,14 +159,15 @@ clear_tiers() {
 	done
 }
 
-# Another start: from nothing, with holes, or as it is.
+# prepare: change the caches for the next start: empty them, make holes, or
+# leave them.
 prepare() {
 	draw 4
 	case $drawn in
 	0) clear_tiers ;;
 	1)
 		find "$fast" "$slow" -mindepth 2 -path '*[0-7]-*' -delete ||
-			: # there is none yet
+			: # there is no daemon yet
 		;;
 	esac 2>/dev/null
 	draw 3
@@ -181,7 +183,7 @@ while [ $round -lt "$kills" ]; do
 	draw 7
 	what=$(echo start read read warm refresh umount pieces |
 		cut -d ' ' -f $((drawn + 1)))
-	# Where there is no room there are no parts.
+	# Without room in the tiers there are no parts.
 	[ "$what" != pieces ] || clear_tiers
 	[ "$what" != refresh ] || change_source
 	note "$round: $what"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What systemd is told by a mount: descriptors that it keeps, when the mount is
-# ready, and when it stops.
+# The messages of a mount to systemd: descriptors to store, that the mount is
+# ready, and that it stops.
 set -eu
 name=mount-notify
 # shellcheck source=tests/system/lib.sh

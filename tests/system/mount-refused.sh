@@ -19,11 +19,13 @@ traces() {
 		-path "$work/daemon.*" -o -path "$work/[ab]*.traces" \
 		-o -printf '%p %y\n' 2>/dev/null | sort
 	mounts_below "$work"
-	# The pattern is in a file, for grep is a process, too.
+	# The pattern is in a file, so that the command line of grep does not
+	# match it.
 	(cd "$work" && grep -lsF -f pattern /proc/[0-9]*/cmdline) || :
 }
 
-# refused STATUS TEXT ... -- COMMAND ...: it prints one line, with all TEXTs.
+# refused STATUS TEXT ... -- COMMAND ...: check that the command ends with
+# STATUS and prints one line that contains all TEXTs.
 refused() {
 	want=$1
 	shift
@@ -50,8 +52,8 @@ refused() {
 		fail "$* leaves: $(cat "$work/out")"
 }
 
-# mount_refused STATUS TEXT ... -- ARGUMENT ...: in the background and in the
-# foreground.
+# mount_refused STATUS TEXT ... -- ARGUMENT ...: check a mount in the background
+# and in the foreground.
 mount_refused() {
 	how=background
 	refused_mount "$@"
@@ -68,7 +70,7 @@ run_mount() {
 	fi
 }
 
-# The words before -- are for `refused`; run_mount goes after it.
+# Pass the words before -- to `refused`, and run_mount after it.
 refused_mount() {
 	left=$#
 	while [ $left -gt 0 ]; do
@@ -226,7 +228,8 @@ mount_refused 1 "'$c'" "process $daemon" 'use another' -- \
 	"$src" "$work/m3" --cache "$c:$size"
 refused 1 "'$c'" "process $daemon" -- "$refrain" clear "$c"
 sums_right "$src.sums" "$mnt"
-# A reader is answered before what it read is in its tier.
+# A reader gets its answer before the item is in its tier, so wait for the
+# entries.
 wait_for 20 has_status entries "$(find "$src" -type f ! -empty | wc -l)" ||
 	fail 'publications do not end'
 kill_mount
@@ -238,7 +241,7 @@ stop_mount
 mount_refused 1 "'$c'" "'$src'" "refrain clear $c" -- \
 	"$work/other" "$mnt" --cache "$c:$size"
 
-# A percentage is of the file system.
+# A percentage is relative to the file system.
 start_mount "$src" "$mnt" --cache "$work/c4:2%"
 whole=$(($(stat -f -c '%b * %S' "$work")))
 expect '2 % of the file system' "$(status_field cache_capacity_bytes)" \

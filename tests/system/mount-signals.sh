@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Signals in the middle of a cold epoch: the daemon exits with 0, and leaves
-# nothing but a cache that is whole.
+# only a complete cache.
 set -eu
 name=mount-signals
 # shellcheck source=tests/system/lib.sh

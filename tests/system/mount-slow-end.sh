@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `refrain umount` waits for a daemon that takes long to end, and says so: one
-# with its socket, one without it, and one whose connection was aborted.
+# `refrain umount` waits for a daemon that takes long to end, and says so: for a
+# daemon with its socket, for one without a socket, and for one whose connection
+# was aborted.
 set -eu
 name=mount-slow-end
 # shellcheck source=tests/system/lib.sh
@@ -11,7 +12,7 @@ requires root fuse python3
 # shellcheck source=tests/system/mount-umount-lib.sh
 . "${srcdir:-.}/tests/system/mount-umount-lib.sh"
 
-# It stops the first thread, which only takes the daemon down.
+# This program stops the first thread, which only takes the daemon down.
 cat >"$work/hold.py" <<'PY'
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +28,7 @@ sys.stdin.read()
 PY
 mkfifo "$work/release"
 
-# slow_umount WHAT [COMMAND ...]: run while the thread is held.
+# slow_umount WHAT [COMMAND ...]: unmount while the first thread is stopped.
 slow_umount() {
 	what=$1
 	shift
@@ -59,7 +60,8 @@ abort_connection() {
 	umount "$work/fusectl"
 }
 
-# The kernel says which process a connection belongs to: Linux 6.16.
+# knows_connections: does the kernel show the process of a connection? Linux
+# does from 6.16 on.
 knows_connections() {
 	grep -qs fuse_connection "/proc/$pid/fdinfo/"*
 }

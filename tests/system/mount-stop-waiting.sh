@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# SIGTERM while a look-up waits for an origin that hangs, and the daemon's own
-# news of a change wait for the kernel's lock that the look-up holds: both are
+# SIGTERM while a look-up waits for an origin that hangs, and a notification of
+# the daemon waits for a lock of the kernel that the look-up holds: both are
 # released, and the daemon ends within seconds.
 
 set -eu
@@ -11,7 +11,8 @@ name=stop-waiting
 . "${srcdir:-.}/tests/system/lib.sh"
 requires fuse
 
-# A daemon whose origin hangs leaves its threads to the end of the process.
+# A daemon whose origin hangs does not join its threads; they end with the
+# process.
 TSAN_OPTIONS="${TSAN_OPTIONS:-} report_thread_leaks=0"
 export TSAN_OPTIONS
 
@@ -20,7 +21,7 @@ echo old >"$src/dir/changes"
 start_mount "$src" "$mnt" --cache "$work/cache:1M" --revalidate 1 --fault ''
 cat "$mnt/dir/changes" >"$work/out"
 
-# A name that the kernel has not seen: it locks the directory to look.
+# The kernel does not know this name, so it locks the directory for the look-up.
 asked=$(status_field origin_stats)
 "$refrain" fault "$mnt" meta=1,stall=1,match=hangs || fail 'no fault'
 stat "$mnt/dir/hangs" >"$work/stat.out" 2>&1 &

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A stopped daemon: commands say within seconds what to do, and it goes on to
-# its end.
+# A stopped daemon: commands say within seconds what to do, and the daemon ends
+# normally when it continues.
 set -eu
 name=mount-stopped
 # shellcheck source=tests/system/lib.sh

@@ -7,7 +7,7 @@
 make_tree "$src" 1 40 100000
 cache=$work/cache
 
-# in_background [OPTION ...]: mount and return, as it does by itself.
+# in_background [OPTION ...]: mount in the background, which is the default.
 in_background() {
 	"$refrain" mount "$src" "$mnt" --cache "$cache:8M" "$@" ||
 		fail 'cannot mount'
@@ -18,12 +18,13 @@ is_mounted() {
 	[ -n "$(mounts_below "$work")" ]
 }
 
-# A process that has ended stays a zombie where nobody adopts orphans.
+# not_running: has the process ended? It stays a zombie if no process adopts
+# orphans.
 not_running() {
 	! grep '^State:' "/proc/$1/status" 2>/dev/null | grep -qv '[ZX] '
 }
 
-# complains TEXT ...: the last error was one line that says so.
+# complains TEXT ...: check that the last error was one line with these texts.
 complains() {
 	expect 'lines of the error' "$(wc -l <"$work/err")" 1
 	for text; do

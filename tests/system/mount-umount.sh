@@ -17,7 +17,8 @@ timeout $((20 * patience)) "$refrain" mount "$src" "$mnt" --cache "$cache:8M" \
 diff -r "$src" "$mnt" || fail 'a mount without standard descriptors'
 "$refrain" umount "$mnt" <&- >&- 2>&- || fail 'cannot unmount without them'
 
-# Gone means gone, every time: the next mount can have the cache.
+# Check several times that the daemon is really gone: the next mount can use the
+# cache.
 for _ in 1 2 3 4 5; do
 	in_background
 	sums_right "$src.sums" "$mnt"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # mount --manifest: names from an index instead of a listing, for a bucket that
-# may not be listed and a web server that has no index. An index that does not
-# fit is refused; what is known stays when it is spoiled later.
+# may not be listed and a web server that has no index. An index of another
+# source is refused. If the index is damaged later, the known names stay.
 set -u
 name=given-names
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +24,7 @@ given() {
 	scan_through
 }
 
-# shows N: the mount has N files, with the store's bytes.
+# shows N: check that the mount has N files, with the bytes of the store.
 shows() {
 	expect files "$(find "$mnt" -type f | wc -l)" "$1"
 	cat "$mnt"/d*/*.bin | cmp - "$work/all" || fail 'other bytes'

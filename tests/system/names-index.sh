@@ -51,11 +51,12 @@ cmp "$work/got" "$work/want" || fail 'not the files of the source'
 "$refrain" index "$src" -o "$work/file" 2>"$work/err" || fail 'no file'
 cmp "$work/file" "$work/want" || fail 'not the same in a file'
 
-# Many files, and nothing but names are looked at.
+# There are many files, but the index needs only their names.
 lines=$("$refrain" index synthetic:files=20000,size=1 | wc -l)
 expect 'lines of 20,000 files' "$lines" 20001
 
-# A failure leaves the old file as it was, and no new one.
+# refuses: check that a failure does not change the old file, and leaves no new
+# one.
 refuses() {
 	if "$refrain" index "$@" >"$work/out" 2>"$work/err"; then
 		fail "index $*: no failure"
@@ -70,7 +71,7 @@ refuses "$src" -o "$work/no/such/place"
 [ ! -w /dev/full ] || ! "$refrain" index "$src" >/dev/full 2>&1 ||
 	fail 'a full device was no failure'
 
-# A directory that cannot be listed.
+# A directory cannot be listed.
 chmod 000 "$src/d1"
 if [ "$(id -u)" -ne 0 ]; then
 	refuses "$src"

@@ -38,7 +38,7 @@ for image in COCO['images']:
         kind = row['category_id']
         seen[kind] += 1
         part = mask[y:y + h, x:x + w] == kind
-        # The box is as small as it can be around pixels of its kind.
+        # The box is the smallest one around the visible pixels of its object.
         assert part.shape == (h, w) and part.sum() >= row['area']
         assert part[0].any() and part[-1].any()
         assert part[:, 0].any() and part[:, -1].any()
@@ -48,7 +48,7 @@ for image in COCO['images']:
                   np.array(size * 2))
         np.testing.assert_allclose(centre, [float(v) for v in line[1:]],
                                    atol=1e-8)
-    # Every pixel that is not of the ground is in a box, and counted once.
+    # Every pixel that is not ground is in a box.
     assert not (mask > 0)[~covered].any()
     assert (mask > 0).sum() == sum(row['area'] for row in rows)
     for kind in range(1, 6):

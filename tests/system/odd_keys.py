@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""odd_keys.py PORT FILES DIRS KEYS SEED: puts so many random keys in the bucket
-"odd" of the stand-in.
+"""odd_keys.py PORT FILES DIRS KEYS SEED: puts random keys into the bucket "odd"
+of the stand-in.
 
 Writes the paths of the files and of the directories that a mount is to show,
 sorted bytewise, and prints how many keys it is to hide.
@@ -28,7 +28,7 @@ def make_key(rng, dirs):
         key = rng.choice(dirs) + '/' + make_part(rng)
     else:
         key = '/'.join(make_part(rng) for _ in range(rng.randint(2, 6)))
-    # Some of what cannot be a path, and marks of directories.
+    # Some keys cannot be paths, and some are marks of directories.
     odd = rng.randrange(100)
     if odd < 2:
         key += '/'
@@ -55,7 +55,8 @@ def make_keys(n, seed):
 
 
 def as_mounted(keys):
-    """Files, directories, and the number of keys that are neither."""
+    """Return the files, the directories, and the number of keys that are
+    neither."""
     files, dirs, hidden = set(), set(), 0
     for key in keys:
         path = key.encode()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""A web server with habits: odd_server.py prints its port, and ends when its
-standard input does.
+"""A web server with odd habits. It prints its port, and ends when its standard
+input ends.
 
-The first part of a path is the habit, and each habit has the same files: "big"
-(9 MiB) and "small". Habits that begin with "html" have an index without sizes,
-the others one in JSON. "bucket" is that of a store, which lists the key "a" too
-late. "dav" has WebDAV, which fails at first, and a further directory.
-"html-ill" also has files that it answers only with errors, "html-down" has
-nothing else. "html-two" has a directory of each kind; once /html-two/break was
-asked for, all of its files are errors. What is asked for goes to standard
-error.
+The first part of a path is the habit, and each habit has the same files:
+"big" (9 MiB) and "small". Habits that begin with "html" have an index
+without sizes, the others one in JSON. "bucket" is a bucket of a store that
+lists the key "a" too late. "dav" has WebDAV, which fails at first, and one
+more directory. "html-ill" also has files that it answers only with errors,
+"html-down" has only such files. "html-two" has a directory of each kind;
+after a request for /html-two/break, all of its files are errors. Requests
+are printed to standard error.
 """
 import gzip
 import http.server
@@ -24,14 +24,15 @@ import urllib.parse
 
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
-# Where the server redirects to, or the statuses before it has the file.
+# The address of a redirect, or the statuses of answers before the server gives
+# the file.
 ILL = {'ill-500': 500, 'ill-400': 400, 'ill-416': 416,
        'ill-loop': '/html-ill/ill-loop', 'ill-dead': 'http://127.0.0.1:1/'}
 DOWN = ['down-%02d' % i for i in range(40)]
 broken = []
-ill_asked = {}  # how often for each of these
-flaked = []  # what the habit of that name was asked for
-asked_dav = {}  # how often for each of its directories
+ill_asked = {}  # number of requests for each of these
+flaked = []  # requests for the habit of that name
+asked_dav = {}  # number of requests for each directory of "dav"
 DAV = ('<D:multistatus xmlns:D="DAV:">%s</D:multistatus>',
        '<D:response><D:href>%s</D:href><D:propstat><D:prop><D:resourcetype>%s'
        '</D:resourcetype><D:getcontentlength>%d</D:getcontentlength></D:prop>'
@@ -181,7 +182,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, data, headers)
 
     def gives_ill(self, habit, name):
-        """Answers as an ill server, or returns False."""
+        """Answer with an error like an ill server; return False if the file has
+        no error."""
         n = ill_asked[name] = ill_asked.get(name, 0) + 1
         if name in DOWN or (habit == 'html-two' and broken and name):
             self.answer(500, b'')
@@ -201,8 +203,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def do_GET(self):
-        # At once: print() writes each word for itself, and another thread's
-        # may come in between.
+        # Write the line at once: print() writes each word separately, and a
+        # word of another thread could come in between.
         os.write(2, b'%s %s\n' % (self.command.encode(), self.path.encode()))
         _, habit, *rest = self.path.partition('?')[0].split('/')
         name = rest[-1] if rest else ''
@@ -220,7 +222,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.give_endless_keys()
         elif habit == 'flaky' and len(flaked) == 1:
             self.answer(502, b'')
-        elif habit == 'flaky' and len(flaked) < 4:  # libcurl repeats one
+        # libcurl repeats one request
+        elif habit == 'flaky' and len(flaked) < 4:
             self.close_connection = True
         elif not name:
             self.give_index(habit)

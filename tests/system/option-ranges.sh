@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Numbers that no option can have: exit status 2 and one line that names the
-# option, before anything is touched. Those that it can have fail later, with 1,
-# because nothing else in the command line exists.
+# Invalid numbers as values of options: exit status 2 and one line that names
+# the option, before anything else is done. Valid numbers fail later, with
+# status 1, because the paths in the command line do not exist.
 set -eu
 refrain=$PWD/refrain
 work=$(mktemp -d "$PWD/ranges.XXXXXX")
@@ -20,8 +20,8 @@ fail() {
 big=9223372036854775808
 values="0 -1 1e30 x $big 99999999999999999999999 nan"
 
-# try OPTION ALLOWED COMMAND ...: each value is refused, but for those in
-# ALLOWED, a list.
+# try OPTION ALLOWED COMMAND ...: check that each value is refused, except those
+# in the list ALLOWED.
 try() {
 	option=$1 allowed=" $2 "
 	shift 2
@@ -59,7 +59,8 @@ for size in 0 -1 1e30 x 99999999999999999999999 '' 0% 101% 1K%; do
 	[ $got -eq 2 ] || fail "--cache DIR:$size: exit $got"
 	grep -q -e '--cache' "$work/err" || fail '--cache is not named'
 done
-# Larger than its file system, in the foreground or not.
+# A tier that is larger than its file system is refused, in the foreground and
+# in the background.
 if [ -w /dev/fuse ]; then
 	for size in $big 9000T; do
 		for word in -f --allow-other; do
@@ -81,14 +82,14 @@ done
 try epoch 0 plan "$none"
 try echo '' plan "$none"
 try step-ms '' plan "$none"
-# The daemon would refuse these; nobody has to ask it.
+# The command refuses these values itself, without a request to the daemon.
 for option in batch=16777217 slack=67108865 step-ms=1.1e9 echo=65; do
 	got=0
 	"$refrain" plan "$none" --$option 2>"$work/err" || got=$?
 	[ $got -eq 2 ] || fail "plan --$option: exit $got"
 done
 
-# 0 stands for the default of most of them.
+# For most of these options, 0 stands for the default.
 for option in record-bytes label-bytes epochs echo window min-lag \
 	shuffle-window rank world height width area-min area-max \
 	aspect-min aspect-max jitter cutout threads batches-ahead reads-ahead \

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# An origin whose every open and read takes a while: readers of many files wait
-# for them at the same time, not for one after another, and each file costs one
-# open, one read, one look at its version. On a file system that is the source
-# itself, and on one that is mounted somewhere below it. The names are in the
-# kernel's cache, where an open is not a look-up any more.
+# An origin on which every open and read takes a while: readers of many files
+# wait for all of them at the same time, and each file takes one open, one read,
+# and one check of its version. This holds for a file system that is the source
+# itself, and for one that is mounted below it. The names are in the kernel's
+# cache, so an open needs no look-up.
 set -eu
 name='far-origin'
 # shellcheck source=tests/system/lib.sh
@@ -22,7 +22,7 @@ for i in $(seq $files); do
 done
 "$reader" "$work/data" --make-sums "$work/sums" >/dev/null
 
-# begin_far DIR: the slow file system is there.
+# begin_far DIR: mount the slow file system at DIR.
 begin_far() {
 	bench/slow-fs "$work/data" "$1" 50 &
 	far_pid=$!
@@ -35,12 +35,13 @@ end_far() {
 	wait $far_pid || :
 }
 
-# asked WHAT: of the slow file system, since the counts were taken.
+# asked WHAT: print the number of these requests to the slow file system since
+# the counts were taken.
 asked() {
 	sed 's/, /\n/g' "$work/counts" | sed -n "s/^\"$1\": //p"
 }
 
-# read_all FAR DIR: a cold epoch of DIR, below which FAR is shown.
+# read_all FAR DIR: read a cold epoch of DIR, below which FAR is mounted.
 read_all() {
 	wait_for 10 has_status scan complete || fail 'no scan'
 	find "$1" -exec stat {} + >/dev/null

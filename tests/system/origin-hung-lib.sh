@@ -6,7 +6,7 @@
 # UTF-8.
 requires fuse
 
-# Several times as many directories as a walk lists at a time.
+# There are several times as many directories as a walk lists at a time.
 for d in $(seq 60); do
 	mkdir -p "$src/top$((d % 3))/d$d"
 	echo "$d" >"$src/top$((d % 3))/d$d/f"
@@ -27,13 +27,13 @@ hanging_source() {
 	"$helpers/failing_fs" "$src" "$work/far" "$work/switch" \
 		2>"$work/far.err" &
 	far=$!
-	daemon=$far # ends with the test
+	daemon=$far # the process ends with the test
 	wait_for 10 test -d "$work/far/top1" || skip "$(cat "$work/far.err")"
 	trap 'status=$?; set +e; kill -9 $far 2>/dev/null; (exit $status)
 		cleanup' EXIT
 }
 
-# hanging_source_ends: unmount it, and wait for its process.
+# hanging_source_ends: unmount the source, and wait for its process.
 hanging_source_ends() {
 	fusermount3 -u "$work/far" || umount "$work/far"
 	wait "$far" || :

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # A mount with a kept manifest does not wait for a source that answers nothing
-# (O5), and serves what is cached.
+# (O5), and serves cached files.
 set -eu
 name=origin-silent-mount
 # shellcheck source=tests/system/lib.sh

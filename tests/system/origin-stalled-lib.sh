@@ -2,11 +2,11 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
 # For tests of hits beside an origin that hangs (M26); sourced after lib.sh. The
-# hundredth part of 1000 reads is at the mercy of whatever else runs here, which
-# makes it longer, never shorter: the best round of each kind counts. A hit that
-# had waited for the origin would take seconds in every round. STALLED_FLOOR_US:
-# p99 of hits up to this passes; 0, on a machine that does nothing else, leaves
-# the factor of 2.
+# 99th percentile of 1000 reads depends on the other programs on the machine,
+# which make it longer, never shorter. So the best round of each kind counts. A
+# hit that had waited for the origin would take seconds in every round. A p99 of
+# hits up to STALLED_FLOOR_US passes. With 0, for a machine that does nothing
+# else, only the factor of 2 counts.
 held=64
 rounds=4
 floor_us=${STALLED_FLOOR_US:-$((250000 * patience))}
@@ -18,7 +18,8 @@ files() {
 		(cd "$src/$1" && split -a 3 -b "$3" - f)
 }
 
-# p99: of hits, their bytes dropped from the kernel; microseconds.
+# p99: print the p99 of hits in microseconds. The kernel has none of their
+# pages.
 p99() {
 	"$helpers/hit_times" "$mnt" 1000 <"$work/hits" >"$work/times" ||
 		fail 'hits fail'
@@ -29,7 +30,7 @@ best() {
 	sort -n "$1" | head -n 1
 }
 
-# compare WHAT: the best of the two lists of p99.
+# compare WHAT: compare the best values of the two lists of p99.
 compare() {
 	free_us=$(best "$work/free")
 	beside_us=$(best "$work/beside")

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# While look-ups and listings hang at the origin, what is cached is served as
-# fast as without them (M26); when the origin goes on, they get the right
+# While look-ups and listings hang at the origin, cached files are served as
+# fast as without them (M26). When the origin continues, they get the right
 # answers.
 set -eu
 name=origin-stalled-names
@@ -29,7 +29,8 @@ for i in 1 2 3 4; do
 	pids="$pids $!"
 done
 
-# All of them sleep in the kernel, so their requests are at the daemon.
+# all_asleep: do all of them sleep in the kernel? Then the daemon has their
+# requests.
 all_asleep() {
 	for pid in $pids; do
 		read -r _ comm state _ 2>/dev/null <"/proc/$pid/stat" ||

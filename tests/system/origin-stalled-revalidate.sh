@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# With --revalidate and an origin that hangs, names that are due for a question
-# wait for it once and not for long: not as long as a request may take, and not
-# each of them.
+# With --revalidate and an origin that hangs, look-ups of names that must be
+# checked wait once, and for less than the time-out of a request. Not every
+# look-up waits.
 set -eu
 name=origin-stalled-revalidate
 # shellcheck source=tests/system/lib.sh

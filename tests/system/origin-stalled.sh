@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# While 64 reads hang at the origin, what is cached is served as fast as without
-# them (M26), names are shown, and a miss elsewhere gets through; when the
-# origin goes on, everybody gets the right bytes. STALLED_S: how long the reads
-# hang in the first round, at least.
+# While 64 reads hang at the origin, cached files are served as fast as without
+# them (M26), names are shown, and other misses are answered. When the origin
+# continues, all readers get the right bytes. STALLED_S is the minimum time for
+# which the reads hang in the first round.
 set -eu
 name=origin-stalled
 # shellcheck source=tests/system/lib.sh
@@ -32,7 +32,7 @@ scan_through
 "$refrain" warm "$mnt" hit >/dev/null
 before=$(status_field hits)
 
-# Calls that need only names that are known.
+# names_answered: make calls that need only known names.
 names_answered() {
 	drop_caches
 	timeout $((30 * patience)) ls -lR "$mnt" >"$work/listed" ||
@@ -67,7 +67,7 @@ for r in $(seq $rounds); do
 	wait $readers || fail "after the stall: $(cat "$work/readers")"
 done
 compare "$held reads that hang"
-# They were hits, and it was the daemon that answered them.
+# The reads were hits, and the daemon answered them.
 hits=$(($(status_field hits) - before))
 [ $hits -ge $((rounds * 1900)) ] || fail "only $hits hits"
 expect 'bytes from the origin' "$(status_field origin_bytes)" \

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The packages for Debian. lintian has nothing to say; each has the files that
-# it promises; a second build, by reprotest, makes the same bytes; their tests
-# pass by autopkgtest; and in a new root they are installed, upgraded under
-# programs that read a mount, and purged (package_life.sh).
-# `make check-packages` runs this; it takes about ten minutes.
+# The packages for Debian. lintian finds nothing; each package has its files; a
+# second build by reprotest makes the same bytes; autopkgtest passes; and in a
+# new root the packages are installed, upgraded while programs read a mount, and
+# purged (package_life.sh). `make check-packages` runs this; it takes about ten
+# minutes.
 #
-# REFRAIN_ROOTS is a directory that keeps the Debian of the root between runs,
-# REFRAIN_DEBS one with packages that are there: nothing is built.
+# REFRAIN_ROOTS is a directory that keeps the Debian root between runs.
+# REFRAIN_DEBS is a directory with built packages, so that nothing is built.
 set -eu
 name='package-debian'
 # shellcheck source=tests/system/lib.sh
@@ -30,7 +30,7 @@ gives_up() {
 	fail "$*"
 }
 
-# packages_in DIR: without those of symbols for debuggers.
+# packages_in DIR: list the packages, without those with debugging symbols.
 packages_in() {
 	find "$1" -name '*.deb' ! -name '*-dbgsym_*' | sort
 }
@@ -39,7 +39,7 @@ packages_in() {
 
 build_twice() {
 	make -s debs >"$work/log" 2>&1 || gives_up 'make debs'
-	# reprotest expects the folder beside the packages that it was built in.
+	# reprotest expects the source folder beside the packages.
 	mkdir -p "$work/first/source-root"
 	cp "$debs"/*.deb "$work/first"
 	build_elsewhere || gives_up 'the second build'
@@ -48,9 +48,10 @@ build_twice() {
 	note 'two builds have made the same packages'
 }
 
-# All that reprotest can vary, but for the user: for that it calls
-# `sudo -h localhost`, which sudo refuses since its fix of CVE-2025-32462.
-# Nothing that was compiled before is used, nor are the tests run again.
+# build_elsewhere: vary everything that reprotest can vary except the user: for
+# the user it calls `sudo -h localhost`, which sudo refuses since its fix of
+# CVE-2025-32462. Nothing that was compiled before is used, and the tests are
+# not run again.
 build_elsewhere() {
 	mkdir "$work/locales" "$work/dsc"
 	localedef -i et_EE -f UTF-8 "$work/locales/et_EE.UTF-8" \
@@ -98,8 +99,8 @@ debian_with "$work/depends"
 
 # -- The tests that come with them ---------------------------------------------
 
-# autopkgtest installs the packages in a root and runs their tests. /dev/fuse is
-# for everybody, as udev makes it.
+# autopkgtest installs the packages in a root and runs their tests. Everybody
+# may open /dev/fuse, as udev makes it.
 cat >"$work/autopkgtest" <<'END'
 set -eu
 work=$1

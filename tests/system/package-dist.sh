@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make dist` makes the same archive again: from this tree, by another user in
-# another time zone; and from the archive itself, in another place, where its
-# configure is made anew. `make check-packages` runs this.
+# `make dist` always makes the same archive: from this tree, by another user in
+# another time zone, and from the archive itself, in another place and with a
+# new configure. `make check-packages` runs this.
 set -eu
 work=$(mktemp -d "$PWD/package-dist.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -19,7 +19,7 @@ for program in autoreconf libtoolize xz; do
 	}
 done
 
-# dist_to FILE VARIABLE=VALUE ...: in the current directory.
+# dist_to FILE VARIABLE=VALUE ...: run `make dist` in the current directory.
 dist_to() {
 	to=$1
 	shift

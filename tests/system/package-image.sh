@@ -4,10 +4,9 @@
 # packaging/Containerfile, built from the tree of `make dist` without a network,
 # on bases that have the packages. The image is little larger than its base. In
 # a user namespace, with /dev/fuse and no other device, it mounts and reads;
-# with a connection that somebody else has opened, it needs no rights at all.
-# What it takes of memory fits the limit of its container.
-# The image for Fluid is built on it, by its own recipe, and mounts what Fluid
-# describes.
+# with a connection that another program has opened, it needs no rights. Its
+# memory stays within the limit of its container. The image for Fluid is built
+# on it, by its own recipe, and mounts what Fluid describes.
 #
 # REFRAIN_ROOTS keeps the bases between runs. IMAGE_CFLAGS are for a quick
 # build.
@@ -21,14 +20,14 @@ requires python3
 above_base_most_mib=60
 recipe=$here/../../packaging/Containerfile
 
-# packages N: those of the N-th stage of the recipe.
+# packages N: list the packages of the N-th stage of the recipe.
 packages() {
 	sed -e :a -e '/\\$/{N;s/\\\n//;ba' -e '}' "$recipe" |
 		sed -n 's/.*RUN packages="\([^"]*\)".*/\1/p' | sed -n "$1p" |
 		tr -s ' \t' ,
 }
 
-# base NAME PACKAGES: an image of Debian with these.
+# base NAME PACKAGES: make an image of Debian with these packages.
 base() {
 	tar=${REFRAIN_ROOTS:-$work}/debian-$1.tar
 	[ -s "$tar" ] || make_debian "$tar" "$2"
@@ -45,7 +44,8 @@ base image-fluid "$(packages 2),jq"
 make -s distdir distdir="$work/tree" top_distdir="$work/tree" \
 	>"$work/said" 2>&1 || fail "make distdir: $(tail -n 3 "$work/said")"
 
-# build TAG BASE: what is compiled for the first is used for the second.
+# build TAG BASE: build an image. Compiled files are used again for the next
+# one.
 build() {
 	pod build --network=none --layers \
 		--build-arg BUILD_BASE=localhost/image-build \
@@ -74,7 +74,7 @@ pod run --rm --network=none --entrypoint /bin/sh localhost/refrain -c \
 
 # -- A mount in a user namespace ----------------------------------------------
 
-# Everywhere else, every user may open it.
+# On other machines, every user may open /dev/fuse.
 mkdir "$work/dev"
 make_tree "$src" 8 40 200000
 mknod -m 666 "$work/dev/fuse" c 10 229 || skip 'cannot make a device'
@@ -91,7 +91,7 @@ ended_well() {
 		"$(pod inspect --format '{{.State.ExitCode}}' "$1")" 0
 }
 
-# serves_metrics NAME: `mount --metrics` has started the exporter.
+# serves_metrics NAME: has `mount --metrics` started the exporter?
 serves_metrics() {
 	# shellcheck disable=SC2016 # of the shell that runs it
 	pod exec "$1" /bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/9760 &&
@@ -139,8 +139,9 @@ for i in $(seq 200); do
 	truncate -s 110000 "$work/large/small.$i"
 done
 
-# fits MIB WHERE SIZE OPTION ...: with MIB for the daemon and the readers,
-# and a tier of SIZE in memory or on a disk, nothing is killed in ten epochs.
+# fits MIB WHERE SIZE OPTION ...: check that no process is killed in ten epochs,
+# with MIB for the daemon and the readers, and a tier of SIZE in memory or on a
+# disk.
 fits() {
 	box=fits-$1-$2 mib=$1 size=$3
 	shift 3

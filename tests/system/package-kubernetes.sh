@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The files of examples/kubernetes as they are, by `podman kube play`: only the
-# paths of the host are replaced. The mount of a node outlives its daemon under
-# a reader that checks every byte, and ends with its Pod; sidecars start and end
-# in their order; the script for Fluid mounts in a container.
+# Runs the files of examples/kubernetes with `podman kube play`; only the paths
+# of the host are replaced. The mount of a node outlives its daemon while a
+# reader checks every byte, and ends with its Pod; sidecars start and end in
+# their order; the script for Fluid mounts in a container.
 #
-# podman has no DaemonSet: it is played as a Deployment. Nor does it know
-# sidecars: they are played as containers, which this starts one by one, when
-# the probes of the file succeed, as a kubelet does.
+# podman has no DaemonSet, so a Deployment replaces it. It has no sidecars,
+# either: they are containers that this script starts one by one, when the
+# probes of the file succeed, like a kubelet.
 set -eu
 name=package-kubernetes
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +24,7 @@ mkdir "$work/cache" "$work/mounts" "$work/play"
 { mount --bind "$work" "$work" && mount --make-rshared "$work"; } ||
 	skip 'cannot share a mount'
 
-# The images by the names of the files: nothing is looked up elsewhere.
+# Give the images the names in the files, so that none is looked up elsewhere.
 version=$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)
 cp "$here/kubernetes_train.py" "$root/train.py"
 cp "$data.sums" "$root/train.sums"
@@ -48,7 +48,7 @@ played() {
 	fail "$*"
 }
 
-# play FILE OPTION ...: with the paths of this host.
+# play FILE OPTION ...: run the file with the paths of this host.
 play() {
 	file=$1
 	shift
@@ -65,13 +65,13 @@ play() {
 			"$work/play/$file"
 		;;
 	esac
-	# In a directory with a file "refrain" it would look for a recipe of
-	# the image.
+	# In a directory with a file "refrain", podman would look for a recipe
+	# of the image.
 	(cd "$work/play" && pod kube play --network none "$@" "$file") \
 		>"$work/said" 2>&1 || played "$file: $(cat "$work/said")"
 }
 
-# As the kubelet does: SIGTERM, and SIGKILL if that does not help in time.
+# Stop it like a kubelet: SIGTERM, and SIGKILL if that does not help in time.
 down() {
 	pod pod stop --time 60 --all >"$work/said" 2>&1 ||
 		played "$1 does not stop: $(cat "$work/said")"
@@ -79,7 +79,8 @@ down() {
 		played "$1 does not end: $(cat "$work/said")"
 }
 
-# probe FILE WHAT BOX [N]: the command of the file's N-th probe, in its box.
+# probe FILE WHAT BOX [N]: run the command of the file's N-th probe in the
+# container BOX.
 probe() {
 	words=$(sed -n "/$2/,/]/s/.*command: \[\(.*\)\].*/\1/p" \
 		"$examples/$1" | sed -n "${4:-1}p" | tr -d ,)
