@@ -367,9 +367,16 @@ tests_system_held_wakes_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
 tests_system_held_wakes_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
 
+# What the targets below run. One make builds at a time: two that build the same
+# object beside each other take away its files.
+system-programs: all
+	@$(MAKE) $(AM_MAKEFLAGS) $(filter tests/system/%,$(check_PROGRAMS)) \
+		$(filter tests/system/%,$(check_LTLIBRARIES))
+
 # The full versions of tests that `make check` runs in part or in small: all
 # faults, and many repetitions. REFRAIN_SEED repeats kills and damages.
-check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
+check-faults: system-programs
+	@$(MAKE) $(AM_MAKEFLAGS) $(filter tests/unit/test_store%,$(unit_tests))
 	@set -e; export srcdir='$(srcdir)'; \
 	system() { echo "== $$1"; $(SHELL) '$(srcdir)'/tests/system/$$1; }; \
 	export REFRAIN_FAULTS="$${REFRAIN_FAULTS:-all}"; \
@@ -380,14 +387,14 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 	for t in fault-table mount-kill survive-kills cache-damage \
 		cache-epochs memory-failing; do system $$t.sh; done; \
 	export TMPDIR=/tmp REFRAIN_TEST_STEPS=6000; \
-	for t in $(unit_tests); do \
-		case $$t in *_store*) echo "== $$t"; $$t;; esac; \
+	for t in $(filter tests/unit/test_store%,$(unit_tests)); do \
+		echo "== $$t"; $$t; \
 	done
 
 # Tests of mounts that outlive their daemon, with many names. They take an hour
 # with REFRAIN_KILLS=500, REFRAIN_UPGRADES=200, REFRAIN_DAMAGES=1000 and
 # MINUTES=10, which are not the default.
-check-survive: all $(check_PROGRAMS)
+check-survive: system-programs
 	@set -e; export srcdir='$(srcdir)' MINUTES='$(MINUTES)'; \
 	export REFRAIN_NAMES="$${REFRAIN_NAMES:-50000}"; \
 	for t in survive-kills survive-requests survive-changes survive-holder \
@@ -399,17 +406,17 @@ check-survive: all $(check_PROGRAMS)
 
 # Run everything at once for MINUTES; this also works with a sanitizer.
 MINUTES = 3
-soak: all $(check_PROGRAMS)
+soak: system-programs
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
 
 # Run the commands of README.md in a new root of Debian.
-check-readme: all $(check_PROGRAMS)
+check-readme: system-programs
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/doc-readme.sh' || \
 		test $$? -eq 77
 
 # Mounts that outlive their daemons in containers. REFRAIN_ROOTS, a directory,
 # keeps the Debian that they run in.
-check-containers: all $(check_PROGRAMS)
+check-containers: system-programs
 	@set -e; export srcdir='$(srcdir)'; \
 	for t in survive-systemd survive-pod; do \
 		echo "== $$t"; \
@@ -430,14 +437,14 @@ package_tests += tests/system/package-slurm-unit.sh
 EXTRA_DIST += $(package_tests) tests/system/package_files \
 	tests/system/package_life.sh tests/system/package_release.py \
 	tests/system/package_site.py tests/system/root-lib.sh
-check-packages: all $(check_PROGRAMS)
+check-packages: system-programs
 	@export srcdir='$(srcdir)'; for t in $(package_tests); do \
 		echo "== $$t"; \
 		$(SHELL) '$(srcdir)'/$$t || test $$? -eq 77 || exit 1; \
 	done
 
 .PHONY: check-containers check-faults check-packages check-readme \
-	check-survive soak
+	check-survive soak system-programs
 
 # Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE
