@@ -6,9 +6,10 @@ the daemon is upgraded to it and back instead. If KILLS is 0, OTHER is a file:
 when all readers have read, OTHER.begun appears, and when OTHER does, they end;
 the caller does meanwhile to the daemon what it likes. Every reader is a process
 that compares what it gets with the source. No reader may see an error, a wrong
-byte, another inode number or device, or make no progress for 10 s while a
-daemon serves. Prints the time from each kill to the first answer of a daemon
-after it.
+byte, another inode number or device, or stand still for 10 s while a daemon
+serves. After every second kill all must move before the next, or the next
+daemon would ask again for a request that this one lost. Prints the time from
+each kill to the first answer of a daemon after it.
 
 Files below SOURCE/moving are made and replaced here: a reader of an old version
 gets its bytes or ESTALE. SURVIVE_STORE is the URL of the bucket that has them
@@ -319,50 +320,112 @@ def upgrade(n):
     return answered()
 
 
-def check_beats(beat, served):
-    now = time.monotonic()
-    for n, at in enumerate(beat):
-        if now - max(at, served) > HANG_S:
-            return 'reader %d hangs' % n
-    return None
+# -- Readers that stand still -------------------------------------------------
 
 
-def rounds(holder, beat, errors):
+def switches(pid):
+    """How often the process has waited or was made to wait: it grows whenever
+    the kernel answers what the process waits for."""
+    with open('/proc/%d/status' % pid) as f:
+        return sum(int(line.split()[1]) for line in f if 'ctxt_sw' in line)
+
+
+def moves(pid):
+    """Another value each time that the process, or one that it started, has
+    done something."""
+    try:
+        with open('/proc/%d/task/%d/children' % (pid, pid)) as f:
+            all_of = [pid] + [int(word) for word in f.read().split()]
+        return [(p, switches(p)) for p in all_of]
+    except (FileNotFoundError, ProcessLookupError):
+        return time.monotonic()  # one ended just now
+
+
+def where(pid):
+    """What the process waits for in the kernel."""
+    try:
+        with open('/proc/%d/stack' % pid) as f:
+            return ' '.join(line.split()[1] for line in f)
+    except OSError as e:
+        return str(e)
+
+
+class Movement:
+    """Which of the readers has moved since when. A job may take long: if a
+    reader hangs, it has waited for one and the same answer all the time."""
+
+    def __init__(self, readers, beat):
+        self.readers, self.beat = readers, beat
+        self.start()
+
+    def state(self, n):
+        if self.beat[n] == float('inf'):
+            return time.monotonic()  # it has ended, and said why
+        return self.beat[n], moves(self.readers[n].pid)
+
+    def start(self):
+        """From here on; call it when a daemon has answered."""
+        self.since = time.monotonic()
+        self.states = [self.state(n) for n in range(len(self.readers))]
+        self.at = [self.since] * len(self.readers)
+
+    def look(self):
+        """None, or which reader hangs."""
+        for n in range(len(self.readers)):
+            state, now = self.state(n), time.monotonic()
+            if state != self.states[n]:
+                self.states[n], self.at[n] = state, now
+            elif now - self.at[n] > HANG_S:
+                return self.describe(n)
+        return None
+
+    def all_moved(self):
+        return min(self.at) > self.since
+
+    def describe(self, n):
+        lines = ['reader %s hangs' % jobs[n].__name__]
+        for pid, _ in self.states[n][1]:
+            lines.append('  process %d: %s' % (pid, where(pid)))
+        return '\n'.join(lines)
+
+    def settle(self, errors):
+        """Wait until all readers have moved: None, or which one hangs."""
+        self.start()
+        while errors.empty() and not self.all_moved():
+            hung = self.look()
+            if hung:
+                return hung
+            time.sleep(0.01)
+        return None
+
+
+def rounds(holder, movement, errors):
     rng = random.Random(seed)
     times = []
     # A store is asked again each time, so that little comes from it else.
     pauses = (0.005, 0.05, 0.3) + ((1.5,) if store else ())
+    hung = None
     for i in range(kills):
         time.sleep(rng.choice(pauses) * rng.random())
         window.value += 1
         times.append(upgrade(i) if other else kill(holder))
         window.value += 1
-        hung = check_beats(beat, time.monotonic())
+        if i % 2:
+            hung = movement.settle(errors)
         if hung or not errors.empty():
-            return times, hung
-    return times, None
+            break
+    return times, hung
 
 
-def settle(beat, errors):
-    """After the last one all go on."""
-    begun = time.monotonic()
-    while errors.empty() and min(beat) < begun:
-        hung = check_beats(beat, begun)
-        if hung:
-            return hung
-        time.sleep(0.05)
-    return None
-
-
-def watch(beat, errors):
+def watch(movement, errors):
     """Until the caller says that it is enough."""
-    hung = settle(beat, errors)
+    hung = movement.settle(errors)
     open(other + '.begun', 'w').close()
-    served = 0
+    movement.start()
     while not hung and errors.empty() and not os.path.exists(other):
         if answered() > 0.5:
-            served = time.monotonic()  # a daemon was waited for
-        hung = check_beats(beat, served)
+            movement.start()  # a daemon was waited for
+        hung = movement.look()
         time.sleep(0.05)
     return [], hung
 
@@ -427,9 +490,10 @@ def main():
         readers.append(multiprocessing.Process(
             target=main_reader, args=(job, n, beat, stop, errors, said)))
         readers[-1].start()
-    times, hung = rounds(parent_of(daemon()), beat, errors) if kills \
-        else watch(beat, errors)
-    hung = hung or settle(beat, errors)
+    movement = Movement(readers, beat)
+    times, hung = rounds(parent_of(daemon()), movement, errors) if kills \
+        else watch(movement, errors)
+    hung = hung or movement.settle(errors)
     hung = hung or end_stalled(stalling, done)
     stop.set()
     for job in jobs:
