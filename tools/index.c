@@ -14,6 +14,7 @@
 
 struct index_args {
 	const char *output;
+	bool levels;
 	struct stack_config source;
 };
 
@@ -28,6 +29,13 @@ static const struct option_def index_table[] = {
 			"FILE is replaced only when the index is complete.",
 		.kind = OPTION_TEXT,
 		.offset = offsetof(struct index_args, output),
+	},
+	{
+		.name = "levels",
+		.help = "Read every file once, and add the levels of progressive "
+			"JPEGs, for 'refrain mount --drop-bits'.",
+		.kind = OPTION_FLAG,
+		.offset = offsetof(struct index_args, levels),
 	},
 	FAR_OPTIONS(FIELD),
 	{.name = NULL},
@@ -48,23 +56,32 @@ static void index_show(void *arg, uint64_t files, uint64_t bytes)
 	progress_show(arg, files, bytes, 0, " found");
 }
 
-static int index_to(
-	const struct stack_config *source, FILE *out, struct error *err)
+static void index_show_read(void *arg, uint64_t files, uint64_t bytes)
+{
+	progress_show(arg, files, bytes, 0, " read");
+}
+
+static int index_to(const struct index_args *args, FILE *out, struct error *err)
 {
 	struct progress progress;
+	struct index_progress show = {
+		.found = index_show,
+		.read = args->levels ? index_show_read : NULL,
+		.arg = &progress,
+	};
 	int rc;
 
 	progress_begin(&progress);
-	rc = daemon_index(source, out, index_show, &progress, err);
+	rc = daemon_index(&args->source, out, &show, err);
 	progress_end(&progress);
 	return rc;
 }
 
 /* Write the index to a new file, which replaces the old one when it is
  * complete. */
-static int index_to_file(const struct stack_config *source, const char *output,
-	struct error *err)
+static int index_to_file(const struct index_args *args, struct error *err)
 {
+	const char *output = args->output;
 	CLEANUP_FREE char *fresh = NULL;
 	FILE *out;
 	int rc;
@@ -79,7 +96,7 @@ static int index_to_file(const struct stack_config *source, const char *output,
 			"cannot write '%s': %m; give -o a file that you can "
 			"write",
 			fresh);
-	rc = index_to(source, out, err);
+	rc = index_to(args, out, err);
 	if (fclose(out) != 0 && rc == 0)
 		rc = error_set(err, -errno, "cannot write '%s': %m", fresh);
 	if (rc == 0 && rename(fresh, output) < 0)
@@ -100,8 +117,8 @@ int cmd_index(int argc, char **argv)
 		return status;
 	args.source.name = argv[1];
 	if (args.output && strcmp(args.output, "-") != 0)
-		rc = index_to_file(&args.source, args.output, &err);
+		rc = index_to_file(&args, &err);
 	else
-		rc = index_to(&args.source, stdout, &err);
+		rc = index_to(&args, stdout, &err);
 	return rc < 0 ? command_fail("index", &err) : EXIT_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/size.h"
+#include "common/format/jpeg_levels.h"
 #include "mount/cache/cache.h"
 #include "command.h"
 #include "analysis/subject/subject.h"
@@ -393,6 +394,24 @@ static const struct option_def mount_table[] = {
 		.offset = FIELD(log_json),
 	},
 	{
+		.name = "drop-bits",
+		.arg = "1|2",
+		.help = "Show each progressive JPEG without the lowest bits of "
+			"its coefficients, as a smaller file; others whole. "
+			"Levels come from --levels, from --manifest, or from "
+			"SOURCE/recode.index.",
+		.kind = OPTION_NUMBER,
+		.offset = SOURCE_FIELD(drop_bits),
+	},
+	{
+		.name = "levels",
+		.arg = "FILE",
+		.help = "Path or URL of an index made by 'refrain index "
+			"--levels', for --drop-bits.",
+		.kind = OPTION_TEXT,
+		.offset = SOURCE_FIELD(levels),
+	},
+	{
 		.name = "fault",
 		.arg = "SPEC",
 		.help = "Make the origin slow or faulty, for tests and drills; "
@@ -464,6 +483,8 @@ static int mount_run(
 		o->peers.name = peer_list_self(&args->peers);
 	if (o->source.timeout_s == 0)
 		return refuse("--timeout must not be 0");
+	if (o->source.drop_bits > JPEG_DROP_BITS_MAX)
+		return refuse("--drop-bits must be 1 or 2");
 	if (o->revalidate_s == 0)
 		return refuse("--revalidate must not be 0; omit it to see "
 			      "changes only on 'refrain refresh'");

@@ -353,6 +353,7 @@ struct origin_named_config {
 	bool (*known)(void *arg, const char *path, struct file_attr *attr);
 	void (*failed)(void *arg, const struct error *why);
 	void *arg;
+	uint64_t tag_seed; /* changes the tag of the root */
 };
 int origin_named_new(struct origin **out, struct origin *inner,
 	const struct origin_named_config *config, struct error *err);
@@ -361,6 +362,24 @@ int origin_named_new(struct origin **out, struct origin *inner,
  * `inner` has at least one of them. The next listing uses the result. Blocks.
  * Returns 0, or -errno with err set. */
 int origin_named_check(struct origin *named, struct error *err);
+
+/*
+ * Show a level of each progressive JPEG, as format/jpeg_levels.h defines it,
+ * and other files whole. Owns `inner` on success. The text is an index with
+ * levels, and is needed only during the call; a file that has another version
+ * than in the index is shown whole. The root has a file recode.json of this
+ * origin. Returns 0, or -errno with err set: -EBADMSG for an index that is
+ * damaged or has no levels.
+ */
+struct origin_levels_config {
+	const char *text;
+	size_t bytes;
+	unsigned drop_bits; /* 1 to JPEG_DROP_BITS_MAX */
+	uint64_t root_tag; /* tag for the root's version; 0: that of inner */
+	struct counters *counters; /* must outlive the origin */
+};
+int origin_levels_new(struct origin **out, struct origin *inner,
+	const struct origin_levels_config *config, struct error *err);
 
 /*
  * Inject faults, for tests and drills. Owns `inner` on success. `spec` is a

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz targets: JPEGs and PNGs. The checksums of PNGs are corrected, because
- * the decoder rejects most mutations without that. Either the decoder refuses a
- * header with a message, or it decodes some of the pixels. A decoder that has
- * decoded other files must give the same result for the same bytes. */
+/* Fuzz targets: JPEGs, their levels, and PNGs. The checksums of PNGs are
+ * corrected, because the decoder rejects most mutations without that. Either
+ * the decoder refuses a header with a message, or it decodes some of the
+ * pixels. A decoder that has decoded other files must give the same result for
+ * the same bytes. */
 #include <errno.h>
 #include <string.h>
 
 #include "../unit/jpeg_fixture.h"
 #include "../unit/png_fixture.h"
 #include "common/base/hash.h"
+#include "common/format/jpeg_levels.h"
 #include "fuzz.h"
 #include "loader/image/decode.h"
 
@@ -124,6 +126,24 @@ static size_t seed(unsigned i, uint8_t *buf)
 }
 
 const struct fuzz_target fuzz_decode = {"decode", one, seed};
+
+/* The levels of any bytes lie inside them, and the one that lacks more bits is
+ * not longer. */
+static void levels_one(const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(size ? size : 1); /* ASan sees its end */
+	uint64_t end[JPEG_DROP_BITS_MAX];
+
+	FUZZ_MUST(copy);
+	memcpy(copy, data, size);
+	jpeg_levels(copy, size, end);
+	FUZZ_MUST(end[0] <= size && end[1] <= size);
+	FUZZ_MUST(end[0] == 0 || (end[1] > 0 && end[1] <= end[0]));
+	FUZZ_MUST(end[0] == 0 || copy[end[0]] == 0xff);
+	free(copy);
+}
+
+const struct fuzz_target fuzz_levels = {"levels", levels_one, seed};
 
 static void png_one(const uint8_t *data, size_t size)
 {

@@ -24,6 +24,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_json,
 	&fuzz_option,
 	&fuzz_decode,
+	&fuzz_levels,
 	&fuzz_png,
 	&fuzz_yolo,
 	&fuzz_rows,

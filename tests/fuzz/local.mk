@@ -34,7 +34,7 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size json option \
-	decode png yolo rows coco fields share memcached \
+	decode levels png yolo rows coco fields share memcached \
 	service $(FUZZ_REMOTE)
 FUZZ_CC = clang
 

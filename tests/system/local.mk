@@ -9,6 +9,7 @@ drop_tests = \
 # kernel may be dropped meanwhile; those that take longest, first.
 long_mount_tests = \
 	tests/system/cache-epochs.sh \
+	tests/system/drop-bits.sh \
 	tests/system/fault-origin.sh \
 	tests/system/change-live.sh \
 	tests/system/cache-damage.sh \
@@ -298,6 +299,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/analyze-lib.sh tests/system/analyze-mount-lib.sh \
 	tests/system/analyze-truth-lib.sh tests/system/analyze_run.py \
 	tests/system/analyze_trainer.py tests/system/analyze_truth.py \
+	tests/system/drop_bits.py \
 	tests/system/load-auto-lib.sh tests/system/load-messages-lib.sh \
 	tests/system/several-lib.sh \
 	tests/system/origin-hung-lib.sh tests/system/share-jobs-lib.sh \

@@ -35,6 +35,7 @@ unit_tests = \
 	tests/unit/test_fields \
 	tests/unit/test_follow \
 	tests/unit/test_hold \
+	tests/unit/test_jpeg_levels \
 	tests/unit/test_json \
 	tests/unit/test_latency \
 	tests/unit/test_read_trace \

@@ -429,10 +429,10 @@ START_TEST(test_a_damaged_table_is_refused)
 		refused(&o, -EBADMSG, "line 2");
 	}
 	put_text("l", TABLE_TAGS "a.jpg\t1\t1\tl\n");
-	refused(&o, -EBADMSG, "five fields");
+	refused(&o, -EBADMSG, "5 fields");
 	put_text("l", "# refrain index 2: path\na.jpg\n");
 	refused(&o, -EBADMSG, "version");
-	put_text("l", "# refrain index 3: path, size\na.jpg\n");
+	put_text("l", "# refrain index 4: path, size\na.jpg\n");
 	refused(&o, -EBADMSG, "version");
 }
 END_TEST

@@ -3,5 +3,7 @@
 noinst_LTLIBRARIES += libformat.la
 libformat_la_SOURCES = \
 	src/common/format/entry.c src/common/format/entry.h \
+	src/common/format/jpeg_levels.c \
+	src/common/format/jpeg_levels.h \
 	src/common/format/key.c src/common/format/key.h
 libformat_la_CFLAGS = $(AM_CFLAGS)

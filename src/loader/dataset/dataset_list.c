@@ -19,10 +19,14 @@
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
 
-/* The first line of a table. Version 1 has no tags. */
+/* The first line of a table. Version 1 has no tags, and version 3 has levels of
+ * JPEGs, which a mount may show instead of the files. */
 #define TABLE_LINE_1 "# refrain index 1: path, size, mtime, label"
 #define TABLE_LINE_2 "# refrain index 2: path, size, mtime, tag, label"
+#define TABLE_LINE_3                                                           \
+	"# refrain index 3: path, size, mtime, tag, drop1, drop2, label"
 #define TABLE_BEGIN "# refrain index "
+#define COLUMNS_LEVELS 7u
 #define READ_BYTES ((size_t)1 << 20)
 /* Number of lines between two checks whether to stop. */
 #define STOP_LINES 4096
@@ -43,7 +47,8 @@ struct list_file {
 	struct known known;   /* files in the list that may be members */
 	struct labels listed; /* directories already searched for members */
 	uint64_t line;	      /* number of the line, from 1 */
-	bool is_table, has_tags, crlf;
+	bool is_table, crlf;
+	unsigned columns; /* of a table */
 };
 
 static int bad_line(struct list_file *t, const char *why)
@@ -172,27 +177,35 @@ static bool is_members_folder(
 	return false;
 }
 
-/* Add a line "PATH\tSIZE\tMTIME\tTAG\tLABEL" of a table. A file that a scan of
- * the folder would not use as an example is counted as skipped. */
+static int bad_columns(struct list_file *t)
+{
+	char why[64];
+
+	(void)snprintf(why, sizeof(why),
+		"a line of this index must have %u fields", t->columns);
+	return bad_line(t, why);
+}
+
+/* Add a line "PATH\tSIZE\tMTIME\tTAG\tDROP1\tDROP2\tLABEL" of a table. A file
+ * that a scan of the folder would not use as an example is counted as skipped.
+ */
 static int table_line(struct list_file *t, char *at, char *end)
 {
 	size_t path_bytes, size_bytes, skip_bytes;
 	char *path = next_field(&at, end, &path_bytes);
 	char *size = path ? next_field(&at, end, &size_bytes) : NULL;
-	char *skip = size ? next_field(&at, end, &skip_bytes) : NULL;
+	char *skip = size;
 	ssize_t path_n, label_n;
 	uint32_t bytes;
 
-	if (skip && t->has_tags)
+	for (unsigned i = 3; skip && i < t->columns; i++)
 		skip = next_field(&at, end, &skip_bytes);
 	if (!skip || memchr(at, '\t', (size_t)(end - at)))
-		return bad_line(t,
-			t->has_tags ? "a line of this index must have five "
-				      "fields"
-				    : "a line of this index must have four "
-				      "fields");
+		return bad_columns(t);
 	if (!parse_size(size, size_bytes, &bytes))
 		return bad_line(t, "the second field is not a valid size");
+	if (t->columns == COLUMNS_LEVELS)
+		bytes = 0; /* a mount may show fewer */
 	path_n = unescape(path, path_bytes);
 	label_n = unescape(at, (size_t)(end - at));
 	if (path_n < 0 || label_n < 0)
@@ -239,10 +252,11 @@ static int first_line(struct list_file *t, const char *at, const char *end)
 	t->crlf = end[-1] == '\r';
 	n -= t->crlf;
 	t->is_table = true;
-	t->has_tags = is_text(at, n, TABLE_LINE_2);
-	if (!t->has_tags && !is_text(at, n, TABLE_LINE_1))
-		return bad_line(t, "an index of an unknown version");
-	return 0;
+	t->columns = is_text(at, n, TABLE_LINE_1) ? 4
+		: is_text(at, n, TABLE_LINE_2)	  ? 5
+		: is_text(at, n, TABLE_LINE_3)	  ? COLUMNS_LEVELS
+						  : 0;
+	return t->columns ? 0 : bad_line(t, "an index of an unknown version");
 }
 
 static int take_line(struct list_file *t, char *at, char *end)

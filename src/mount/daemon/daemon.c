@@ -193,7 +193,7 @@ static int build_manifest(struct mount *m, struct error *err)
 			return 0;
 		held_refuse(m, why.msg);
 	}
-	rc = saved_load(&saved, stack_dataset(m->stack), &m->manifest, err);
+	rc = saved_load(&saved, m->stack, &m->manifest, err);
 	if (rc < 0)
 		return rc;
 	m->session = session_new(manifest_dataset(m->manifest));

@@ -84,11 +84,19 @@ struct mount_options {
  */
 int daemon_run(const struct mount_options *options, struct error *err);
 
-/* List a source, and write the table of its files, without a mount. progress()
- * is called several times a second and at the end. Returns 0, or -errno with
- * err set if the source could not be listed or the table not written. */
-typedef void index_progress_fn(void *arg, uint64_t files, uint64_t bytes);
+/*
+ * List a source, and write the table of its files, without a mount. found() is
+ * called several times a second and at the end with the numbers of files and
+ * bytes that have been found. If read() is not NULL, the files are then read
+ * once for their levels, and read() is called alike. Returns 0, or -errno with
+ * err set if the source could not be listed or read, or the table not written.
+ */
+struct index_progress {
+	void (*found)(void *arg, uint64_t files, uint64_t bytes);
+	void (*read)(void *arg, uint64_t files, uint64_t bytes);
+	void *arg;
+};
 int daemon_index(const struct stack_config *source, FILE *out,
-	index_progress_fn *progress, void *arg, struct error *err);
+	const struct index_progress *progress, struct error *err);
 
 #endif

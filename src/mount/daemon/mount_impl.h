@@ -13,6 +13,7 @@
 #include "common/base/counters.h"
 #include "common/base/magic.h"
 #include "common/base/timer.h"
+#include "common/format/jpeg_levels.h"
 #include "mount/cache/cache.h"
 #include "mount/daemon/control_server.h"
 #include "mount/daemon/json_text.h"
@@ -298,14 +299,27 @@ void process_leave_no_tier(struct mount *m);
 
 /*
  * source_scan.c: the background scan, and operations that need all names.
- * saved_load() loads the manifest that a tier has, or creates an empty one for
- * the source. saved_recover() recovers the manifest of the previous daemon, or
- * returns -EBADMSG.
+ * saved_load() loads the manifest that a tier has. It creates an empty one if
+ * there is none for the source, or if that one has names of another level.
+ * saved_recover() recovers the manifest of the previous daemon, or returns
+ * -EBADMSG.
  */
-int saved_load(const struct saved_manifest *k, const char *source,
+int saved_load(const struct saved_manifest *k, const struct stack *stack,
 	struct manifest **out, struct error *err);
 int saved_recover(const struct saved_manifest *k, const char *source,
 	struct hash128 session, int names_fd, struct manifest **out,
+	struct error *err);
+
+/* index_levels.c: read the files of an index, and find the levels of the
+ * progressive JPEGs. tell() is called several times a second with the numbers
+ * of files and bytes read. Blocks. Returns 0, or -errno with err set. */
+struct index_row {
+	char *path;
+	struct file_version version;
+	uint64_t level[JPEG_DROP_BITS_MAX]; /* as jpeg_levels() finds them */
+};
+int index_levels(struct origin *origin, struct index_row *rows, size_t n,
+	void (*tell)(void *arg, uint64_t files, uint64_t bytes), void *arg,
 	struct error *err);
 
 struct scan;

@@ -178,9 +178,19 @@ static void saved_failed(
 	event_report(k->events, &e);
 }
 
-int saved_load(const struct saved_manifest *k, const char *source,
+/* Are the names those of another level than the mount shows? */
+static bool is_other_level(const struct stack *stack, struct manifest *m)
+{
+	struct node_info root;
+
+	return manifest_get(m, NODE_ROOT, &root) == 0 &&
+		stack_is_other_level(stack, &root.attr.version);
+}
+
+int saved_load(const struct saved_manifest *k, const struct stack *stack,
 	struct manifest **out, struct error *err)
 {
+	const char *source = stack_dataset(stack);
 	int rc = manifest_new(out, source);
 
 	if (rc == 0)
@@ -189,6 +199,10 @@ int saved_load(const struct saved_manifest *k, const char *source,
 		/* If the file is damaged, old or unreadable, the scan creates a
 		 * new one. */
 		saved_failed(k, EVENT_MANIFEST_DAMAGED, rc);
+		manifest_free(*out);
+		*out = NULL;
+		rc = manifest_new(out, source);
+	} else if (rc == 0 && is_other_level(stack, *out)) {
 		manifest_free(*out);
 		*out = NULL;
 		rc = manifest_new(out, source);

@@ -38,11 +38,6 @@ struct index_job {
 	int status; /* set by the thread of the walk, like `result` */
 };
 
-struct index_row {
-	char *path;
-	struct file_version version;
-};
-
 /* -- The walk ------------------------------------------------------------ */
 
 /* Changes of names need no action, because there are no readers. */
@@ -100,16 +95,16 @@ static void *walk_main(void *arg)
 }
 
 static void index_tell(
-	const struct index_job *l, index_progress_fn *progress, void *arg)
+	const struct index_job *l, const struct index_progress *progress)
 {
 	struct manifest_totals totals;
 
 	manifest_totals(l->manifest, &totals);
-	progress(arg, totals.files, totals.bytes);
+	progress->found(progress->arg, totals.files, totals.bytes);
 }
 
 /* Wait for the end of the walk, and report its progress. */
-static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
+static int walk(struct index_job *l, const struct index_progress *progress,
 	struct error *err)
 {
 	struct timespec until;
@@ -124,7 +119,7 @@ static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 		until.tv_sec += until.tv_nsec / (long)NS_PER_S;
 		until.tv_nsec %= (long)NS_PER_S;
 		rc = pthread_timedjoin_np(thread, NULL, &until);
-		index_tell(l, progress, arg);
+		index_tell(l, progress);
 	} while (rc == ETIMEDOUT);
 	if (l->status < 0)
 		return error_set(err, l->status, "cannot list '%s': %m",
@@ -159,7 +154,7 @@ static int index_add_row(
 
 	if (!row)
 		return -ENOMEM;
-	*row = (struct index_row){strdup(path), v};
+	*row = (struct index_row){.path = strdup(path), .version = v};
 	return row->path ? 0 : -ENOMEM;
 }
 
@@ -211,7 +206,7 @@ static void put_text(const char *text, size_t len, FILE *out)
 }
 
 /* Write a line of the table. Errors of the stream are checked at the end. */
-static void index_put_row(const struct index_row *r, FILE *out)
+static void index_put_row(const struct index_row *r, bool levels, FILE *out)
 {
 	const char *slash = strchr(r->path, '/');
 	int64_t mtime_ns = r->version.mtime_ns;
@@ -226,30 +221,47 @@ static void index_put_row(const struct index_row *r, FILE *out)
 	if (r->version.tag)
 		(void)fprintf(out, "%016" PRIx64, r->version.tag);
 	(void)putc('\t', out);
+	for (size_t b = 0; levels && b < JPEG_DROP_BITS_MAX; b++) {
+		if (r->level[b])
+			(void)fprintf(out, "%" PRIu64, r->level[b]);
+		(void)putc('\t', out);
+	}
 	put_text(r->path, slash ? (size_t)(slash - r->path) : 0, out);
 	(void)putc('\n', out);
 }
 
-static int write_table(struct manifest *m, FILE *out, struct error *err)
+static int write_rows(const struct index_row *row, size_t n, bool levels,
+	FILE *out, struct error *err)
+{
+	(void)fprintf(out, "# refrain index %s, label\n",
+		levels ? "3: path, size, mtime, tag, drop1, drop2"
+		       : "2: path, size, mtime, tag");
+	for (size_t i = 0; i < n; i++)
+		index_put_row(&row[i], levels, out);
+	if (fflush(out) != 0 || ferror(out))
+		return error_set(err, -EIO, "cannot write the index: %m");
+	return 0;
+}
+
+static int write_table(struct index_job *l, FILE *out,
+	const struct index_progress *progress, struct error *err)
 {
 	struct array rows = {0};
-	int rc = fill_rows(&rows, m);
+	int rc = fill_rows(&rows, l->manifest);
 	struct index_row *row = array_data(&rows);
 	size_t n = row_count(&rows);
 
-	if (rc == 0) {
-		if (n > 0)
-			qsort(row, n, sizeof(*row), index_by_path);
-		(void)fputs(
-			"# refrain index 2: path, size, mtime, tag, label\n",
-			out);
-		for (size_t i = 0; i < n; i++)
-			index_put_row(&row[i], out);
-		if (fflush(out) != 0 || ferror(out))
-			rc = -EIO;
-	}
+	if (rc < 0)
+		(void)error_set(err, rc, "cannot write the index: %m");
+	if (rc == 0 && n > 0)
+		qsort(row, n, sizeof(*row), index_by_path);
+	if (rc == 0 && progress->read)
+		rc = index_levels(stack_origin(l->stack), row, n,
+			progress->read, progress->arg, err);
+	if (rc == 0)
+		rc = write_rows(row, n, progress->read != NULL, out, err);
 	rows_release(&rows);
-	return rc < 0 ? error_set(err, rc, "cannot write the index: %m") : 0;
+	return rc;
 }
 
 /* -- The whole command ----------------------------------------------------- */
@@ -273,7 +285,7 @@ static void index_job_free(struct index_job *l)
 }
 
 int daemon_index(const struct stack_config *source, FILE *out,
-	index_progress_fn *progress, void *arg, struct error *err)
+	const struct index_progress *progress, struct error *err)
 {
 	struct index_job *l = calloc(1, sizeof(*l));
 	int rc;
@@ -285,9 +297,9 @@ int daemon_index(const struct stack_config *source, FILE *out,
 	if (rc == 0)
 		rc = open_tree(l, err);
 	if (rc == 0)
-		rc = walk(l, progress, arg, err);
+		rc = walk(l, progress, err);
 	if (rc == 0)
-		rc = write_table(l->manifest, out, err);
+		rc = write_table(l, out, progress, err);
 	index_job_free(l);
 	return rc;
 }

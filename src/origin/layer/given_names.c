@@ -23,9 +23,9 @@
 
 /* -- The text -------------------------------------------------------------- */
 
-static bool given_is_url(const struct stack *s)
+static bool is_url(const char *where)
 {
-	return strstr(s->index, "://") != NULL;
+	return strstr(where, "://") != NULL;
 }
 
 static int given_read(int fd, char **text, size_t *bytes)
@@ -60,25 +60,33 @@ static int given_read(int fd, char **text, size_t *bytes)
 	return 0;
 }
 
-static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
+int given_text(struct stack *s, const char *where, char **text, size_t *bytes,
+	struct error *err)
 {
-	struct stack *s = OBJECT(stack, arg);
 	CLEANUP_FD int fd = -1;
 	int rc;
 
 #ifdef HAVE_REMOTE
-	if (given_is_url(s)) {
+	if (is_url(where)) {
 		struct object_config config;
 
 		stack_remote_config(s, &config);
 		return object_fetch(
-			s->index, &config, INDEX_BYTES_MAX, text, bytes, err);
+			where, &config, INDEX_BYTES_MAX, text, bytes, err);
 	}
+#else
+	(void)s;
 #endif
-	fd = open(s->index, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = open(where, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	rc = given_read(fd, text, bytes);
-	return rc < 0 ? error_set(err, rc, "cannot read '%s': %m", s->index)
-		      : 0;
+	return rc < 0 ? error_set(err, rc, "cannot read '%s': %m", where) : 0;
+}
+
+static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
+{
+	struct stack *s = OBJECT(stack, arg);
+
+	return given_text(s, s->index, text, bytes, err);
 }
 
 static int given_fits(void *arg, const char *path, uint64_t size_bytes,
@@ -122,6 +130,7 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 		.fits = given_fits,
 		.known = given_known,
 		.failed = given_failed,
+		.tag_seed = s->config.drop_bits,
 		.arg = s,
 	};
 	int rc = origin_named_new(&s->named, *o, &config, err);
@@ -145,12 +154,12 @@ static int given_is_kept(struct stack *s, struct error *err)
 		return 0;
 	/* If the store of the index cannot be reached, the saved names are
 	 * still used. */
-	if (given_is_url(s))
+	if (is_url(s->index))
 		return 1;
 	rc = given_load(s, &text, &bytes, err);
 	if (rc < 0)
 		return rc;
-	s->index_tag = hash64(text, bytes, 0);
+	s->index_tag = hash64(text, bytes, s->config.drop_bits);
 	s->relist = root.version.tag != s->index_tag;
 	return !s->relist;
 }

@@ -287,7 +287,7 @@ static void named_run_list(struct thread_job *job)
 		rc = named_deliver(o, l, text, bytes, &err);
 	if (rc == 0) {
 		pthread_mutex_lock(&o->layer.lock);
-		o->tag = hash64(text, bytes, 0);
+		o->tag = hash64(text, bytes, o->config.tag_seed);
 		pthread_mutex_unlock(&o->layer.lock);
 	} else if (rc != -ENOENT && rc != -ENOTDIR) {
 		o->config.failed(o->config.arg, &err);
@@ -422,7 +422,7 @@ int origin_named_check(struct origin *base, struct error *err)
 	pthread_mutex_lock(&o->layer.lock);
 	o->text = steal_ptr(&text);
 	o->bytes = bytes;
-	o->tag = hash64(o->text, bytes, 0);
+	o->tag = hash64(o->text, bytes, o->config.tag_seed);
 	o->due = true;
 	pthread_mutex_unlock(&o->layer.lock);
 	return 0;

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "common/format/jpeg_levels.h"
 #include "origin/origin.h"
 
 /* A walk over the lines of an index. The caller zeroes it, then sets `at` and
@@ -15,10 +16,12 @@ struct index_lines {
 	const char *at, *end;
 	/* number of the last line that was read, beginning with 1 */
 	uint64_t line;
-	bool has_tags, crlf;
+	bool has_tags, has_levels, crlf;
 	/* The last file that was read. */
 	char path[PATH_MAX];
 	struct file_version version;
+	/* The levels of the file, as jpeg_levels() finds them. */
+	uint64_t level[JPEG_DROP_BITS_MAX];
 };
 
 /*

@@ -12,6 +12,8 @@
 
 #define HEAD_PLAIN "# refrain index 1: path, size, mtime, label"
 #define HEAD_TAGS "# refrain index 2: path, size, mtime, tag, label"
+#define HEAD_LEVELS                                                            \
+	"# refrain index 3: path, size, mtime, tag, drop1, drop2, label"
 
 struct field {
 	const char *at;
@@ -103,6 +105,20 @@ static bool take_tag(const struct field *f, uint64_t *out)
 	return true;
 }
 
+/* Take the levels of a file; "" stands for none. */
+static bool take_levels(struct index_lines *x, struct field *line)
+{
+	struct field f;
+
+	memset(x->level, 0, sizeof(x->level));
+	for (size_t b = 0; x->has_levels && b < JPEG_DROP_BITS_MAX; b++)
+		if (!take_field(line, &f) ||
+			(f.n > 0 && !take_digits(&f, &x->level[b])) ||
+			x->level[b] > x->version.size_bytes)
+			return false;
+	return true;
+}
+
 static bool take_path(const struct field *f, char out[PATH_MAX])
 {
 	char *to = out;
@@ -135,7 +151,8 @@ static int take_head(
 {
 	x->crlf = line->n > 0 && line->at[line->n - 1] == '\r';
 	line->n -= x->crlf;
-	x->has_tags = is_line(line, HEAD_TAGS);
+	x->has_levels = is_line(line, HEAD_LEVELS);
+	x->has_tags = x->has_levels || is_line(line, HEAD_TAGS);
 	if (x->has_tags || is_line(line, HEAD_PLAIN))
 		return 0;
 	return refuse_line(x,
@@ -151,13 +168,16 @@ static int take_file_line(
 
 	if (!take_field(&line, &path) || !take_field(&line, &size) ||
 		!take_field(&line, &mtime) ||
-		(x->has_tags && !take_field(&line, &tag)) ||
-		!take_field(&line, &label) || line.at)
+		(x->has_tags && !take_field(&line, &tag)))
 		return refuse_line(x, "it does not have all fields", err);
 	if (!take_path(&path, x->path))
 		return refuse_line(x, "its path is not valid", err);
 	if (!take_digits(&size, &x->version.size_bytes))
 		return refuse_line(x, "its size is not valid", err);
+	if (!take_levels(x, &line))
+		return refuse_line(x, "its levels are not valid", err);
+	if (!take_field(&line, &label) || line.at)
+		return refuse_line(x, "it does not have all fields", err);
 	if (!take_time(mtime, &x->version.mtime_ns))
 		return refuse_line(x, "its time is not valid", err);
 	if (!take_tag(&tag, &x->version.tag))

@@ -156,34 +156,75 @@ static int resolve_dataset(struct stack *s, struct error *err)
 	return s->dataset ? 0 : error_set(err, -ENOMEM, "%m");
 }
 
-/* Make the path of the index absolute, because the daemon changes its
- * directory. */
-static int resolve_index(struct stack *s, struct error *err)
+/* Resolve the path or URL of an index. Make a path absolute, because the daemon
+ * changes its directory. */
+static int resolve_text(
+	const char *option, const char *typed, char **out, struct error *err)
 {
-	const char *typed = s->config.manifest;
-	const struct scheme *scheme = scheme_of(s->name);
 	int rc;
 
-	if (!typed)
+	if (strstr(typed, "://")) {
+		/* The message does not repeat the URL, because the URL may
+		 * contain a secret. */
+		rc = object_resolve(typed, out, err);
+		return rc < 0 ? error_wrap(err, rc, "%s", option) : 0;
+	}
+	*out = path_of_mountpoint(typed);
+	if (!*out)
+		return error_set(err, -errno,
+			"cannot read %s '%s': %m; give the path or URL of an "
+			"index written by 'refrain index'",
+			option, typed);
+	return 0;
+}
+
+static bool is_remote(const struct stack *s)
+{
+	const struct scheme *scheme = scheme_of(s->name);
+
+	return scheme && scheme->open == open_remote;
+}
+
+static int resolve_index(struct stack *s, struct error *err)
+{
+	if (!s->config.manifest)
 		return 0;
-	if (!scheme || scheme->open != open_remote)
+	if (!is_remote(s))
 		return error_set(err, -EINVAL,
 			"--manifest is for sources of s3:// and https://; omit "
 			"it, because '%s' is listed directly",
 			s->name);
-	if (strstr(typed, "://")) {
-		/* The message does not repeat the URL, because the URL may
-		 * contain a secret. */
-		rc = object_resolve(typed, &s->index, err);
-		return rc < 0 ? error_wrap(err, rc, "--manifest") : 0;
-	}
-	s->index = path_of_mountpoint(typed);
-	if (!s->index)
-		return error_set(err, -errno,
-			"cannot read --manifest '%s': %m; give the path or URL "
-			"of an index written by 'refrain index'",
-			typed);
-	return 0;
+	return resolve_text("--manifest", s->config.manifest, &s->index, err);
+}
+
+/* The levels are in the index that is named, in that of the names, or in a file
+ * of the source. */
+static int resolve_levels(struct stack *s, struct error *err)
+{
+	size_t n = strlen(s->name);
+	CLEANUP_FREE char *beside = NULL;
+
+	if (!s->config.drop_bits)
+		return s->config.levels ? error_set(err, -EINVAL,
+						  "--levels is for --drop-bits "
+						  "1 or 2; give both")
+					: 0;
+	if (scheme_of(s->name) && !is_remote(s))
+		return error_set(err, -EINVAL,
+			"--drop-bits is for datasets of JPEGs; omit it, because "
+			"'%s' has none",
+			s->name);
+	if (s->config.levels)
+		return resolve_text(
+			"--levels", s->config.levels, &s->levels, err);
+	if (s->index)
+		s->levels = strdup(s->index);
+	else if (asprintf(&beside, "%s%s" LEVELS_NAME, s->name,
+			 s->name[n - 1] == '/' ? "" : "/") < 0)
+		beside = NULL;
+	else
+		return resolve_text("--drop-bits", beside, &s->levels, err);
+	return s->levels ? 0 : error_set(err, -ENOMEM, "%m");
 }
 
 int stack_new(struct stack **out, const struct stack_config *config, bool kept,
@@ -203,6 +244,8 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 		rc = resolve_dataset(s, err);
 	if (rc == 0)
 		rc = resolve_index(s, err);
+	if (rc == 0)
+		rc = resolve_levels(s, err);
 	if (rc < 0)
 		stack_free(s);
 	else
@@ -216,6 +259,7 @@ void stack_free(struct stack *s)
 		return;
 	(void)pthread_mutex_destroy(&s->lock); /* no thread uses it any more */
 	free(s->faults);
+	free(s->levels);
 	free(s->index);
 	free(s->dataset);
 	free(s->name);
@@ -295,7 +339,9 @@ int stack_open(struct stack *s, struct timers *timers,
 		rc = given_open(s, &o, err);
 	if (rc < 0)
 		return rc;
-	if (s->config.fault)
+	if (s->levels)
+		rc = levels_open(s, &o, err);
+	if (rc == 0 && s->config.fault)
 		rc = add_faults(s, &o, timers, err);
 	if (rc == 0)
 		rc = origin_retry_new(
@@ -327,16 +373,18 @@ int stack_probe(
 {
 #ifdef HAVE_REMOTE
 	struct file_attr root;
+#endif
 
 	s->names = *names;
 	if (s->named)
 		return given_check(s, err);
+	levels_check(s);
+#ifdef HAVE_REMOTE
 	if (!s->remote || names->root(names->arg, &root))
 		return 0;
 	if (object_probe(s->remote, err) < 0)
 		return error_wrap(err, -EIO, "cannot read '%s'", s->name);
 #else
-	(void)s, (void)names;
 	(void)err;
 #endif
 	return 0;

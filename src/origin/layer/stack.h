@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The source of a mount, and the stack of origins that reads it. At the bottom
  * is the origin of the source's scheme, at the top the one that repeats failed
- * requests. Between them may be an origin that takes names from an index, and
- * one that injects faults for drills. */
+ * requests. Between them may be an origin that takes names from an index, one
+ * that shows levels of JPEGs, and one that injects faults for drills. */
 #ifndef LAYER_STACK_H
 #define LAYER_STACK_H
 
@@ -23,7 +23,11 @@ struct stack_config {
 	const char *endpoint_url, *region, *profile; /* may be NULL */
 	bool no_sign_request, requester_pays, insecure_tls, http2;
 	const char *manifest; /* path or URL of an index of names, or NULL */
-	const char *fault;    /* faults for origin_fault_new(), or NULL */
+	unsigned drop_bits;   /* show levels of JPEGs that lack these; 0: no */
+	/* Path or URL of an index with levels. NULL: that of `manifest`, else
+	 * the file recode.index of the source. */
+	const char *levels;
+	const char *fault; /* faults for origin_fault_new(), or NULL */
 };
 
 struct stack;
@@ -83,6 +87,11 @@ struct stack_names {
  * set. */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err);
+
+/* Are the names that a tier has saved those of another level? Then they must
+ * not be used. `root` is the saved version of the root. */
+bool stack_is_other_level(
+	const struct stack *s, const struct file_version *root);
 
 /* Were the names of the mount read from an index that has changed since? If so,
  * list them again, and then call stack_listed(). One thread. */

@@ -9,6 +9,9 @@
 #include "common/base/magic.h"
 #include "origin/layer/stack.h"
 
+/* Name of the index with levels in a dataset that `refrain recode` wrote. */
+#define LEVELS_NAME "recode.index"
+
 struct stack {
 	uint32_t magic;
 	struct stack_config config; /* set once */
@@ -29,8 +32,11 @@ struct stack {
 	char *faults; /* the current faults; guarded by the lock */
 	/* The index of names: set before there are threads. After that, only
 	 * the scan uses it. */
-	char *index;	    /* absolute path, or URL */
+	char *index;	    /* absolute path or URL, or NULL */
 	uint64_t index_tag; /* hash64() of the index's text; 0: not known */
+	char *levels;	    /* the same of the index with levels, or NULL */
+	/* tag of the root if levels are shown and names are listed; else 0 */
+	uint64_t levels_tag;
 	/* the mount's names are from an index that has changed since */
 	bool relist;
 };
@@ -40,12 +46,21 @@ struct object_config;
 void stack_remote_config(const struct stack *s, struct object_config *config);
 #endif
 
-/* given_names.c: names from an index. given_open() puts an origin with these
- * names above `o`. given_check() checks at the start that the names are known,
- * or that the index can be read and matches the source. Both return 0, or
- * -errno with err set. */
+/* given_names.c: names from an index. given_text() reads an index from an
+ * absolute path or URL; the caller frees the text. given_open() puts an origin
+ * with these names above `o`. given_check() checks at the start that the names
+ * are known, or that the index can be read and matches the source. Both return
+ * 0, or -errno with err set. */
+int given_text(struct stack *s, const char *where, char **text, size_t *bytes,
+	struct error *err);
 int given_open(struct stack *s, struct origin **o, struct error *err);
 int given_check(struct stack *s, struct error *err);
+
+/* given_levels.c: levels of JPEGs, from an index. levels_open() puts an origin
+ * that shows them above *o. levels_check() compares the level of the names that
+ * are known with that of the mount. */
+int levels_open(struct stack *s, struct origin **o, struct error *err);
+void levels_check(struct stack *s);
 
 /*
  * reachable.c: wait until a directory answers; a failure is an answer, too.
