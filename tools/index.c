@@ -32,8 +32,8 @@ static const struct option_def index_table[] = {
 	},
 	{
 		.name = "levels",
-		.help = "Read every file once, and add the levels of progressive "
-			"JPEGs, for 'refrain mount --drop-bits'.",
+		.help = "Read every file once, and add the levels of "
+			"progressive JPEGs, for 'refrain mount --drop-bits'.",
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct index_args, levels),
 	},

@@ -465,6 +465,32 @@ static bool mount_take_peers(struct mount_args *args)
 	return false;
 }
 
+/* Check what the table of options cannot. Returns EXIT_OK or EXIT_USAGE. */
+static int mount_check(struct mount_options *o)
+{
+	struct error err;
+
+	if (o->source.timeout_s == 0)
+		return refuse("--timeout must not be 0");
+	if (o->source.drop_bits > JPEG_DROP_BITS_MAX)
+		return refuse("--drop-bits must be 1 or 2");
+	if (o->revalidate_s == 0)
+		return refuse("--revalidate must not be 0; omit it to see "
+			      "changes only on 'refrain refresh'");
+	if (o->revalidate_s == REVALIDATE_NEVER)
+		o->revalidate_s = 0;
+	/* Without --chunk the source chooses a size that fits the limit. */
+	if (cache_check_sizes(
+		    o->limit_bytes ? o->limit_bytes : MOUNT_LIMIT_BYTES,
+		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
+		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
+							  : o->staging_bytes,
+		    &err) == 0)
+		return EXIT_OK;
+	(void)command_fail("mount", &err);
+	return EXIT_USAGE;
+}
+
 static int mount_run(
 	struct mount_args *args, char **argv, const struct command_words *words)
 {
@@ -481,25 +507,9 @@ static int mount_run(
 		return EXIT_USAGE;
 	if (o->peers.nhosts > 0 && !o->peers.name)
 		o->peers.name = peer_list_self(&args->peers);
-	if (o->source.timeout_s == 0)
-		return refuse("--timeout must not be 0");
-	if (o->source.drop_bits > JPEG_DROP_BITS_MAX)
-		return refuse("--drop-bits must be 1 or 2");
-	if (o->revalidate_s == 0)
-		return refuse("--revalidate must not be 0; omit it to see "
-			      "changes only on 'refrain refresh'");
-	if (o->revalidate_s == REVALIDATE_NEVER)
-		o->revalidate_s = 0;
-	/* Without --chunk the source chooses a size that fits the limit. */
-	if (cache_check_sizes(
-		    o->limit_bytes ? o->limit_bytes : MOUNT_LIMIT_BYTES,
-		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
-		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
-							  : o->staging_bytes,
-		    &err) < 0) {
-		(void)command_fail("mount", &err);
-		return EXIT_USAGE;
-	}
+	rc = mount_check(o);
+	if (rc != EXIT_OK)
+		return rc;
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
 	o->nwords = words->n;

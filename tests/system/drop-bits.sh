@@ -35,7 +35,8 @@ shown() {
 	rm -rf "$work/tier"
 	same "$@"
 	read -r bytes short whole <"$work/said"
-	expect "origin bytes of level $1" "$(status_field origin_bytes)" "$bytes"
+	expect "origin bytes of level $1" "$(status_field origin_bytes)" \
+		"$bytes"
 	expect shortened "$(status_field files_shortened)" "$short"
 	expect whole "$(status_field files_whole)" "$whole"
 }
@@ -93,7 +94,9 @@ refused 'is for --drop-bits' --levels "$work/index"
 refused 'No such file' --drop-bits 1
 "$refrain" index "$src" -o "$work/plain"
 refused 'it has no levels' --drop-bits 1 --levels "$work/plain"
-sed '3s/	[0-9]*	\([0-9]*	[^	]*\)$/	99999999	\1/' "$work/index" >"$work/bad"
+tab=$(printf '\t')
+sed "s/$tab\([0-9]\)\([0-9]*$tab[^$tab]*\)\$/${tab}9999999\1\2/" \
+	"$work/index" >"$work/bad"
 cmp -s "$work/index" "$work/bad" && fail 'nothing was changed'
 refused 'its levels are not valid' --drop-bits 1 --levels "$work/bad"
 

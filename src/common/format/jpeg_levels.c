@@ -15,7 +15,7 @@ enum marker { SOF2 = 0xc2, SOI = 0xd8, EOI = 0xd9, SOS = 0xda, TEM = 0x01 };
 
 const unsigned char jpeg_end_marker[2] = {0xff, EOI};
 
-struct walk {
+struct scan_walk {
 	const unsigned char *at, *end;
 	size_t ncomponents; /* 0: the frame has not been seen */
 	unsigned char id[COMPONENTS_MAX];
@@ -38,7 +38,7 @@ static bool is_other_frame(unsigned char marker)
 
 /* Move to the next marker, and return it; 0 at the end of the bytes. Fill bytes
  * may come before it. */
-static unsigned char next_marker(struct walk *w)
+static unsigned char next_marker(struct scan_walk *w)
 {
 	while (w->at + 1 < w->end && w->at[0] == 0xff && w->at[1] == 0xff)
 		w->at++;
@@ -50,7 +50,7 @@ static unsigned char next_marker(struct walk *w)
 
 /* Take a segment: *body gets its bytes after the length. */
 static bool take_segment(
-	struct walk *w, const unsigned char **body, size_t *len)
+	struct scan_walk *w, const unsigned char **body, size_t *len)
 {
 	size_t n;
 
@@ -65,7 +65,8 @@ static bool take_segment(
 	return true;
 }
 
-static bool take_frame(struct walk *w, const unsigned char *body, size_t len)
+static bool take_frame(
+	struct scan_walk *w, const unsigned char *body, size_t len)
 {
 	if (w->ncomponents > 0 || len < 6 || body[5] < 1 ||
 		body[5] > COMPONENTS_MAX || len < 6 + 3u * body[5])
@@ -78,7 +79,8 @@ static bool take_frame(struct walk *w, const unsigned char *body, size_t len)
 }
 
 /* Note which coefficients a scan codes, from its header. */
-static bool take_scan(struct walk *w, const unsigned char *body, size_t len)
+static bool take_scan(
+	struct scan_walk *w, const unsigned char *body, size_t len)
 {
 	size_t n = len > 0 ? body[0] : 0;
 	const unsigned char *band = body + 1 + 2 * n;
@@ -100,7 +102,7 @@ static bool take_scan(struct walk *w, const unsigned char *body, size_t len)
 }
 
 /* Move over the data of a scan. Returns whether a marker follows. */
-static bool skip_data(struct walk *w)
+static bool skip_data(struct scan_walk *w)
 {
 	while (w->end - w->at >= 2) {
 		w->at = memchr(w->at, 0xff, (size_t)(w->end - w->at) - 1);
@@ -114,7 +116,7 @@ static bool skip_data(struct walk *w)
 }
 
 /* Returns the number of low bits that some coefficient still lacks. */
-static unsigned bits_missing(const struct walk *w)
+static unsigned bits_missing(const struct scan_walk *w)
 {
 	unsigned most = 0;
 
@@ -126,7 +128,7 @@ static unsigned bits_missing(const struct walk *w)
 }
 
 /* Move over the segments before the next scan, and over its data. */
-static bool next_scan(struct walk *w)
+static bool next_scan(struct scan_walk *w)
 {
 	const unsigned char *body;
 	size_t len;
@@ -156,7 +158,7 @@ bool jpeg_begins(const void *bytes, size_t n)
 void jpeg_levels(const void *jpeg, size_t n, uint64_t end[JPEG_DROP_BITS_MAX])
 {
 	const unsigned char *first = jpeg;
-	struct walk w = {.at = first + 2, .end = first + n};
+	struct scan_walk w = {.at = first + 2, .end = first + n};
 	/* The ends are known when another scan follows. */
 	uint64_t found[JPEG_DROP_BITS_MAX] = {0};
 

@@ -34,7 +34,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/troubles.c \
 	src/mount/daemon/upgrade.c \
 	src/mount/daemon/warming.c \
-	src/mount/daemon/index_levels.c \
+	src/mount/daemon/write_levels.c \
 	src/mount/daemon/write_index.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libplan.la libcache.la libcontrol.la \

@@ -310,7 +310,7 @@ int saved_recover(const struct saved_manifest *k, const char *source,
 	struct hash128 session, int names_fd, struct manifest **out,
 	struct error *err);
 
-/* index_levels.c: read the files of an index, and find the levels of the
+/* write_levels.c: read the files of an index, and find the levels of the
  * progressive JPEGs. tell() is called several times a second with the numbers
  * of files and bytes read. Blocks. Returns 0, or -errno with err set. */
 struct index_row {

@@ -230,7 +230,7 @@ static void index_put_row(const struct index_row *r, bool levels, FILE *out)
 	(void)putc('\n', out);
 }
 
-static int write_rows(const struct index_row *row, size_t n, bool levels,
+static int index_put_rows(const struct index_row *row, size_t n, bool levels,
 	FILE *out, struct error *err)
 {
 	(void)fprintf(out, "# refrain index %s, label\n",
@@ -259,7 +259,7 @@ static int write_table(struct index_job *l, FILE *out,
 		rc = index_levels(stack_origin(l->stack), row, n,
 			progress->read, progress->arg, err);
 	if (rc == 0)
-		rc = write_rows(row, n, progress->read != NULL, out, err);
+		rc = index_put_rows(row, n, progress->read != NULL, out, err);
 	rows_release(&rows);
 	return rc;
 }

@@ -23,7 +23,7 @@
 
 /* -- The text -------------------------------------------------------------- */
 
-static bool is_url(const char *where)
+static bool given_is_url(const char *where)
 {
 	return strstr(where, "://") != NULL;
 }
@@ -67,7 +67,7 @@ int given_text(struct stack *s, const char *where, char **text, size_t *bytes,
 	int rc;
 
 #ifdef HAVE_REMOTE
-	if (is_url(where)) {
+	if (given_is_url(where)) {
 		struct object_config config;
 
 		stack_remote_config(s, &config);
@@ -154,7 +154,7 @@ static int given_is_kept(struct stack *s, struct error *err)
 		return 0;
 	/* If the store of the index cannot be reached, the saved names are
 	 * still used. */
-	if (is_url(s->index))
+	if (given_is_url(s->index))
 		return 1;
 	rc = given_load(s, &text, &bytes, err);
 	if (rc < 0)

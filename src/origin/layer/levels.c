@@ -79,7 +79,7 @@ static int level_compare(const void *a, const void *b)
 	return memcmp(&x->path, &y->path, sizeof(x->path));
 }
 
-static const struct level *level_find(const struct levels *o, const char *path)
+static const struct level *level_known(const struct levels *o, const char *path)
 {
 	struct level key = {.path = hash128(path, strlen(path))};
 	size_t n = array_count(&o->level, sizeof(key));
@@ -112,7 +112,7 @@ static void level_show(
 	const struct levels *o, const char *path, struct file_attr *attr)
 {
 	const struct level *l =
-		attr->kind == KIND_FILE ? level_find(o, path) : NULL;
+		attr->kind == KIND_FILE ? level_known(o, path) : NULL;
 
 	if (l && is_source(l, attr->version))
 		attr->version.size_bytes = level_size(l);
@@ -149,7 +149,7 @@ static void request_tell(struct level_request *q, int status)
 
 /* -- Reads ----------------------------------------------------------------- */
 
-static void read_data(
+static void level_bytes(
 	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
 {
 	struct level_request *q =
@@ -161,7 +161,7 @@ static void read_data(
 		r->data(r, off, bytes, len);
 }
 
-static void read_done(struct origin_request *in, int status)
+static void level_read_done(struct origin_request *in, int status)
 {
 	struct level_request *q =
 		CONTAINER_OF(in, struct level_request, in.req);
@@ -179,11 +179,11 @@ static void read_done(struct origin_request *in, int status)
 static void make_read(struct level_request *q)
 {
 	struct origin_read *in = &q->in.read;
-	const struct level *l = level_find(q->o, in->file->path);
+	const struct level *l = level_known(q->o, in->file->path);
 
 	in->file = in->file->inner;
-	in->req.done = read_done;
-	in->data = read_data;
+	in->req.done = level_read_done;
+	in->data = level_bytes;
 	if (!l || !is_shown(l, in->want)) {
 		if (in->off == 0)
 			COUNT(q->o->counters, files_whole);
@@ -203,7 +203,7 @@ static void make_read(struct level_request *q)
 
 /* -- Names ----------------------------------------------------------------- */
 
-static void stat_done(struct origin_request *in, int status)
+static void level_stat_done(struct origin_request *in, int status)
 {
 	struct level_request *q =
 		CONTAINER_OF(in, struct level_request, in.req);
@@ -221,9 +221,9 @@ static void stat_done(struct origin_request *in, int status)
 static void make_stat(struct level_request *q)
 {
 	struct origin_stat *in = &q->in.stat;
-	const struct level *l = level_find(q->o, in->path);
+	const struct level *l = level_known(q->o, in->path);
 
-	in->req.done = stat_done;
+	in->req.done = level_stat_done;
 	if (l && is_shown(l, in->known))
 		in->known.size_bytes = l->source.size_bytes;
 }
@@ -233,7 +233,7 @@ static bool is_rendition(const char *dir, const char *name)
 	return !*dir && strcmp(name, RENDITION_NAME) == 0;
 }
 
-static void list_batch(
+static void level_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
 	struct level_request *q =
@@ -259,7 +259,7 @@ static void list_batch(
 		l->batch(l, shown, filled);
 }
 
-static void list_restart(struct origin_list *in)
+static void level_restart(struct origin_list *in)
 {
 	struct level_request *q =
 		CONTAINER_OF(in, struct level_request, in.list);
@@ -268,7 +268,7 @@ static void list_restart(struct origin_list *in)
 	l->restart(l);
 }
 
-static void list_done(struct origin_request *in, int status)
+static void level_listed(struct origin_request *in, int status)
 {
 	struct level_request *q =
 		CONTAINER_OF(in, struct level_request, in.req);
@@ -283,9 +283,9 @@ static void list_done(struct origin_request *in, int status)
 
 static void make_list(struct level_request *q)
 {
-	q->in.req.done = list_done;
-	q->in.list.batch = list_batch;
-	q->in.list.restart = list_restart;
+	q->in.req.done = level_listed;
+	q->in.list.batch = level_batch;
+	q->in.list.restart = level_restart;
 }
 
 /* -- The file that names the level ----------------------------------------- */
@@ -346,7 +346,7 @@ static void request_pass(struct level_request *q)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void levels_start(struct origin *base, struct origin_request *outer)
+static void levels_begin(struct origin *base, struct origin_request *outer)
 {
 	struct levels *o = levels_of(base);
 	struct level_request *q = calloc(1, sizeof(*q));
@@ -416,7 +416,7 @@ static bool levels_free(struct origin *base)
 static const struct origin_ops levels_ops = {
 	.file_new = layer_file_new,
 	.file_free = layer_file_free,
-	.start = levels_start,
+	.start = levels_begin,
 	.abandon = levels_abandon,
 	.free = levels_free,
 };

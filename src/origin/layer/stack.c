@@ -211,8 +211,8 @@ static int resolve_levels(struct stack *s, struct error *err)
 					: 0;
 	if (scheme_of(s->name) && !is_remote(s))
 		return error_set(err, -EINVAL,
-			"--drop-bits is for datasets of JPEGs; omit it, because "
-			"'%s' has none",
+			"--drop-bits is for datasets of JPEGs; omit it, "
+			"because '%s' has none",
 			s->name);
 	if (s->config.levels)
 		return resolve_text(
