@@ -24,10 +24,25 @@
 static struct session *striking;
 static _Thread_local const struct fuse_in_header *at_work;
 
-/* Only store values, because after a crash no function is safe to call. Then
- * raise the signal again, which ends the process as if there were no handler.
- */
-static void on_crash(int sig)
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+#define FATAL_SIGNALS (sizeof(fatal) / sizeof(fatal[0]))
+/* What there was before; only a sanitizer has handlers. Set once, like
+ * striking. */
+static struct sigaction before[FATAL_SIGNALS];
+
+/* Let a sanitizer report the crash, because it says more, and end the process.
+ * Else raise the signal again, which ends the process as if there were no
+ * handler. */
+static void end_by(int sig, siginfo_t *info, void *context)
+{
+	for (size_t i = 0; i < FATAL_SIGNALS; i++)
+		if (fatal[i] == sig && before[i].sa_flags & SA_SIGINFO)
+			before[i].sa_sigaction(sig, info, context);
+	(void)raise(sig);
+}
+
+/* Only store values, because after a crash no function is safe to call. */
+static void on_crash(int sig, siginfo_t *info, void *context)
 {
 	const struct fuse_in_header *in = at_work;
 
@@ -36,23 +51,21 @@ static void on_crash(int sig)
 			in->nodeid, in->opcode);
 	else
 		session_note_crash(striking, sig, 0, 0, 0);
-	(void)raise(sig);
+	end_by(sig, info, context);
 }
 
 void strikes_begin(struct fs *fs)
 {
-	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	struct sigaction was,
-		sa = {.sa_handler = on_crash,
-			.sa_flags = SA_RESETHAND | SA_NODEFER};
+		sa = {.sa_sigaction = on_crash,
+			.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
 
 	(void)sigemptyset(&sa.sa_mask);
 	striking = fs->config.session;
-	/* Keep a sanitizer's handlers, because their reports say more. */
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (sigaction(signals[i], NULL, &was) == 0 &&
-			was.sa_handler == SIG_DFL)
-			(void)sigaction(signals[i], &sa, NULL);
+	for (size_t i = 0; i < FATAL_SIGNALS; i++)
+		if (sigaction(fatal[i], &sa, &was) == 0 &&
+			was.sa_sigaction != on_crash)
+			before[i] = was;
 }
 
 static void report_poison(const struct fs *fs, const struct fuse_in_header *in)
