@@ -20,7 +20,9 @@ requires fuse root python3
 kills=$(((${REFRAIN_KILLS:-1} + 49) / 50))
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir "$src/d" "$src/e"
-for i in d/a e/b $(seq -f 'e/n%g' $((2 * kills))); do
+# A daemon does not know of pages that were read before it: each file is read
+# once before a kill, or once after it.
+for i in d/a e/b $(seq -f 'd/n%g' "$kills") $(seq -f 'e/n%g' $((3 * kills))); do
 	head -c 200000 /dev/urandom >"$src/$i"
 done
 
@@ -83,22 +85,23 @@ expires() {
 }
 
 killed_once() {
-	cat "$mnt/d/a" >/dev/null # its pages are the oldest
+	n=$((recoveries + 1))
+	cat "$mnt/d/n$n" >/dev/null # its pages are the oldest
 	expires
 	"$refrain" fault "$mnt" stall=1,meta=1,match=d
-	cat "$mnt/e/b" >/dev/null # now these are too many
+	cat "$mnt/e/n$n" >/dev/null # now these are too many
 	wait_for 20 own_look_up_waits ||
 		fail "$how: nothing waits: $(cat "$work/log")"
 	kill -9 "$(status_field pid)"
-	recoveries=$((recoveries + 1))
-	wait_for 60 has_status recoveries $recoveries ||
+	recoveries=$n
+	wait_for 60 has_status recoveries $n ||
 		fail "$how: nobody takes over: $(cat "$work/hold.err")"
 	# Neither was read before, and together they have too many pages.
-	cmp "$src/e/n$recoveries" "$mnt/e/n$recoveries" ||
+	cmp "$src/e/n$((kills + n))" "$mnt/e/n$((kills + n))" ||
 		fail "$how: others cannot read"
 	"$refrain" fault "$mnt" ''
-	cmp "$src/d/a" "$mnt/d/a" || fail "$how: wrong bytes"
-	cat "$mnt/e/n$((kills + recoveries))" >/dev/null
+	cmp "$src/d/n$n" "$mnt/d/n$n" || fail "$how: wrong bytes"
+	cat "$mnt/e/n$((2 * kills + n))" >/dev/null
 	wait_for 20 dropped 200000 ||
 		fail "$how: pages are not dropped any more"
 }
