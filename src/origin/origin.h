@@ -8,7 +8,8 @@
  * Callbacks run on threads of the origin or of a layer's timers. Each request
  * calls done() exactly once. A start function never makes a callback itself, so
  * it may be called with locks held. Callbacks may start further requests; they
- * must not block.
+ * must not block. An origin may also be able to read at once what is in memory,
+ * see origin_read_now().
  *
  * Paths are relative to the source, without a slash at the beginning or end; ""
  * is the source itself. An origin never writes to its source.
@@ -16,6 +17,7 @@
 #ifndef ORIGIN_ORIGIN_H
 #define ORIGIN_ORIGIN_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -158,7 +160,7 @@ struct origin_traits {
 };
 
 struct origin_ops {
-	/* All operations but explain() are required. */
+	/* All operations but explain() and read_now() are required. */
 	struct origin_file *(*file_new)(struct origin *o, const char *path);
 	void (*file_free)(struct origin *o, struct origin_file *f);
 	/* Start a request; `op` gives its kind. */
@@ -166,6 +168,10 @@ struct origin_ops {
 	/* Give up a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
 	bool (*free)(struct origin *o); /* see origin_free() */
+	/* See origin_read_now(). If this is NULL, every read may have to
+	 * wait. */
+	int (*read_now)(
+		struct origin *o, const struct origin_read *r, void *bytes);
 	/* See origin_explain(). If this is NULL, the status explains enough. */
 	bool (*explain)(struct origin *o, int status, struct error *why);
 };
@@ -220,6 +226,19 @@ static inline void origin_read(struct origin *o, struct origin_read *r)
 {
 	r->req.op = ORIGIN_READ;
 	origin_start(o, &r->req);
+}
+
+/*
+ * Read at once, on this thread, if that waits for no device, server or process.
+ * `bytes` gets the range of `r`, of which only the members are used that the
+ * caller sets. Returns 0 if all bytes are of version r->want. Otherwise returns
+ * -EAGAIN: this says nothing about the file, `bytes` may have changed, and the
+ * caller calls origin_read().
+ */
+static inline int origin_read_now(
+	struct origin *o, const struct origin_read *r, void *bytes)
+{
+	return o->ops->read_now ? o->ops->read_now(o, r, bytes) : -EAGAIN;
 }
 
 static inline void origin_stat(struct origin *o, struct origin_stat *s)

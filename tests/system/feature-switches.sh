@@ -47,7 +47,7 @@ epochs() {
 
 has_uring=
 for off in none io_uring direct_io tmpfile stateless_open readdirplus \
-	busy_poll all; do
+	busy_poll at_once all; do
 	REFRAIN_DISABLE=$off
 	export REFRAIN_DISABLE
 	start_mount "$src" "$mnt" --cache "$work/cache.$off:200M" --limit 1M

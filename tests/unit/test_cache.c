@@ -63,6 +63,109 @@ START_TEST(test_a_published_item_is_a_hit_without_the_origin)
 }
 END_TEST
 
+/* -- Reads at once ------------------------------------------------------- */
+
+static bool now_fails;
+static unsigned now_calls;
+
+static int hand_read_now(
+	struct origin *o, const struct origin_read *r, void *bytes)
+{
+	uint8_t *b = bytes;
+
+	(void)o;
+	now_calls++;
+	for (size_t i = 0; i < r->len; i++)
+		b[i] = now_fails ? 1 : byte_at(r->off + i);
+	return now_fails ? -EAGAIN : 0;
+}
+
+static void start_with_now(struct rig *g, bool fails)
+{
+	static struct origin_ops ops;
+
+	rig_start(g, "16M");
+	ops = hand_ops;
+	ops.read_now = hand_read_now;
+	g->hand.o.ops = &ops;
+	now_fails = fails;
+	now_calls = 0;
+}
+
+START_TEST(test_a_reader_reads_and_stores_at_once_what_is_in_memory)
+{
+	struct tier_status s;
+	struct probe p;
+	struct rig g;
+
+	start_with_now(&g, false);
+	probe_read(&g, &p, file_item(&g, 1, 100000, 0), 0, 1000);
+	ck_assert(p.done && p.right);
+	ck_assert_uint_eq(g.hand.started, 0);
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 1);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 100000);
+	store_tier_status(g.fix.store, 0, &s);
+	if (s.in_memory)
+		ck_assert_uint_eq(g.fix.counters.admitted, 1);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	probe_read(&g, &p, file_item(&g, 1, 100000, 0), 0, 100000);
+	ck_assert(p.done && p.right);
+	ck_assert_uint_eq(g.fix.counters.hits, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_read_that_cannot_be_done_at_once_becomes_a_request)
+{
+	struct probe p;
+	struct rig g;
+
+	start_with_now(&g, true);
+	probe_read(&g, &p, file_item(&g, 1, 100000, 0), 0, 100000);
+	ck_assert(!p.done);
+	ck_assert_uint_eq(now_calls, 1);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 0);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 100000);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_reader_reads_no_more_at_once_than_one_request)
+{
+	struct probe p;
+	struct rig g;
+
+	start_with_now(&g, false);
+	probe_read(&g, &p, file_item(&g, 1, LIMIT, 0), 0, 1000);
+	ck_assert(p.done && p.right);
+	ck_assert_uint_eq(now_calls, 1);
+	ck_assert_uint_eq(g.hand.started, LIMIT / CHUNK - 1);
+	answer_all(&g.hand);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_is_fetched_ahead_is_never_read_at_once)
+{
+	struct cache_item item;
+	struct probe p;
+	struct rig g;
+
+	start_with_now(&g, false);
+	item = file_item(&g, 1, 100000, 0);
+	cache_prefetch(g.cache, &item, 0, 100000);
+	probe_ask(&g, &p, file_item(&g, 2, 100000, 0), 0, 1000, true);
+	ck_assert(!p.done);
+	ck_assert_uint_eq(now_calls, 0);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	rig_stop(&g);
+}
+END_TEST
+
 /* The directory is in the place of an entry, so the entry can be neither read
  * nor deleted. */
 START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
@@ -434,6 +537,12 @@ int main(void)
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
 	tcase_add_test(t, test_a_published_item_is_a_hit_without_the_origin);
+	tcase_add_test(
+		t, test_a_reader_reads_and_stores_at_once_what_is_in_memory);
+	tcase_add_test(
+		t, test_a_read_that_cannot_be_done_at_once_becomes_a_request);
+	tcase_add_test(t, test_a_reader_reads_no_more_at_once_than_one_request);
+	tcase_add_test(t, test_what_is_fetched_ahead_is_never_read_at_once);
 	tcase_add_test(
 		t, test_an_entry_that_cannot_be_read_is_not_admitted_again);
 	tcase_add_test(t, test_a_chunk_fetches_only_the_pages_that_are_read);

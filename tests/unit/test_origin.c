@@ -177,6 +177,33 @@ START_TEST(test_origin_refuses_another_version)
 }
 END_TEST
 
+START_TEST(test_origin_reads_the_right_bytes_at_once_or_none)
+{
+	static unsigned char data[54321];
+	struct origin_read r = {
+		.want = version, .off = 4097, .len = sizeof(data)};
+	const struct setup *s = &setups[_i];
+	int rc;
+
+	open_row(_i);
+	r.file = origin_file_new(o, file_path(1));
+	rc = origin_read_now(o, &r, data);
+	if (rc == 0)
+		check_bytes(file_path(1), r.off, r.len, data);
+	else
+		ck_assert_int_eq(rc, -EAGAIN);
+	/* A fault must hit every read. */
+	if (s->fault)
+		ck_assert_int_eq(rc, -EAGAIN);
+	else if (!s->flags)
+		ck_assert_int_eq(rc, 0);
+	r.want = newer_version();
+	ck_assert_int_eq(origin_read_now(o, &r, data), -EAGAIN);
+	origin_file_free(o, r.file);
+	close_row();
+}
+END_TEST
+
 START_TEST(test_origin_tells_missing_names)
 {
 	struct stat_wait s;
@@ -461,6 +488,8 @@ static void add_tests(TCase *tc)
 	tcase_add_loop_test(tc,
 		test_origin_answers_many_parallel_reads_once_each, 0, SETUPS);
 	tcase_add_loop_test(tc, test_origin_refuses_another_version, 0, SETUPS);
+	tcase_add_loop_test(tc,
+		test_origin_reads_the_right_bytes_at_once_or_none, 0, SETUPS);
 	tcase_add_loop_test(tc, test_origin_tells_missing_names, 0, SETUPS);
 	tcase_add_loop_test(
 		tc, test_origin_lists_what_its_stats_say, 0, SETUPS);

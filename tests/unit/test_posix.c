@@ -257,6 +257,79 @@ START_TEST(test_posix_goes_on_when_its_source_is_mounted_again)
 }
 END_TEST
 
+static int now_of(const char *path, struct file_version want, size_t len)
+{
+	static unsigned char data[SIZE_BYTES + 1];
+	struct origin_read r = {.want = want, .len = len};
+	int rc;
+
+	r.file = origin_file_new(o, path);
+	rc = origin_read_now(o, &r, data);
+	origin_file_free(o, r.file);
+	if (rc == 0)
+		check_bytes("like", 0, len, data);
+	return rc;
+}
+
+static int64_t age_ns(int64_t mtime_ns)
+{
+	struct timespec ts;
+
+	ck_assert_int_eq(clock_gettime(CLOCK_REALTIME, &ts), 0);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec - mtime_ns;
+}
+
+/* Check that a version is not read while it is young. The file is written again
+ * if it was too old after the read. */
+static void check_young(void)
+{
+	struct file_version young;
+	int rc;
+
+	do {
+		young = (struct file_version){SIZE_BYTES, age_ns(0), 0};
+		enter_storage();
+		put_file("young", "like", SEED, SIZE_BYTES, young.mtime_ns);
+		leave_storage();
+		rc = now_of("young", young, 100);
+	} while (age_ns(young.mtime_ns) >= 100 * 1000000);
+	ck_assert_int_eq(rc, -EAGAIN);
+}
+
+START_TEST(test_posix_reads_at_once_only_what_cannot_make_it_wait)
+{
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1, 0};
+
+	ck_assert_int_eq(mkdir(in_source("m"), 0755), 0);
+	if (!own_mounts())
+		return;
+	mount_storage("f", "like");
+	enter_storage();
+	ck_assert_int_eq(mkfifo(in_source("fifo"), 0600), 0);
+	ck_assert_int_eq(symlink("f", in_source("link")), 0);
+	ck_assert_int_eq(mkdir(in_source("below"), 0755), 0);
+	ck_assert_int_eq(
+		mount("none", in_source("below"), "tmpfs", 0, NULL), 0);
+	strcat(source, "/below");
+	put_file("f", "like", SEED, SIZE_BYTES, MTIME_NS);
+	leave_storage();
+	leave_storage();
+	open_storage(_i);
+	ck_assert_int_eq(now_of("f", version, SIZE_BYTES), 0);
+	ck_assert_int_eq(now_of("f", version, SIZE_BYTES + 1), -EAGAIN);
+	ck_assert_int_eq(now_of("f", newer, 100), -EAGAIN);
+	check_young();
+	ck_assert_int_eq(now_of("fifo", version, 100), -EAGAIN);
+	ck_assert_int_eq(now_of("link", version, 100), -EAGAIN);
+	ck_assert_int_eq(now_of("no", version, 100), -EAGAIN);
+	ck_assert_int_eq(now_of("../f", version, 100), -EAGAIN);
+	/* Another mount may be that of a server. */
+	ck_assert_int_eq(now_of("below/f", version, 100), -EAGAIN);
+	close_row();
+	unmount_storage();
+}
+END_TEST
+
 START_TEST(test_posix_takes_no_other_directory_for_its_source)
 {
 	struct stat_wait s;
@@ -462,6 +535,8 @@ static void add_tests(TCase *tc)
 		tc, test_posix_says_io_error_when_its_source_went_away, 0, 4);
 	tcase_add_loop_test(
 		tc, test_posix_goes_on_when_its_source_is_mounted_again, 0, 4);
+	tcase_add_loop_test(tc,
+		test_posix_reads_at_once_only_what_cannot_make_it_wait, 0, 5);
 	tcase_add_loop_test(
 		tc, test_posix_takes_no_other_directory_for_its_source, 0, 4);
 	tcase_add_test(tc, test_posix_refuses_what_is_no_directory);

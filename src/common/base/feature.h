@@ -10,7 +10,7 @@
 
 /* Returns false if REFRAIN_DISABLE lists `name` or "all". Names in use:
  * io_uring, openat2, direct_io, tmpfile, stateless_open, readdirplus, simd,
- * inotify, busy_poll, resend. */
+ * inotify, busy_poll, resend, at_once. */
 bool feature_enabled(const char *name);
 
 #endif

@@ -10,12 +10,14 @@
 #include "mount/cache/cache_impl.h"
 
 #include "common/base/cond.h"
+#include "common/base/feature.h"
 #include "common/base/lock.h"
 
 /* None of these can fail on Linux. */
 void jobs_init(struct cache *c)
 {
 	list_init(&c->jobs.planned);
+	c->jobs.at_once = feature_enabled("at_once");
 	lock_init(&c->jobs.lock, RANK_CACHE);
 	cond_init(&c->jobs.idle_cond);
 }
@@ -41,7 +43,14 @@ void jobs_enter(struct cache *c, struct after *a)
 {
 	for (int i = 0; i < AFTER_KINDS; i++)
 		list_init(&a->list[i]);
+	a->reads_now = a->writes_now = false;
 	jobs_lock(c);
+}
+
+void jobs_enter_serving(struct cache *c, struct after *a)
+{
+	jobs_enter(c, a);
+	a->reads_now = a->writes_now = c->jobs.at_once;
 }
 
 /* Returns the first job in the order of the kinds, or NULL. */
@@ -62,12 +71,12 @@ static struct list *first_job(
 
 /* Do one job, without the lock. If this returns a fill, the job had a reference
  * to the fill, which must be dropped. */
-static struct fill *call_job(
-	struct cache *c, struct list *job, enum after_kind kind)
+static struct fill *call_job(struct cache *c, struct after *a, struct list *job,
+	enum after_kind kind)
 {
 	switch (kind) {
 	case AFTER_START:
-		return dispatch_run(c, job);
+		return dispatch_run(c, job, a);
 	case AFTER_ABANDON:
 		return abandon_run(c, job);
 	case AFTER_READ:
@@ -79,7 +88,7 @@ static struct fill *call_job(
 	case AFTER_PUSH:
 		return push_run(c, job);
 	case AFTER_PUBLISH:
-		return publish_run(c, job);
+		return publish_run(c, job, a);
 	case AFTER_PLANNED:
 		return planned_run(c, job);
 	case AFTER_KINDS:
@@ -89,13 +98,14 @@ static struct fill *call_job(
 }
 
 /* Do one job. After this call the job may have been freed. */
-static void do_job(struct cache *c, struct list *job, enum after_kind kind)
+static void do_job(struct cache *c, struct after *a, struct list *job,
+	enum after_kind kind)
 {
 	struct fill *f;
 
 	list_del(job);
 	jobs_unlock(c);
-	f = call_job(c, job, kind);
+	f = call_job(c, a, job, kind);
 	jobs_lock(c);
 	if (f)
 		fill_unref(c, f);
@@ -115,7 +125,7 @@ void jobs_run(struct cache *c, struct after *a)
 		job = first_job(c, a, &kind);
 		if (!job)
 			break;
-		do_job(c, job, kind);
+		do_job(c, a, job, kind);
 	}
 	jobs_unlock(c);
 }

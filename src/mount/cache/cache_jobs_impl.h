@@ -37,6 +37,12 @@ enum after_kind {
 
 struct after {
 	struct list list[AFTER_KINDS];
+	/* This thread serves a reader that waits, so it does itself what no
+	 * device or server delays. It reads from the origin at once; cleared
+	 * after the first try, so that the reader does not wait for others. */
+	bool reads_now;
+	/* It writes complete items to tiers in memory. */
+	bool writes_now;
 };
 
 /* Only cache_jobs.c uses the members. */
@@ -47,6 +53,7 @@ struct cache_jobs {
 	struct list planned;
 	unsigned nstarting; /* requests that are being given to providers */
 	bool stopping;
+	bool at_once; /* set once: see jobs_enter_serving() */
 };
 
 void jobs_init(struct cache *c);
@@ -54,6 +61,8 @@ void jobs_release(struct cache *c);
 
 /* Take the lock, and initialise an empty list of jobs. */
 void jobs_enter(struct cache *c, struct after *a);
+/* Like jobs_enter(), for the thread of a reader that waits for an answer. */
+void jobs_enter_serving(struct cache *c, struct after *a);
 /* Start the requests that can be started, release the lock, and do the jobs. */
 void jobs_run(struct cache *c, struct after *a);
 

@@ -82,7 +82,7 @@ ssize_t cache_read(struct cache *c, struct store_scratch *s,
 				c, item, r, LATENCY_TIER, clock_now_ns());
 			return n;
 		}
-		jobs_enter(c, &a);
+		jobs_enter_serving(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);
 		if (n != -EEXIST)

@@ -248,7 +248,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 	return 0;
 }
 
-struct fill *dispatch_run(struct cache *c, struct list *link)
+struct fill *dispatch_run(struct cache *c, struct list *link, struct after *a)
 {
 	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
 
@@ -257,6 +257,8 @@ struct fill *dispatch_run(struct cache *c, struct list *link)
 		return NULL;
 	}
 	TRACE(request, x, x->r.off, x->r.len, x->span[0].f->path);
+	if (a->reads_now && !x->out.surplus && fetch_now(x, a))
+		return NULL;
 	origin_read(cache_config(c)->origin, &x->r);
 	return NULL;
 }

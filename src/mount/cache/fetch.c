@@ -195,23 +195,50 @@ static void fetch_end(struct fetch *x, int status, struct after *a)
 	fetch_put(x);
 }
 
+/* Handle the origin's answer. The caller holds the lock. */
+static void fetch_answered(struct fetch *x, int status, struct after *a)
+{
+	struct cache *c = x->c;
+
+	ASSERT_INSIDE(c);
+	assert(status < 0 || x->got == x->r.len);
+	TRACE(answer, x, (int64_t)status, x->got, x->span[0].f->path);
+	flight_note(cache_flight(c), &x->out, status == 0 ? x->r.len : 0,
+		fill_ahead_wanted(c));
+	fetch_forget(x);
+	fetch_arrived(x, a);
+	if (status == 0)
+		COUNT(cache_config(c)->counters, origin_reads);
+	fetch_end(x, status, a);
+}
+
 static void fetch_done(struct origin_request *q, int status)
 {
 	struct fetch *x = OBJECT(fetch, CONTAINER_OF(q, struct fetch, r.req));
 	struct cache *c = x->c;
 	struct after a;
 
-	assert(status < 0 || x->got == x->r.len);
-	TRACE(answer, x, (int64_t)status, x->got, x->span[0].f->path);
 	jobs_enter(c, &a);
-	flight_note(cache_flight(c), &x->out, status == 0 ? x->r.len : 0,
-		fill_ahead_wanted(c));
-	fetch_forget(x);
-	fetch_arrived(x, &a);
-	if (status == 0)
-		COUNT(cache_config(c)->counters, origin_reads);
-	fetch_end(x, status, &a);
+	fetch_answered(x, status, &a);
 	jobs_run(c, &a);
+}
+
+bool fetch_now(struct fetch *x, struct after *a)
+{
+	struct fill *f = x->span[0].f;
+	struct cache *c = x->c;
+
+	a->reads_now = false;
+	if (x->nspans > 1 ||
+		origin_read_now(cache_config(c)->origin, &x->r,
+			fill_at(f, x->span[0].first)) < 0)
+		return false;
+	COUNT_ADD(cache_config(c)->counters, origin_bytes, x->r.len);
+	x->got = x->r.len;
+	jobs_lock(c);
+	fetch_answered(x, 0, a);
+	jobs_unlock(c);
+	return true;
 }
 
 static void ask_done(struct provider_read *s, int status)

@@ -74,6 +74,9 @@ static inline void fetch_put(struct fetch *x)
 
 bool fetch_of_origin(const struct fetch *x);
 size_t fetch_span_bytes(const struct fetch_span *p);
+/* Have the origin read the bytes at once if it need not wait. Returns false if
+ * the request must be started. The caller does not hold the lock. */
+bool fetch_now(struct fetch *x, struct after *a);
 /* Set the callbacks that put the answer of the request into its fills. */
 void fetch_receive(struct fetch *x);
 
@@ -81,7 +84,7 @@ void fetch_receive(struct fetch *x);
 
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);
-struct fill *dispatch_run(struct cache *c, struct list *link);
+struct fill *dispatch_run(struct cache *c, struct list *link, struct after *a);
 /* Cancel the timer, because the cache is being stopped. */
 void dispatch_quiet(struct cache *c);
 

@@ -386,7 +386,7 @@ size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n)
 void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 	size_t len)
 {
-	memcpy(f->buf + (size_t)first * FILL_PAGE_BYTES + at, bytes, len);
+	memcpy(fill_at(f, first) + at, bytes, len);
 }
 
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag)

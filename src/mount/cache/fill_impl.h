@@ -138,6 +138,7 @@ struct fill_move {
 	struct thread_job job;
 	/* In a list of struct after until the job is submitted */
 	struct list link;
+	bool in_memory;	     /* the item is written to a tier in memory */
 	struct cache *cache; /* set once */
 	struct fill *fill;   /* set once: the fill that contains it */
 };
@@ -276,6 +277,11 @@ size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
 static inline unsigned fill_pages(size_t bytes)
 {
 	return (unsigned)((bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES);
+}
+/* Returns the address of a page. */
+static inline uint8_t *fill_at(const struct fill *f, unsigned page)
+{
+	return f->buf + (size_t)page * FILL_PAGE_BYTES;
 }
 /* Copy bytes of a request to the address `at` bytes after the beginning of page
  * `first`. Needs no lock, because INFLIGHT pages belong to the request. */
@@ -503,7 +509,7 @@ int publish_start(struct cache *c, struct error *err);
 /* Waits until all publications have ended; asserts the lock */
 void publish_wait(struct cache *c);
 void publish_stop(struct cache *c);
-struct fill *publish_run(struct cache *c, struct list *link);
+struct fill *publish_run(struct cache *c, struct list *link, struct after *a);
 void publish_ended(struct cache *c); /* asserts the lock */
 
 #endif

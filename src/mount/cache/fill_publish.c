@@ -55,10 +55,16 @@ static void publish(struct thread_job *job)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
 }
 
-struct fill *publish_run(struct cache *c, struct list *link)
+struct fill *publish_run(struct cache *c, struct list *link, struct after *a)
 {
 	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
 
+	/* All readers of the item have been answered, so the time of this
+	 * thread costs none of them anything. */
+	if (a->writes_now && m->in_memory) {
+		publish(&m->job);
+		return NULL;
+	}
 	thread_job_init(&m->job, publish);
 	thread_pool_submit(cache_moves(c)->publishers, &m->job);
 	return NULL; /* the publisher drops the reference */

@@ -278,6 +278,8 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	f->phase = FILL_PUBLISHING;
 	fill_line_up(c, f);
 	fill_ref(f);
+	f->move.in_memory =
+		store_in_memory(cache_config(c)->store, f->res.tier);
 	list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
 	cache_moves(c)->npublishing++;
 }

@@ -555,6 +555,11 @@ size_t store_tiers(const struct store *s)
 	return s->ntiers;
 }
 
+bool store_in_memory(const struct store *s, size_t tier)
+{
+	return s->tiers[tier].in_memory;
+}
+
 int store_resize(struct store *s, size_t tier, uint64_t capacity_bytes)
 {
 	return tier_resize(&s->tiers[tier], capacity_bytes);

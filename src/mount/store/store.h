@@ -203,13 +203,15 @@ struct tier_status {
 	/* content bytes of the entries, without trailers */
 	uint64_t resident_bytes;
 	uint64_t entries;
-	uint64_t errors; /* writes, reads and deletions that failed */
-	bool in_memory;	 /* on a file system in memory, such as tmpfs */
+	uint64_t errors;      /* writes, reads and deletions that failed */
+	bool in_memory;	      /* on a file system in memory, such as tmpfs */
 	/* The path of the tier leads to another directory now, or to none */
 	bool gone;
 };
 
 size_t store_tiers(const struct store *s);
+/* Is the tier on a file system in memory, so that writes to it do not wait? */
+bool store_in_memory(const struct store *s, size_t tier);
 void store_tier_status(
 	struct store *s, size_t tier, struct tier_status *status);
 bool store_ready(struct store *s);

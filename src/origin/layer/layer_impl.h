@@ -37,10 +37,11 @@ static inline struct layer *layer_of(struct origin *o)
 	return OBJECT(layer, o);
 }
 
-/* Put a layer over `inner`, with the traits of `inner`. `start` is required.
- * Other operations that are NULL in `ops` are passed to the inner origin; if
- * `free` is NULL, the struct is freed after layer_release(). After a failure
- * there is nothing to release. */
+/* Put a layer over `inner`, with the traits of `inner`. `start` is required,
+ * and a layer without `read_now` reads nothing at once. Other operations that
+ * are NULL in `ops` are passed to the inner origin; if `free` is NULL, the
+ * struct is freed after layer_release(). After a failure there is nothing to
+ * release. */
 int layer_init(struct layer *l, const struct origin_ops *ops,
 	struct origin *inner, enum lock_name lock);
 

@@ -87,6 +87,27 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 		late_answer(o->layer.late, outer);
 }
 
+/* A read at once cannot fail: if it cannot be done, the caller starts a
+ * request. */
+static int retry_read_now(
+	struct origin *base, const struct origin_read *r, void *bytes)
+{
+	struct retry *o = retry_of(base);
+	uint64_t begun_ns = clock_now_ns();
+	struct origin_read inner = *r;
+	int rc;
+
+	inner.file = r->file->inner;
+	rc = origin_read_now(o->layer.inner, &inner, bytes);
+	if (rc < 0)
+		return rc;
+	COUNT_TIME(o->counters, LATENCY_ORIGIN_READ, clock_now_ns() - begun_ns);
+	LOCK_SCOPE(&o->layer.lock);
+	retry_heard(o);
+	retry_answered(o, ORIGIN_READ, begun_ns);
+	return 0;
+}
+
 static void retry_run_note(struct thread_job *job)
 {
 	struct retry_request *q = CONTAINER_OF(job, struct retry_request, note);
@@ -132,6 +153,7 @@ static const struct origin_ops retry_ops = {
 	.file_new = layer_file_new,
 	.file_free = layer_file_free,
 	.start = retry_start,
+	.read_now = retry_read_now,
 	.abandon = retry_abandon,
 };
 

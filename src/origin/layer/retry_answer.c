@@ -61,7 +61,7 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 	if (is_refusal(q->op, status))
 		retry_refused(q, status);
 	else
-		retry_answered(q);
+		retry_answered(o, q->op, q->started_ns);
 	retry_disarm(q);
 	return retry_take_outer(q);
 }

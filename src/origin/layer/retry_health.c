@@ -31,20 +31,18 @@ void retry_heard(struct retry *o)
 /* Note that the source has answered. If the request began before the last
  * failure, its answer does not show that the source works now. While reads
  * fail, an answer to a look-up or a listing does not show it either. */
-void retry_answered(const struct retry_request *q)
+void retry_answered(struct retry *o, enum origin_op op, uint64_t begun_ns)
 {
-	struct retry *o = q->o;
 	struct event e = {
 		.kind = EVENT_ORIGIN_BACK, .n = o->given_up, .turn = true};
 
 	ASSERT_HELD(&o->layer.lock);
-	if (q->started_ns < o->gave_up_ns ||
-		(o->lost_reads && q->op != ORIGIN_READ))
+	if (begun_ns < o->gave_up_ns || (o->lost_reads && op != ORIGIN_READ))
 		return;
 	o->refused = 0;
 	o->lost_reads = false;
-	if (o->answered_ns < q->started_ns)
-		o->answered_ns = q->started_ns;
+	if (o->answered_ns < begun_ns)
+		o->answered_ns = begun_ns;
 	if (o->given_up == 0)
 		return;
 	o->given_up = 0;

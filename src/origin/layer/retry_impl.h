@@ -123,9 +123,10 @@ void retry_on_timer(struct timer *t);
 /* Note that the inner origin has sent something. */
 void retry_heard(struct retry *o);
 
-/* Note that the origin has answered the current attempt. A refused read counts
- * as an answer, but the number of these in a row is noted. */
-void retry_answered(const struct retry_request *q);
+/* Note that the origin has answered an attempt that began at `begun_ns`. A
+ * refused read counts as an answer, but the number of these in a row is
+ * noted. */
+void retry_answered(struct retry *o, enum origin_op op, uint64_t begun_ns);
 void retry_refused(const struct retry_request *q, int status);
 
 /* Report that an attempt failed and another one will follow. */

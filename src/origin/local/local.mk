@@ -6,6 +6,7 @@ liblocal_la_SOURCES = \
 	src/origin/local/posix_buffer.c \
 	src/origin/local/posix_file.c \
 	src/origin/local/posix_meta.c \
+	src/origin/local/posix_now.c \
 	src/origin/local/posix_read.c src/origin/local/posix_read_impl.h \
 	src/origin/local/posix_root.c \
 	src/origin/local/synthetic.c

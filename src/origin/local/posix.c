@@ -84,6 +84,7 @@ static const struct origin_ops posix_ops = {
 	.file_new = posix_file_new,
 	.file_free = posix_file_free,
 	.start = posix_start,
+	.read_now = posix_read_now,
 	.abandon = posix_abandon,
 	.free = posix_free,
 };
@@ -134,6 +135,7 @@ static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
 	list_init(&p->waiting);
 	list_init(&p->spare);
 	rc = open_fn(p, dir, err);
+	p->in_memory = rc == 0 && posix_root_is_in_memory(p);
 	if (!rc)
 		rc = start_threads(p, err);
 	if (rc) {

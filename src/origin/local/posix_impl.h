@@ -39,6 +39,7 @@ struct posix {
 	struct late *late;
 	struct timers *timers; /* for reads that wait before they begin */
 	bool direct;	       /* direct I/O may be tried; set once */
+	bool in_memory;	       /* posix_root_is_in_memory(); set once */
 	/* how many files in a row refused direct I/O; a hint, relaxed */
 	_Atomic unsigned refused;
 	/* taken before the locks of ring, pools and timers */
@@ -65,6 +66,9 @@ void posix_root_close(struct posix *p);
  * Returns true if the source has never answered. */
 bool posix_root_is_far(const struct posix *p);
 
+/* Is the source on a file system in memory, which never waits? */
+bool posix_root_is_in_memory(const struct posix *p);
+
 /* Returns how often the source came back. Pass this to posix_judge(). */
 unsigned posix_root_turn(struct posix *p);
 
@@ -81,6 +85,7 @@ struct origin_file *posix_file_new(struct origin *o, const char *path);
 void posix_file_free(struct origin *o, struct origin_file *f);
 void posix_read(struct posix *p, struct origin_read *r);
 void posix_abandon(struct origin *o, struct origin_read *r);
+int posix_read_now(struct origin *o, const struct origin_read *r, void *bytes);
 /* Handle a stat or a list. */
 void posix_look(struct posix *p, struct origin_request *q);
 

@@ -266,9 +266,7 @@ static void on_settled(struct timer *t)
 	posix_read_start(CONTAINER_OF(t, struct posix_read, settle));
 }
 
-/* Returns the time to wait until a version has settled: at most SETTLE_NS, and
- * 0 for a version far in the future, for which waiting would not help. */
-static int64_t unsettled_ns(int64_t mtime_ns)
+int64_t posix_unsettled_ns(int64_t mtime_ns)
 {
 	struct timespec ts;
 	int64_t age_ns;
@@ -285,7 +283,7 @@ static int64_t unsettled_ns(int64_t mtime_ns)
 void posix_read(struct posix *p, struct origin_read *r)
 {
 	struct posix_read *pr = calloc(1, sizeof(*pr));
-	int64_t wait_ns = unsettled_ns(r->want.mtime_ns);
+	int64_t wait_ns = posix_unsettled_ns(r->want.mtime_ns);
 
 	if (!pr) {
 		late_answer(p->late, &r->req);

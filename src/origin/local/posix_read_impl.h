@@ -130,6 +130,10 @@ struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b);
 /* Start to read. The read has its descriptor. */
 void posix_read_begin(struct posix_read *pr);
 
+/* Returns the time to wait until a version has settled: at most 100 ms, and 0
+ * for a version far in the future, for which waiting would not help. */
+int64_t posix_unsettled_ns(int64_t mtime_ns);
+
 /* Answer with an error, on another thread. */
 void posix_read_fail(struct posix_read *pr, int status);
 

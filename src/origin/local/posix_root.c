@@ -110,6 +110,13 @@ bool posix_root_is_far(const struct posix *p)
 	return false;
 }
 
+bool posix_root_is_in_memory(const struct posix *p)
+{
+	return !p->absent &&
+		(p->root.fs_type == TMPFS_MAGIC ||
+			p->root.fs_type == RAMFS_MAGIC);
+}
+
 void posix_root_close(struct posix *p)
 {
 	if (p->root_fd >= 0)

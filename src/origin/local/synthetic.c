@@ -311,7 +311,19 @@ static bool synthetic_free(struct origin *o)
 	return true;
 }
 
+static int synthetic_read_now(
+	struct origin *o, const struct origin_read *r, void *bytes)
+{
+	const struct synthetic *s = synthetic_of(o);
+
+	if (check_read(s, r) < 0)
+		return -EAGAIN;
+	origin_synthetic_fill(s->seed, r->file->path, r->off, r->len, bytes);
+	return 0;
+}
+
 static const struct origin_ops synthetic_ops = {
+	.read_now = synthetic_read_now,
 	.file_new = synthetic_file_new,
 	.file_free = synthetic_file_free,
 	.start = synthetic_start,
