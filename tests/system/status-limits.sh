@@ -89,6 +89,20 @@ must_say "reads     21 reached refrain; the cache had "
 must_say "reads that the kernel answered from its page cache do not"
 stop_mount
 
+# -- A tmpfs that takes a huge page for each entry ----------------------------
+
+mkdir "$work/huge"
+if mount -t tmpfs -o size=64m,huge=always none "$work/huge" 2>/dev/null; then
+	start_mount "$src" "$mnt" --cache "$work/huge/cache:32M"
+	must_log "'$work/huge/cache' is on a tmpfs with huge=always, where an"
+	cat "$mnt"/* >/dev/null || fail 'cannot read'
+	must_say 'an entry takes at least .*; remount the tmpfs with'
+	stop_mount
+	umount "$work/huge"
+else
+	note 'no tmpfs with huge pages'
+fi
+
 # -- A memory control group that is smaller than a tier in memory --------------
 
 end_group() {

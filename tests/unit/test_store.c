@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "common/format/entry.h"
@@ -71,6 +74,38 @@ START_TEST(test_store_refuses_admission_when_full)
 	ck_assert_uint_le(st.used_bytes + st.reserved_bytes, st.capacity_bytes);
 	ck_assert_uint_eq(st.resident_bytes, i * ITEM + 4000);
 	ck_assert_uint_eq(fixture_count(&fx.counters.evictions), 0);
+}
+END_TEST
+
+/* The namespace ends with the process of the test, and the mount with it. */
+START_TEST(test_store_charges_huge_pages_of_a_tmpfs)
+{
+	struct tier_status s;
+	uint64_t n = 0, huge;
+	struct statvfs fs;
+
+	if (unshare(CLONE_NEWNS) < 0 ||
+		mount("none", "/", "none", MS_REC | MS_SLAVE, NULL) < 0 ||
+		mount("none", fx.root, "tmpfs", 0, "size=64m,huge=always") <
+			0) {
+		(void)fprintf(stderr, "skipped: no tmpfs with huge pages\n");
+		return;
+	}
+	fixture_open_one(&fx, "50%");
+	store_tier_status(fx.store, 0, &s);
+	huge = s.block_bytes;
+	ck_assert_uint_gt(huge, 65536);
+	while (fixture_put(&fx, fixture_key(n), 100000) == 0)
+		n++;
+	store_tier_status(fx.store, 0, &s);
+	ck_assert_uint_eq(n, s.capacity_bytes / huge);
+	ck_assert_uint_eq(s.used_bytes, n * huge);
+	ck_assert_int_eq(statvfs(fx.root, &fs), 0);
+	/* The directories and files of the tier itself are not charged. */
+	ck_assert_uint_le((fs.f_blocks - fs.f_bfree) * fs.f_frsize,
+		s.capacity_bytes + 4 * huge);
+	fixture_close(&fx);
+	ck_assert_int_eq(umount2(fx.root, MNT_DETACH), 0);
 }
 END_TEST
 
@@ -552,6 +587,7 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_reads_back_every_range);
 	tcase_add_test(tc, test_store_refuses_a_read_outside_of_the_item);
 	tcase_add_test(tc, test_store_refuses_admission_when_full);
+	tcase_add_test(tc, test_store_charges_huge_pages_of_a_tmpfs);
 	tcase_add_test(tc, test_store_counts_reservations_against_the_budget);
 	tcase_add_test(tc, test_store_admits_to_the_first_tier_with_room);
 	tcase_add_test(tc, test_store_takes_an_entry_published_twice_once);

@@ -11,6 +11,8 @@
 
 #define FS_LIMITS_MAX 8
 #define SENTENCE_MAX (PATH_MAX + 256)
+/* No file system has larger blocks, but tmpfs with huge pages. */
+#define BLOCK_MAX_BYTES UINT64_C(65536)
 
 static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
 {
@@ -21,6 +23,14 @@ static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
 			"cache directory '%s' was deleted or moved: unmount, "
 			"and mount again",
 			s->dir);
+		fn(arg, sentence);
+	}
+	if (s->block_bytes > BLOCK_MAX_BYTES) {
+		(void)snprintf(sentence, sizeof(sentence),
+			"cache '%s' is on a tmpfs with huge=always, where an "
+			"entry takes at least %s; remount the tmpfs with "
+			"huge=within_size, then mount again",
+			s->dir, size_format(s->block_bytes, a));
 		fn(arg, sentence);
 	}
 	if (s->used_bytes <= s->capacity_bytes)

@@ -204,6 +204,7 @@ struct tier_status {
 	uint64_t resident_bytes;
 	uint64_t entries;
 	uint64_t errors;      /* writes, reads and deletions that failed */
+	uint64_t block_bytes; /* an entry takes a multiple of this */
 	bool in_memory;	      /* on a file system in memory, such as tmpfs */
 	/* The path of the tier leads to another directory now, or to none */
 	bool gone;

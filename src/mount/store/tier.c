@@ -107,6 +107,24 @@ static int check_dir(struct tier *t, struct error *err)
 	return 0;
 }
 
+/* Returns the unit in which a file of the tier takes space. On a tmpfs with
+ * huge=always, it is a huge page, which only the size of I/O of a new file
+ * shows. */
+static uint64_t space_unit(const struct tier *t, uint64_t block_bytes)
+{
+	CLEANUP_FD int fd = t->in_memory
+		? openat(t->fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600)
+		: -1;
+	struct stat st;
+
+	if (block_bytes < 512 || block_bytes > 65536)
+		block_bytes = TIER_BLOCK_BYTES;
+	if (fd < 0 || fstat(fd, &st) < 0 ||
+		(uint64_t)st.st_blksize < block_bytes)
+		return block_bytes;
+	return (uint64_t)st.st_blksize;
+}
+
 /* `text` is NULL for a tier in a cache root, whose capacity is its grant. */
 static int tier_check_size(struct tier *t, const char *text, struct error *err)
 {
@@ -131,9 +149,7 @@ static int tier_check_size(struct tier *t, const char *text, struct error *err)
 			"size %s of cache '%s' is larger than its file system; "
 			"give less, or a percentage as in '%s:80%%'",
 			text, t->dir, t->dir);
-	t->block_bytes = fs.f_frsize >= 512 && fs.f_frsize <= 65536
-		? fs.f_frsize
-		: TIER_BLOCK_BYTES;
+	t->block_bytes = space_unit(t, fs.f_frsize);
 	return 0;
 }
 
@@ -561,6 +577,7 @@ void tier_status(struct tier *t, struct tier_status *status)
 	LOCK_SCOPE(&t->lock);
 	*status = (struct tier_status){
 		.in_memory = t->in_memory,
+		.block_bytes = t->block_bytes,
 		.gone = gone,
 		.errors = t->errors,
 		.dir = t->dir,
