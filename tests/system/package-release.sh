@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make release` and `make release-check`: of small packages, a good release is
-# accepted, and one that is damaged, or made with a mistake, is refused with a
-# line that says why (package_release.py). Then the same of the real packages.
-# `make check-packages` runs this.
+# `make release` and `make release-check`: a good release of small packages is
+# accepted, and a release that is damaged or has a mistake is refused with a
+# line that says why (package_release.py). The same is checked with the real
+# packages. `make check-packages` runs this.
 #
-# The packages are those in REFRAIN_DEBS, or in debs/, if they are of this tree.
-# Otherwise they are built. REFRAIN_REBUILD=1 builds them once more, to compare.
+# The packages in REFRAIN_DEBS or debs/ are used if they were built from this
+# tree. Otherwise they are built. REFRAIN_REBUILD=1 builds them once more, and
+# compares.
 set -eu
 work=$(mktemp -d "$PWD/package-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -42,7 +43,7 @@ python3 "$here/package_release.py" "$top/build-aux/release" "$work/small"
 	echo "skipped: $(tail -n 1 "$work/log")"
 	exit 77
 }
-# The key is of this test alone.
+# The key is used by this test only.
 minisign -G -W -p "$work/key.pub" -s "$work/key" >/dev/null
 folder=$work/release
 

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 #
 # packaging/refrain.spec, built here from the archive of `make dist`. rpmlint
-# has nothing to say but what packaging/refrain.rpmlintrc judges; the packages
-# have the files of those for Debian; and in a new root, which is a Debian with
-# rpm, they are installed, upgraded under programs that read a mount, and
-# removed (package_life.sh). `make check-packages` runs this.
+# finds only what packaging/refrain.rpmlintrc explains; the packages have the
+# same files as those for Debian; and in a new root, which is a Debian with rpm,
+# they are installed, upgraded while programs read a mount, and removed
+# (package_life.sh). `make check-packages` runs this.
 #
-# REFRAIN_ROOTS is a directory that keeps the Debian of the root between runs,
-# REFRAIN_RPMS one with packages that are there: nothing is built.
+# REFRAIN_ROOTS is a directory that keeps the Debian root between runs.
+# REFRAIN_RPMS is a directory with built packages, so that nothing is built.
 set -eu
 name='package-rpm'
 # shellcheck source=tests/system/lib.sh
@@ -26,11 +26,11 @@ gives_up() {
 
 # -- Three versions: the second differs by its number, the third fails ---------
 
-# The scripts that rpm runs after an installation need bash, and say sh.
+# The scripts that rpm runs after an installation need bash, but begin with sh.
 scripts='%{_rpmconfigdir}'
 
-# build RELEASE OPTION ...: $work/rpm/RELEASE has the packages. Without OPTION
-# from the beginning, else from what was installed before.
+# build RELEASE OPTION ...: build packages in $work/rpm/RELEASE. With an OPTION,
+# files of an earlier build are packed again.
 build() {
 	version=$1
 	shift
@@ -69,8 +69,8 @@ rpmlint --rpmlintrc "$packaging/refrain.rpmlintrc" \
 tail -n 1 "$work/log"
 grep -q ' 0 errors, 0 warnings' "$work/log" || gives_up 'rpmlint'
 
-# Names and places are those of Debian here, and what a system adds of its own
-# to each package is left out on both sides.
+# Compare names and places as in Debian, without files that a system adds to
+# each package.
 find "$rpms/1" -name '*.rpm' | while read -r file; do
 	package=$(rpm -qp --qf '%{NAME}' "$file")
 	rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$file" |
@@ -93,7 +93,7 @@ sed 's|\.gz$||' "$here/package_files" |
 # -- Their life ----------------------------------------------------------------
 
 {
-	# The libraries that an image of the command needs.
+	# The libraries that an image with the command needs.
 	sed -e :a -e '/\\$/{N;s/\\\n//;ba' -e '}' "$packaging/Containerfile" |
 		sed -n 's/.*RUN packages="\([^"]*\)".*/\1/p' | tail -n 1 |
 		tr -s ' \t' '\n'

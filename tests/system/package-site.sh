@@ -27,7 +27,7 @@ python3 "$top/tests/system/package_site.py" "$work/site" man >"$work/log" ||
 	fail 'the site'
 cat "$work/log"
 
-# Also in another place of the tree.
+# Build the site in another place of the tree, too.
 mkdir -p "$work/another/place"
 (cd "$top" && tar -chf - ./*.md build-aux doc examples man packaging \
 	tests/README.md tools) | tar -xf - -C "$work/another/place"

@@ -3,8 +3,8 @@
 #
 # examples/slurm where systemd runs: the mount is a unit, in a container whose
 # process 1 is systemd. The scripts are called as slurmd calls them. Two jobs
-# share the unit, which is stopped after the last. A unit that ran before is
-# left alone, and a mount that cannot be made fails the prolog.
+# share the unit, which is stopped after the last. A unit that ran before is not
+# stopped, and if a mount cannot be made, the prolog fails.
 set -eu
 name=package-slurm-unit
 # shellcheck source=tests/system/lib.sh
@@ -91,7 +91,7 @@ note 'a source that is away'
 mv "$root/srv/data" "$root/srv/away"
 ! script prolog 4 || fail 'the prolog succeeds without a source'
 grep -q "job 4: no mount 'imagenet'" "$work/said" || gives_up 'no reason'
-# The unit goes on trying. The job has not begun, but its epilog is called.
+# The unit continues to try. The job has not begun, but its epilog is called.
 script epilog 4 || gives_up 'the epilog of a job that did not begin'
 unit_is inactive
 mv "$root/srv/away" "$root/srv/data"

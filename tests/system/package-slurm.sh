@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 #
 # package-slurm.sh [linuxproc|cgroup]: examples/slurm on a real slurmctld and
-# slurmd, in namespaces of their own, which find the processes of a job by their
-# parents or by a control group; without a word, with either. Two jobs share one
-# mount, which outlives the one that made it, though that was killed, and is
-# taken down after the last. A mount that was there before is left alone, and a
-# mount that cannot be made keeps the job from starting.
+# slurmd in namespaces of their own. They find the processes of a job by their
+# parents or by a control group; without an argument, both are tested. Two jobs
+# share one mount, which outlives the job that made it, even if that job was
+# killed, and is unmounted after the last job. A mount that existed before is
+# not unmounted, and if a mount cannot be made, the job does not start.
 set -eu
 if [ $# -eq 0 ]; then
 	status=0
@@ -18,7 +18,7 @@ if [ $# -eq 0 ]; then
 fi
 proctrack=$1
 name=package-slurm
-# A network of its own, with the loopback device alone.
+# Use a network namespace with only the loopback device.
 if [ -z "${REFRAIN_TEST_NETWORK:-}" ] && unshare -n true 2>/dev/null; then
 	REFRAIN_TEST_NETWORK=1 exec unshare -n sh "$0" "$@"
 fi
@@ -27,13 +27,13 @@ fi
 requires root fuse slurmctld slurmd munged sbatch flock ip
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 [ -n "${REFRAIN_TEST_NETWORK:-}" ] || skip 'needs a network namespace'
-# Slurm resolves names only where there is an address beside 127.0.0.1; this one
-# is for documents.
+# Slurm resolves names only if there is an address other than 127.0.0.1. This
+# one is reserved for documentation.
 { ip link set lo up && ip address add 192.0.2.1/32 dev lo; } ||
 	skip 'cannot set up the loopback device'
 examples=$(cd "${srcdir:-.}/examples/slurm" && pwd)
 
-# /etc and /run are the test's.
+# The test has its own /etc and /run.
 mkdir "$work/etc" "$work/etc.work" "$work/state" "$work/spool"
 mount -t overlay overlay /etc \
 	-o "lowerdir=/etc,upperdir=$work/etc,workdir=$work/etc.work" \
@@ -87,8 +87,8 @@ NodeName=$host NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
 
-# The version of the tree of control groups that has the group of the kernel's
-# processes that are frozen: Slurm tracks by it.
+# Slurm tracks processes with the freezer, so find the version of control groups
+# that has it.
 if [ "$proctrack" = cgroup ]; then
 	if grep -q ' /sys/fs/cgroup/freezer ' /proc/self/mounts; then
 		version=1
@@ -112,7 +112,7 @@ failed_in_slurm() {
 	fail "$*"
 }
 
-# The key is of this test alone.
+# The key is used by this test only.
 head -c 128 /dev/urandom >"$work/munge.key"
 chmod 600 "$work/munge.key"
 munged --foreground --force --key-file="$work/munge.key" \
@@ -128,7 +128,7 @@ slurmd -D >"$work/slurmd.out" 2>&1 &
 slurmd=$!
 ends_with_test $slurmd
 
-# sinfo waits long for a controller that is not there.
+# sinfo waits long if there is no controller.
 node_is() {
 	has_ended $controller || has_ended $slurmd ||
 		timeout 10 sinfo -h -o %T 2>/dev/null | grep -q "^$1"
@@ -140,7 +140,8 @@ wait_for 60 node_is idle || failed_in_slurm 'the node does not get idle'
 
 # -- Jobs ---------------------------------------------------------------------
 
-# Checks every byte, says so, and goes on until it is told to end.
+# A job that checks every byte, reports that, and continues until it is told to
+# end.
 cat >"$work/job" <<END
 #!/bin/sh
 cd "$mnt" && sha256sum --quiet --strict -c "$src.sums" || exit
@@ -149,7 +150,7 @@ until [ -e "$work/end.\$SLURM_JOB_ID" ]; do sleep 0.1; done
 sha256sum --quiet --strict -c "$src.sums" && touch "$work/again.\$SLURM_JOB_ID"
 END
 
-# submit: $job is its number.
+# submit: submit the job; $job is its number.
 submit() {
 	job=$(sbatch --parsable --output="$work/out.%j" "$work/job") ||
 		failed_in_slurm 'sbatch'
@@ -186,7 +187,8 @@ note "proctrack/$proctrack"
 submit
 first=$job
 reads "$first"
-# The daemon is in no group of the job, or it would end with it.
+# The daemon must not be in a group of the job, because it would end with the
+# job.
 expect 'the control group of the daemon' \
 	"$(grep -c '/job_' "/proc/$(status_field pid)/cgroup" || :)" 0
 [ "$proctrack" = linuxproc ] ||

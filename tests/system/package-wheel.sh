@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The wheel as its users have it: it needs the C library alone, of the version
-# that its name says, and the tests of the package pass in an environment where
-# pip has installed it, without headers, pkg-config or an installed library.
-# `make check-packages` runs this.
+# The wheel needs only the C library, in the version that its name gives. The
+# tests of the package pass in an environment where pip has installed the wheel,
+# without headers, pkg-config or an installed library. `make check-packages`
+# runs this.
 set -eu
 work=$(mktemp -d "$PWD/package-wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -54,8 +54,8 @@ assert "site-packages" in refrain.__file__' 2>"$work/log" || fail 'import'
 
 # -- The tests of the package -------------------------------------------------
 
-# NumPy and pytest are the host's. This runs beside builds, where importing
-# torch alone has taken a minute.
+# NumPy and pytest are those of the host. This runs beside builds, where
+# importing torch alone has taken a minute.
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-5}
 export CK_TIMEOUT_MULTIPLIER
 sed -i '/^include-system-site-packages/s/false/true/' "$work/env/pyvenv.cfg"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# package_life.sh deb|rpm: runs in the root that a test has made: installs the
-# packages, upgrades them under programs that read a mount, and purges them.
-# /packages/1 and /packages/2 have working ones; in those of /packages/3 the
-# command fails.
+# package_life.sh deb|rpm: runs in the root that a test has made. Installs the
+# packages, upgrades them while programs read a mount, and purges them.
+# /packages/1 and /packages/2 contain working packages; the command in those of
+# /packages/3 fails.
 set -eu
 kind=$1
 unset REFRAIN_TEST_WORK XDG_RUNTIME_DIR
@@ -19,7 +19,7 @@ fail() {
 	exit 1
 }
 
-# wait_for COMMAND ...: for a minute.
+# wait_for COMMAND ...: wait until the command succeeds, for up to a minute.
 wait_for() {
 	waits=1200
 	until "$@"; do
@@ -29,8 +29,8 @@ wait_for() {
 	done
 }
 
-# install VERSION. Debian's rpm wants to be asked for that, and knows none of
-# the packages that are there.
+# install VERSION. install VERSION: install the packages. Debian's rpm needs
+# options for this, and does not know the installed packages of Debian.
 install() {
 	case $kind in
 	deb) dpkg -i /packages/"$1"/*.deb ;;
@@ -47,8 +47,8 @@ purge() {
 	esac >$said 2>&1 || fail 'the packages are not removed'
 }
 
-# What a purge must leave as it was. The files and logs of dpkg and rpm are not
-# ours.
+# files: list the files that a purge must not change, without files and logs of
+# dpkg and rpm.
 files() {
 	find / -xdev \( -path /tests -o -path /packages -o -path /srv \
 		-o -path /var/lib/dpkg -o -path /root/.rpmdb -o -path /var/log \
@@ -125,7 +125,7 @@ says "the mount at '/srv/reader/mnt' has been upgraded in place"
 	fail 'not upgraded once'
 readers_saw_nothing 'an upgrade'
 
-# A program that cannot go on, and one that can.
+# Upgrade to a program that cannot take over, and to one that can.
 start_readers
 install 3
 says "/mnt/data' goes on with .*: this program does nothing"
@@ -137,7 +137,7 @@ says "the mount at '/mnt/data' has been upgraded in place"
 [ "$(field recoveries)" = 2 ] || fail 'not upgraded once more'
 readers_saw_nothing 'an upgrade to a program that fails'
 
-# A daemon that does not answer is left alone.
+# An upgrade of the packages does not end a daemon that does not answer.
 pid=$(reader_field pid)
 kill -STOP "$pid"
 wait_for is_stopped "$pid" || fail 'the daemon does not stop'

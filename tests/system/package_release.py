@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A release of small packages is accepted, and refused after each damage.
+"""Checks that a release of small packages is accepted, and refused after each
+damage.
 
-package_release.py RELEASE WORK: RELEASE is build-aux/release, WORK an empty
-directory. Damages that a signature cannot show are signed anew: they stand for
-mistakes of those who make a release.
+package_release.py RELEASE WORK: RELEASE is build-aux/release, WORK an
+empty directory. Damages that a signature cannot reveal are signed again:
+they are mistakes of the person who makes a release.
 
-package_release.py --form SBOM: looks at the form of one alone.
+package_release.py --form SBOM checks only the form of an SBOM.
 """
 
 import json
@@ -231,7 +232,7 @@ def sealed(damage):
 
 
 def sums_say(change):
-    """SHA256SUMS with other lines, signed."""
+    """Change the lines of SHA256SUMS, and sign it."""
     def damage(folder):
         lines = (folder / SUMS).read_text().splitlines(keepends=True)
         (folder / SUMS).write_text(''.join(change(lines)))
@@ -240,7 +241,7 @@ def sums_say(change):
 
 
 def sbom(change):
-    """An SBOM that is changed, and signed."""
+    """Change an SBOM, and sign it."""
     def damage(folder):
         said = json.loads((folder / SBOM).read_text())
         change(said)
@@ -282,7 +283,7 @@ def moved_library(said):
 
 def other_deb(control, name='refrain-doc', arch='all', version=DEB_VERSION,
               files=None, file=None):
-    """Another package in the place of one, also in the .buildinfo."""
+    """Replace a package by another one, in the .buildinfo, too."""
     def damage(folder):
         old = folder / f'{name}_{DEB_VERSION}_{arch}.deb'
         old.unlink()
@@ -310,7 +311,7 @@ def other_tarball(**more):
 
 SUM = 'its checksum is not that of SHA256SUMS'
 DAMAGES = [
-    # The signature and what it is of.
+    # Damage the signature, or the file that it signs.
     ('no folder', shutil.rmtree, 'there is no folder'),
     ('no signature', remove(SIGNATURE), f'{SIGNATURE}: missing'),
     ('no sums', remove(SUMS), f'{SUMS}: missing'),
@@ -328,7 +329,7 @@ DAMAGES = [
      f'{SIGNATURE}: Signature verification failed'),
     ('an older version', lambda folder: sign(folder, comment='refrain 0.0.9'),
      f"{SIGNATURE}: it is signed as 'refrain 0.0.9', not"),
-    # Files that the signature vouches for.
+    # Damage files whose sums are signed.
     *((f'a bit of {name}', flip(name), f'{name}: {SUM}')
       for name in (TARBALL, SBOM, INFO, REFRAIN, LIBRARY, DOC)),
     *((f'a byte less of {name}', cut(name), f'{name}: {SUM}')
@@ -347,7 +348,7 @@ DAMAGES = [
     ('linked sums', link(SUMS), f'{SUMS}: not a regular file'),
     ('another name', rename(DOC, 'refrain-doc.deb'), f'{DOC}: missing'),
     ('exchanged names', exchange, f'{LIBRARY}: {SUM}'),
-    # Mistakes with a signature.
+    # Mistakes in a file that is signed.
     ('sums twice', sums_say(lambda lines: lines + lines[:1]),
      f'{SUMS}: it has .* twice'),
     ('sums of another form', sums_say(lambda lines: ['MD5 x\n'] + lines),
@@ -395,7 +396,7 @@ DAMAGES = [
      f'{TARBALL}: it is not an archive'),
     ('an archive of other files', other_tarball(top='refrain-0.1.1'),
      f'{TARBALL}: its files are not all in refrain-0.1.0/'),
-    # The SBOM.
+    # Damage the SBOM.
     ('no SBOM', sealed(remove(SBOM)), f'{SBOM}: missing'),
     ('an SBOM of another name', sealed(rename(SBOM, 'sbom.spdx.json')),
      'sbom.spdx.json: a release has no such file'),
@@ -449,7 +450,7 @@ DAMAGES = [
     ('an archive of other bytes', other_tarball(text='other\n'),
      'checksums of refrain is'),
 ]
-# Checks with other options.
+# Checks with other options of the program.
 OPTIONS = [
     ('a draft', ['draft=False'],
      "it is signed as 'refrain 0.1.0 draft', not as 'refrain 0.1.0'"),
@@ -507,7 +508,8 @@ refused = 0
 
 
 def refuses(what, said, line):
-    """It fails with one line at least, each of a known form, not a trace."""
+    """Check that the program fails and prints at least one line, each in a
+    known form, but no traceback."""
     global refused
     lines = said.stderr.splitlines()
     if said.returncode != 1 or not lines or any(
@@ -530,7 +532,7 @@ def damaged(source, damage):
 
 
 def check_form(sbom_file):
-    """What the specification of SPDX demands of this kind of SBOM."""
+    """Check the rules of the SPDX specification for this kind of SBOM."""
     said = json.loads(pathlib.Path(sbom_file).read_text())
     ids = [found['SPDXID'] for found in said['packages']]
     assert len(ids) == len(set(ids)), ids
@@ -550,7 +552,8 @@ def check_form(sbom_file):
 
 
 def check_sbom():
-    """All that the packages of this test have, and no more."""
+    """Check that the SBOM has all that the packages of this test have, and
+    nothing else."""
     said = check_form(good / SBOM)
     versions = {found['name']: found.get('versionInfo')
                 for found in said['packages']
@@ -594,7 +597,7 @@ def main():
         sys.exit(f'FAILED: release make: {said.stderr}')
     check_sbom()
     check_ready()
-    # A copy elsewhere, with other times, is the same release.
+    # A copy in another place, with other times, is the same release.
     copy = shutil.copytree(good, work / 'a copy', copy_function=shutil.copyfile)
     run('chmod', '-R', 'a-w', copy)
     for folder in good, copy:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Checks every reference in the pages of a site.
 
-package_site.py SITE MANUALS: a link leads to a file of the site and an anchor
-in it, and nothing is loaded from elsewhere. MANUALS is a folder with manual
-pages, each of which has a page. package_site.py --self-test: it finds what is
-wrong.
+package_site.py SITE MANUALS: checks that each link leads to a file of the
+site and an anchor in it, and that pages load nothing from other servers.
+MANUALS is a folder with manual pages; each of them must have a page.
+package_site.py --self-test checks that errors are found.
 """
 
 import html.parser
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import urllib.parse
 
-# What a browser loads by itself.
+# Attributes whose targets a browser loads by itself.
 LOADED = {('img', 'src'), ('script', 'src'), ('iframe', 'src'),
           ('source', 'src'), ('source', 'srcset'), ('img', 'srcset'),
           ('object', 'data'), ('embed', 'src'), ('video', 'src'),
@@ -22,12 +22,12 @@ LOADED = {('img', 'src'), ('script', 'src'), ('iframe', 'src'),
           ('form', 'action'), ('use', 'xlink:href'), ('image', 'href'),
           ('image', 'xlink:href')}
 CSS_URL = re.compile(r'url\(\s*["\']?([^"\')]*)|@import\s+["\']([^"\']*)')
-# A script may load what it names.
+# A script may load the URLs that it contains.
 SCRIPT_URL = re.compile(r'["\'`](https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^"\'`]*')
 
 
 class Page(html.parser.HTMLParser):
-    """The anchors of a page, and what it refers to."""
+    """Collects the anchors of a page, and its references."""
 
     def __init__(self, text):
         super().__init__()
@@ -78,11 +78,11 @@ class Site:
         self.wrong.append(f'{path}: {text}')
 
     def check_target(self, path, link):
-        """A reference within the site, from the file of that path."""
+        """Check a reference within the site, from the file at `path`."""
         parts = urllib.parse.urlsplit(link)
         where = urllib.parse.unquote(parts.path)
         if where.startswith('/'):
-            # 404.html is shown for any path.
+            # 404.html is shown for any path, so its links are absolute.
             target = pathlib.PurePosixPath(where.lstrip('/'))
         else:
             target = path.parent / where if where else path
@@ -144,7 +144,8 @@ class Site:
 
 
 def self_test():
-    """Each of these is found, and nothing in the page that is right."""
+    """Check that each of these errors is found, and that nothing right is
+    reported."""
     right = ('<h1 id="top">x</h1><a href="#top">x</a><a href="b.html#y">x</a>'
              '<a href="https://example.com">x</a><img src="data:,x">')
     wrong = {

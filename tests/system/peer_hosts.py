@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Hosts of a partitioned cache on one machine, for tests and measurements.
+"""Runs hosts of a partitioned cache on one machine, for tests and measurements.
 
-Each host is a network namespace with an address of its own, joined to the others
-by a switch in another namespace; a rate limits what it sends and receives. A host
-runs memcached and mounts a source with refrain. All processes are children of
-this one; close() ends them."""
+Each host is a network namespace with an address of its own, connected to the
+others by a switch in another namespace. A rate limits the bytes that the host
+sends and receives. A host runs memcached and mounts a source with refrain.
+All processes are children of this one; close() ends them."""
 import json
 import os
 import shutil
@@ -17,11 +17,11 @@ LATENCY = '50ms'
 
 
 class Failed(Exception):
-    """A condition did not come true, or a command failed."""
+    """A condition did not become true, or a command failed."""
 
 
 def wait_for(what, condition, seconds=20.0):
-    """Until condition() is true; its value."""
+    """Wait until condition() is true; return its value."""
     patience = float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
     end = time.monotonic() + seconds * patience
     while True:
@@ -38,7 +38,7 @@ def run(*words):
 
 
 def namespace():
-    """A process that holds a network namespace."""
+    """Start a process that holds a network namespace."""
     p = subprocess.Popen(['unshare', '-n', 'sleep', 'infinity'])
     ours = os.readlink('/proc/self/ns/net')
 
@@ -57,19 +57,20 @@ def inside(p, *words):
 
 
 def limit(p, device, mbit):
-    """What the device sends, to so many Mbit/s; 0: no limit."""
+    """Limit the rate at which the device sends to `mbit` Mbit/s; 0: no
+    limit."""
     subprocess.run(inside(p, 'tc', 'qdisc', 'del', 'dev', device, 'root'),
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    check=False)
     if mbit:
-        burst = max(64, int(mbit / 4))  # kB: 2 ms, and a segment
+        burst = max(64, int(mbit / 4))  # in kB: 2 ms, and one segment
         run(*inside(p, 'tc', 'qdisc', 'add', 'dev', device, 'root', 'tbf',
                     'rate', '%gmbit' % mbit, 'burst', '%dkb' % burst,
                     'latency', LATENCY))
 
 
 class Host:
-    """One of the hosts; of a Cluster."""
+    """One host of a Cluster."""
 
     def __init__(self, cluster, number):
         self.cluster = cluster
@@ -100,7 +101,7 @@ class Host:
         limit(self.cluster.switch, 's%d' % self.number, mbit)
 
     def drop_packets(self):
-        """All that it sends or is sent, until set_rate()."""
+        """Drop all packets from and to the host, until set_rate()."""
         run(*inside(self.cluster.switch, 'ip', 'link', 'set',
                     's%d' % self.number, 'nomaster'))
 
@@ -140,7 +141,7 @@ class Host:
 
     def start_mount(self, tier, *options, peers=None, group=None,
                     source=None):
-        """With a tier of that size; peers: their list."""
+        """Mount with a tier of that size; `peers` is the list of hosts."""
         words = [self.cluster.refrain, 'mount', '--foreground',
                  source or self.cluster.source, self.mnt, '--cache',
                  self.cache + ':' + tier, *options]
@@ -148,14 +149,14 @@ class Host:
             words += ['--peers', ','.join(peers)]
             if self.name in peers:
                 words += ['--peer-name', self.name]
-        if group:  # a control group that throttles
+        if group:  # start the daemon in a control group that limits its rate
             words = ['sh', '-c', 'echo $$ >"$0/cgroup.procs" && exec "$@"',
                      group] + words
         with open(self.errors, 'ab') as err:
             self.daemon = self.start(words, stderr=err)
 
     def wait_mount(self, up=None):
-        """Until it has all names, and so many peers are up."""
+        """Wait until the mount has all names, and `up` peers are up."""
         def there():
             if self.daemon.poll() is not None:
                 raise Failed('host %d: the mount ended: %s' %
@@ -180,17 +181,17 @@ class Host:
         self.daemon = None
 
     def forget(self):
-        """The kernel forgets what it has of the mount."""
+        """Make the kernel drop the names and pages of the mount."""
         subprocess.run(['mount', '-i', '-o', 'remount,ro', self.mnt],
                        check=True)
 
     def clear(self):
-        """The tier, of a host that has no mount."""
+        """Remove the tier of a host that has no mount."""
         shutil.rmtree(self.cache, ignore_errors=True)
 
 
 class Cluster:
-    """`work`: where mounts and logs go; `cache`: where the tiers go."""
+    """`work`: directory for mounts and logs; `cache`: directory for tiers."""
 
     def __init__(self, refrain, work, source, mbit=0, cache=None):
         self.refrain, self.work, self.source = refrain, work, source
@@ -206,7 +207,7 @@ class Cluster:
         return self.hosts[-1]
 
     def tell(self):
-        """What the daemons said, and what they count of peers."""
+        """Print the messages of the daemons, and their counters of peers."""
         for h in self.hosts:
             with open(h.errors, encoding='utf-8', errors='replace') as f:
                 print('-- host %d\n%s' % (h.number, f.read()[-2000:]))
@@ -234,19 +235,20 @@ class Cluster:
 
 
 def total(hosts, name, before=None):
-    """The sum of a member of the statuses; less that of those before."""
+    """Return the sum of a member of the statuses, less the sum in `before`."""
     now = sum(h.status()[name] for h in hosts)
     return now - sum(s[name] for s in before) if before else now
 
 
 def origin_bytes(hosts, before=None):
-    """From the origin, but for units that were read to compare them."""
+    """Return the bytes from the origin, without those of units that were
+    read to compare them."""
     return total(hosts, 'origin_bytes', before) - \
         total(hosts, 'peer_check_bytes', before)
 
 
 def shards(files, n, seed):
-    """The files in n disjoint parts, dealt anew for each seed."""
+    """Divide the files into n disjoint parts; each seed gives other parts."""
     import random
     order = sorted(files)
     random.Random(seed).shuffle(order)
@@ -254,7 +256,7 @@ def shards(files, n, seed):
 
 
 def part_of_sums(sums, part, to):
-    """The lines of a file of sums that are of these files, in their order."""
+    """Write the lines of a file of sums for these files, in their order."""
     with open(sums) as f:
         lines = {line.rstrip('\n').split(' ', 2)[2]: line
                  for line in f}
@@ -263,8 +265,8 @@ def part_of_sums(sums, part, to):
 
 
 def read_epoch(reader, cluster, parts, threads=8, sums=None, more=()):
-    """Each host reads its part at the same time. Seconds, and what each reader
-    says as an object."""
+    """Let each host read its part at the same time. Return the seconds, and
+    the results of the readers as objects."""
     running = []
     begin = time.monotonic()
     for h, part in zip(cluster.hosts, parts):

@@ -3,15 +3,16 @@
 
 usage: peer_proxy.py LISTEN_IP PORT ENGINE_PORT ONE_IN LOG
 
-One in ONE_IN values of 4 KiB or more is changed: a byte of it, or its end is cut
-off, or it is that of another key. LOG gets a line for each."""
+One in ONE_IN values of 4 KiB or more is damaged: a byte is changed, the end
+is cut off, or the value of another key replaces it. LOG gets a line for each
+damaged value."""
 import socket
 import sys
 import threading
 
 LEAST = 4096
-# A value of a unit begins with its writer and a checksum. The same unit, stored
-# again by another writer, differs only in these, and is no damage.
+# The value of a unit begins with its writer and a checksum. If another writer
+# stores the same unit again, only these differ, so that is not damage.
 HEAD = 24
 
 
@@ -20,10 +21,11 @@ class Damage:
         self.one_in, self.log = one_in, open(log, 'a', buffering=1)
         self.lock = threading.Lock()
         self.seen = self.done = 0
-        self.last = {}  # by length, 0: any: a value to be swapped with
+        # values to swap with, by length; 0: a value of any length
+        self.last = {}
 
     def of(self, data):
-        """What to send in its place."""
+        """Return the bytes to send in place of `data`."""
         with self.lock:
             self.seen += 1
             before = self.last.get(len(data), self.last.get(0))

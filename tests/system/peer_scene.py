@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A dataset, and hosts of a partitioned cache that mount it: what the tests of it
-share."""
+"""A dataset, and hosts of a partitioned cache that mount it, for the tests of
+peers."""
 import math
 import os
 import random
@@ -34,7 +34,7 @@ class Scene:
         self.bytes = sum(self.files.values())
 
     def begin(self, hosts, mib, tier, *options, **engine):
-        """New hosts with empty engines and tiers."""
+        """Start new hosts with empty engines and tiers."""
         self.cluster = Cluster(self.refrain, self.work, self.source)
         for _ in range(hosts):
             self.cluster.add().start_engine(mib, **engine)
@@ -60,8 +60,9 @@ class Scene:
         self.cluster = None
 
     def epoch(self, seed, hosts=None):
-        """Read by all hosts, dealt anew. What came from the origin: bytes and
-        reads, but for units that were read to compare them."""
+        """Let all hosts read the dataset, divided anew. Return the bytes and
+        reads from the origin, without those of units that were read to
+        compare them."""
         hosts = hosts or self.cluster.hosts
         before = [h.status() for h in hosts]
         read_epoch(self.reader, self.cluster,
@@ -72,9 +73,9 @@ class Scene:
                 total(hosts, 'peer_checks', before))
 
     def settle(self):
-        """What is pushed has been answered."""
+        """Wait until all pushes have been answered."""
         def quiet():
-            # A unit that is being pushed is in staging memory.
+            # A unit that is being pushed is in staging.
             return not any(h.status()['staging_bytes']
                            for h in self.cluster.hosts if h.daemon)
         wait_for('the pushes end', quiet)
@@ -94,8 +95,8 @@ def expect(what, got, want):
 
 
 def run_scenarios(argv, *scenarios):
-    """argv: REFRAIN READER HERD WORK [NAME ...]; those names, or all. The exit
-    status."""
+    """Run the scenarios NAME ..., or all. argv is REFRAIN READER HERD WORK
+    [NAME ...]. Return the exit status."""
     scene = Scene(argv)
     scene.make_files(300, 4096, 600 << 10)
     for f in scenarios:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # The partitioned cache: three hosts, each a network namespace with a memcached
-# and a mount. What each epoch costs the origin, whoever reads what; a herd; an
-# engine that is too small; hosts that come and go; two datasets at one path.
-# Values that a proxy damages, servers that stop, and settings that are refused:
-# peers-faults.sh.
+# and a mount. Checks the bytes that each epoch reads from the origin, however
+# the reads are divided; many readers at once; an engine that is too small;
+# hosts that come and go; two datasets at one path. peers-faults.sh has damaged
+# values, servers that stop, and settings that are refused.
 set -eu
 name=peers
 # shellcheck source=tests/system/lib.sh

@@ -3,8 +3,8 @@
 #
 # Peers that fail: a server is killed or stopped in the middle of an epoch, the
 # holder of a lease is killed, a proxy damages values, settings are refused. No
-# read has wrong bytes, and none takes long. peers-epochs.sh has the epochs
-# without faults.
+# read has wrong bytes, and none takes long. peers-epochs.sh has epochs without
+# faults.
 set -eu
 name=peers-faults
 # shellcheck source=tests/system/lib.sh

@@ -13,7 +13,7 @@ from peer_hosts import (Failed, origin_bytes, read_epoch, run, shards, total,
 from peer_scene import expect, expect_at_most, run_scenarios
 
 MIB = 1 << 20
-# Units of each other mount that a mount compares with the origin.
+# Number of units of each other mount that a mount compares with the origin.
 COMPARED = 4
 
 
@@ -24,7 +24,8 @@ def expect_clean(scene):
 
 
 def large_engine(scene):
-    """Each byte leaves the origin once; later epochs read nothing from it."""
+    """Check that each byte leaves the origin once, and that later epochs
+    read nothing from it."""
     scene.begin(3, 64, '1M')
     expect('epoch 1', scene.epoch(1)[0], scene.bytes)
     for seed in 2, 3:
@@ -35,7 +36,7 @@ def large_engine(scene):
     wait_for('the hosts know that their peers hold all', lambda: total(
         scene.cluster.hosts, 'peers_hold_all') == 3)
     expect('held', scene.held(), scene.bytes)
-    # A new mount of every host, with a list in another order.
+    # Mount again on every host, with the list of hosts in another order.
     scene.unmount()
     scene.cluster.hosts.reverse()
     scene.mount('1M')
@@ -46,14 +47,14 @@ def large_engine(scene):
 
 
 def stampede(scene):
-    """All hosts read the same cold files at once."""
+    """Let all hosts read the same files at once, which are not cached."""
     scene.begin(3, 64, '1M')
     before = [h.status() for h in scene.cluster.hosts]
     everything = [sorted(scene.files)] * 3
     read_epoch(scene.reader, scene.cluster, everything, sums=scene.sums)
     scene.settle()
-    # A read waits 650 ms for the comparison of a unit, then asks the origin: on
-    # a busy machine a few items of the first moments are read twice.
+    # A read waits 650 ms for the comparison of a unit, then reads from the
+    # origin. On a busy machine a few items of the first moments are read twice.
     got = origin_bytes(scene.cluster.hosts, before)
     if not scene.bytes <= got <= 1.01 * scene.bytes:
         raise Failed('bytes: %d, not %d' % (got, scene.bytes))
@@ -62,8 +63,9 @@ def stampede(scene):
 
 
 def small_engine(scene):
-    """An engine of 0.6 D: D - E each epoch. Then tiers help, each its host."""
-    # Each size of chunks takes a page of 1 MiB: few sizes.
+    """With engines E of 0.6 of the dataset D, each epoch reads D - E from
+    the origin. Then tiers help, each its own host."""
+    # Each size of chunks takes a page of 1 MiB, and there are few sizes.
     mib = math.ceil(scene.bytes * 0.6 / 3 / MIB) + 2
     scene.begin(3, mib, '64K', growth=6)
     scene.epoch(1)
@@ -73,13 +75,13 @@ def small_engine(scene):
     for seed in 2, 3:
         left = scene.bytes - scene.held()
         got = scene.epoch(seed)[0]
-        if not 0.97 * left <= got <= 1.01 * left:  # tiers keep 64K
+        if not 0.97 * left <= got <= 1.01 * left:  # the tiers have 64K
             raise Failed('epoch %d: %d bytes, D - E is %d' %
                          (seed, got, left))
     expect('evictions', sum(p['evictions'] for p in
                             scene.cluster.hosts[0].status()['peers']), 0)
     expect('tiers', total(scene.cluster.hosts, 'peers_hold_all'), 0)
-    # The tiers take what is refused, and only that.
+    # The tiers store only what the peers refuse.
     scene.unmount()
     for h in scene.cluster.hosts:
         h.clear()
@@ -98,17 +100,18 @@ def small_engine(scene):
 
 
 def another_host(scene):
-    """3 -> 4 hosts moves a quarter of the items."""
+    """Check that a fourth host takes over a quarter of the items."""
     scene.begin(3, 64, '64K')
     scene.epoch(1)
     scene.cluster.add().start_engine(64)
     scene.unmount()
-    # What a tier has, its host would not give to the new owner.
+    # A host does not push items of its tier to the new owner, so clear the
+    # tiers.
     for h in scene.cluster.hosts:
         h.clear()
     scene.mount('64K')
     got = scene.epoch(2)[0]
-    # Chance gives each file a new owner or not, and some files are large.
+    # Which files get a new owner is random, and some files are large.
     squares = sum(size * size for size in scene.files.values())
     most = scene.bytes / 4 + 4 * math.sqrt(3 / 16 * squares)
     if not 0 < got < most:
@@ -119,7 +122,8 @@ def another_host(scene):
 
 
 def other_path(scene):
-    """Hosts with copies at other paths share by the name of the dataset."""
+    """Check that hosts with copies at other paths share by the name of the
+    dataset."""
     scene.begin(2, 128, '1M')
     scene.unmount()
     first, second = scene.cluster.hosts
@@ -144,7 +148,7 @@ def other_path(scene):
 
 
 def other_bytes(path):
-    """A copy of the tree with other bytes, and the same names, sizes, times."""
+    """Copy the tree with other bytes, but the same names, sizes and times."""
     copy = path + '-other'
     shutil.copytree(path, copy)
     rng = random.Random(7)
@@ -160,15 +164,17 @@ def other_bytes(path):
 
 
 def read_part(scene, names, sums):
-    """All hosts read these files, dealt among them, and compare the sums."""
+    """Let all hosts read these files, divided among them, and compare the
+    sums."""
     read_epoch(scene.reader, scene.cluster,
                shards(names, len(scene.cluster.hosts), 1), sums=sums)
     scene.settle()
 
 
 def two_sets(scene):
-    """Two datasets at one path, alike but for their bytes, one after another:
-    the second never gets bytes of the first, and the first has its own again."""
+    """Use two datasets at one path, which differ only in their bytes, one
+    after the other. The second must never get bytes of the first, and the
+    first must find its own again."""
     copy = other_bytes(scene.source)
     sums = scene.sums + '-other'
     run(scene.reader, copy, '--make-sums', sums)
@@ -211,7 +217,7 @@ def swap(one, other):
 
 
 def another_set(scene, copy):
-    """The other set is at the path of the source; nothing is in the tiers."""
+    """Put the other dataset at the path of the source, and clear the tiers."""
     scene.unmount()
     for h in scene.cluster.hosts:
         h.clear()

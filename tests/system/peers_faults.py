@@ -11,15 +11,15 @@ import time
 from peer_hosts import PORT, Failed, inside, read_epoch, shards, total, wait_for
 from peer_scene import expect, run_scenarios
 
-# A read waits for a peer so long at most; the rest is the origin's time and
-# that of a machine that does other things, too.
+# The longest time for which a read waits for a peer. The rest is the time of
+# the origin, on a machine that is busy with other programs, too.
 PEER_MS = 750
 SPARE_MS = 2000
 
 
 def interrupted(scene, seed, act, after=0.1):
-    """An epoch, and `act` once the readers have read for so long. The longest
-    time that a file took, in ms."""
+    """Read an epoch, and call act() when the readers have read for `after`
+    seconds. Return the longest time for a file in ms."""
     def later():
         begun = [h.status()['peer_hit_bytes'] for h in scene.cluster.hosts]
         time.sleep(after)
@@ -36,7 +36,7 @@ def interrupted(scene, seed, act, after=0.1):
 
 
 def owned_by(scene, host):
-    """Bytes that the engine of a host was given."""
+    """Return the bytes that the engine of a host was given."""
     return sum(p['fill_bytes'] for h in scene.cluster.hosts
                for p in h.status()['peers'] if p['host'] == host.name)
 
@@ -49,13 +49,14 @@ def up_again(scene, host, seconds):
 
 
 def expect_share(what, got, share):
-    """The tiers, of 64K each, may have some of it."""
+    """The tiers of 64K each may have some of the share."""
     if not share - 3 * (64 << 10) <= got <= share:
         raise Failed('%s: %s, not %s' % (what, got, share))
 
 
 def engine_killed(scene):
-    """Its part comes from the origin; restarted, it is filled once more."""
+    """Kill an engine: its part comes from the origin. After a restart, it is
+    filled once more."""
     scene.begin(3, 64, '64K')
     scene.epoch(1)
     victim = scene.cluster.hosts[1]
@@ -68,13 +69,15 @@ def engine_killed(scene):
     victim.start_engine(64)
     up_again(scene, victim, 5)
     expect_share('filled again', scene.epoch(4)[0], share)
-    # What a tier had was not pushed again: another host may still miss it.
+    # Items of a tier were not pushed again, so another host may still miss
+    # them.
     expect_share('then', scene.epoch(5)[0], 3 * (64 << 10))
     scene.end()
 
 
 def engine_stopped(scene):
-    """As one that does not answer; what it has is used again."""
+    """Stop an engine, so that it does not answer. When it continues, its
+    content is used again."""
     scene.begin(3, 64, '64K')
     scene.epoch(1)
     victim = scene.cluster.hosts[1]
@@ -89,7 +92,7 @@ def engine_stopped(scene):
 
 
 def holder_killed(scene):
-    """The mount that fetches an item dies; another goes on."""
+    """Kill the mount that fetches an item; another one continues."""
     scene.begin(2, 64, '64K')
     first, second = scene.cluster.hosts
     name = max(scene.files, key=scene.files.get)
@@ -105,9 +108,10 @@ def holder_killed(scene):
         readers.append(subprocess.Popen(
             ['cat', os.path.join(h.mnt, name)], stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL))
-        if h is first:  # it has the lease by then
+        if h is first:  # the host has the lease by then
             wait_for('the lease', lambda: first.status()['peer_misses'] > 0)
-    time.sleep(1.0)  # the holder lives: the other waits for it
+    # the holder of the lease lives, so the other host waits for it
+    time.sleep(1.0)
     if readers[1].poll() is not None:
         raise Failed('nobody waited for the holder of the lease')
     first.daemon.kill()
@@ -127,7 +131,7 @@ def holder_killed(scene):
 
 
 def values_damaged(scene):
-    """Each damaged value is counted, and none is used."""
+    """Check that each damaged value is counted, and none is used."""
     log = os.path.join(scene.work, 'damaged')
     here = os.path.dirname(os.path.abspath(__file__))
     scene.begin(3, 64, '64K')
@@ -140,7 +144,7 @@ def values_damaged(scene):
     victim.wait_port(proxy, PORT)
     scene.mount('64K')
     for seed in range(1, 5):
-        scene.epoch(seed)  # it compares sums
+        scene.epoch(seed)  # epoch() compares the sums
     with open(log) as f:
         damaged = len(f.readlines())
     if damaged < 6:
@@ -158,7 +162,8 @@ def values_damaged(scene):
 
 
 def secrets_differ(scene):
-    """Hosts with other secrets: that is said, and not that memory is damaged."""
+    """Use hosts with different secrets: this is reported, and not as damaged
+    memory."""
     scene.begin(2, 64, '64K')
     scene.unmount()
     names = [h.name for h in scene.cluster.hosts]
@@ -191,7 +196,8 @@ def secrets_differ(scene):
 
 
 def settings_refused(scene):
-    """A server that could lose items is not used, and it is said why."""
+    """Check that a server that could lose items is not used, and that the
+    reason is reported."""
     bad = (({'never_evict': False}, '-M'),
            ({'options': 'slab_reassign'}, 'no_slab_reassign'),
            ({'options': 'no_slab_reassign,ext_path=%s:64m' %
@@ -219,7 +225,7 @@ def settings_refused(scene):
 
 
 def lists_differ(scene):
-    """Other times of the files on one host: that is reported."""
+    """Change times of files on one host: this is reported."""
     scene.begin(2, 64, '64K')
     wait_for('the lists agree', lambda: all(
         p['manifest'] == 'same' for h in scene.cluster.hosts

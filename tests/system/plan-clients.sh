@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Plans by the control socket: what is refused, which names are counted as what,
-# and that nothing is left when the client dies in the middle of a line.
+# Plans by the control socket: which requests are refused, how names are
+# counted, and that nothing is left when the client dies in the middle of a
+# line.
 set -eu
 name=plan-clients
 # shellcheck source=tests/system/lib.sh
@@ -37,7 +38,7 @@ k = ask(b'{"cmd":"keys","paths":["%s","none","d"]}\n' % names[0].encode())
 assert len(k['keys'][0]['key']) == 32 and k['keys'][1:] == [None, None], k
 assert ask(b'{"cmd":"plan-progress","position":3}\n')['ok']
 assert ask(b'{"cmd":"plan-status"}\n')['done'] >= 3
-# Another plan takes its place, and it can be dropped.
+# Another plan replaces the first one, and can be dropped.
 def plans():
     return ask(b'{"cmd":"status"}\n')['status']['plans']
 assert ask(b'{"cmd":"plan","batch":4}\n')['ok'] and plans() == 1

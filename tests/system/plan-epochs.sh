@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A loader that reads little ahead, on a distant source: nothing is fetched for
-# nothing, and all bytes are accounted for. How long the slowest epoch from the
-# third on takes is shown beside the same trainer on the source itself;
-# bench/plan-bars.sh holds it to a bar, on a machine that does nothing else.
+# A loader that reads little ahead, on a distant source: everything that is
+# fetched is used, and all bytes are accounted for. Prints the time of the
+# slowest epoch from the third on, and that of the same trainer on the source
+# itself. bench/plan-bars.sh checks this time, on a machine that does nothing
+# else.
 set -eu
 name=plan-epochs
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +25,8 @@ for i in $(seq $files); do
 	cp "$work/picture" "$src/c/$i.jpg"
 done
 
-# train DIR READS_AHEAD: the slowest of the epochs from the third on, in us.
+# train DIR READS_AHEAD: run the trainer; print the time of the slowest epoch
+# from the third on, in us.
 train() {
 	timeout $((120 * patience)) "$refrain" load "$1" --batch 16 \
 		--step-ms 25 --size 32 --threads 1 --reads-ahead "$2" \

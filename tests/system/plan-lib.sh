@@ -12,13 +12,13 @@ mkdir "$src/d"
 head -c $((size * files)) /dev/urandom | split -b $size -a 3 - "$src/d/f"
 (cd "$src" && find d -type f) | sort >"$work/names"
 
-# order SEED: all files, in an order of its own.
+# order SEED: print all files in the order of this seed.
 order() {
 	awk -v s="$1" 'BEGIN { srand(s) } { print rand(), $0 }' \
 		"$work/names" | sort -n | cut -d ' ' -f 2
 }
 
-# train ORDER OPTION ...: an epoch; its seconds are in $seconds.
+# train ORDER OPTION ...: read an epoch; $seconds is its time.
 train() {
 	python3 "$here/trainer.py" "$mnt" "$@" >"$work/trained" ||
 		fail "the trainer: $(cat "$work/trained")"
@@ -29,7 +29,8 @@ planned() {
 	sed 's/[{,}]/\n/g' "$work/planned" | sed -n "s/^\"$1\"://p"
 }
 
-# begin ORDER OPTION ...: a plan in the background, as $planning.
+# begin ORDER OPTION ...: start a plan in the background; its process is
+# $planning.
 begin() {
 	list=$1
 	shift
@@ -40,28 +41,29 @@ begin() {
 	wait_for 20 has_status plans 1 || fail "$(cat "$work/planned.err")"
 }
 
-# The plan ends by itself, for all was read.
+# ended: check that the plan ends by itself, because everything was read.
 ended() {
 	wait_for 20 has_ended $planning || fail 'the plan does not end'
 	wait $planning || fail "the plan failed: $(cat "$work/planned.err")"
 	no_plan
 }
 
-# no_plan: none is left, nor any memory of one.
+# no_plan: check that no plan is left, and no memory of one.
 no_plan() {
 	wait_for 10 has_status plans 0 || fail 'a plan is left'
 	wait_for 10 has_status planned_bytes 0 ||
 		fail 'memory of a plan is left'
 }
 
-# drop_plan: the one that `begin` began.
+# drop_plan: end the plan that `begin` has started.
 drop_plan() {
 	kill $planning
 	wait $planning || :
 	no_plan
 }
 
-# counted COUNTER: since `count`.
+# count, counted COUNTER: remember the counters; print the growth of one since
+# then.
 count() {
 	for c in origin_bytes prefetch_wasted staging_dropped \
 		prefetch_carried_bytes reread_bytes; do
@@ -73,7 +75,7 @@ counted() {
 	eval "echo \$(($(status_field "$1") - had_$1))"
 }
 
-# half_fits: a mount whose cache has room for half of the source.
+# half_fits: mount with a cache that has room for half of the source.
 half_fits() {
 	start_mount "$src" "$mnt" --cache "$work/cache:10M" --limit 256K \
 		--chunk 64K --staging 2M --fault ''
@@ -84,7 +86,7 @@ throttle() {
 	"$refrain" fault "$mnt" rate=8M || fail 'cannot set a fault'
 }
 
-# half_cached: the same with the half cached, and a source that is slow then.
+# half_cached: the same, with that half cached, and make the source slow.
 half_cached() {
 	half_fits
 	"$refrain" warm "$mnt" >/dev/null || fail 'cannot warm'

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Lines of `refrain plan` that name no file: an order of nothing else is an
-# error, a line among others is reported while the plan waits for its readers,
-# and an order of very many is taken. REFRAIN_PLAN_LINES: how many.
+# Lines of `refrain plan` that name no file: an order with only such lines is an
+# error, one such line among others is reported while the plan waits for its
+# readers, and an order with very many of them is accepted. REFRAIN_PLAN_LINES
+# is their number.
 set -eu
 name=plan-lines
 # shellcheck source=tests/system/lib.sh
@@ -24,7 +25,7 @@ got=0
 "$refrain" plan "$mnt" --echo none </dev/null 2>"$work/err" || got=$?
 expect 'a wrong echo factor' $got 2
 
-# It is reported while the plan still waits for its readers.
+# The line is reported while the plan still waits for its readers.
 order 13 >"$work/both"
 echo nowhere >>"$work/both"
 "$refrain" plan "$mnt" <"$work/both" >"$work/out" &

@@ -27,7 +27,7 @@ class Random:
     def __iter__(self):
         return iter(random.sample(range(self.n), self.n))
 
-# No mount: nothing happens.
+# Without a mount, nothing happens.
 s = refrain_plan.PlannedSampler(
     Random(len(names)), [os.path.join(src, n) for n in names])
 assert not s.plan.active and sorted(s) == list(range(len(names)))

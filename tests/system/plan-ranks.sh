@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Plans of two ranks, and a stranger who reads without one, at once: hardly a
+# Plans of two ranks, and a reader without a plan at the same time: hardly any
 # file is fetched more than once.
 set -eu
 name=plan-ranks
@@ -24,7 +24,8 @@ one=$!
 "$refrain" plan "$mnt" --batch 8 --step-ms 20 <"$work/rank.1" >"$work/out.1" &
 two=$!
 wait_for 10 has_status plans 2 || fail 'no two plans'
-# The stranger keeps what it reads in the kernel's cache, as programs do.
+# The reader without a plan leaves its files in the kernel's cache, as ordinary
+# programs do.
 sed "s|^|$mnt/|" "$work/strange" | xargs cat >/dev/null &
 stranger=$!
 (cd "$mnt" && xargs cat) <"$work/rank.0" | wc -c >"$work/read.0" &
@@ -42,8 +43,8 @@ expect 'items dropped' "$(counted staging_dropped)" 0
 if [ "$(drops)" -ne "$dropped" ]; then
 	note 'somebody dropped the kernel caches: the bytes are not looked at'
 else
-	# Now and then the kernel asks for a page of a file once more, when
-	# several read it at the same time; so it does without plans.
+	# Sometimes the kernel reads a page of a file again, if several programs
+	# read the file at the same time. This also happens without plans.
 	more=$(($(counted origin_bytes) - rest))
 	note "three readers at once: $rest bytes and $more more," \
 		"$(counted prefetch_wasted) items wasted"

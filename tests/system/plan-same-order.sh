@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Unmodified jobs that read the same order through one mount with plans: what is
-# not cached is fetched once for all of them while they are within staging of
-# each other, and again for a job that comes later than that.
+# Unmodified jobs that read the same order through one mount with plans: a file
+# that is not cached is fetched once for all of them while they are within
+# staging of each other, and again for a job that is further behind.
 set -eu
 name=same-order
 # shellcheck source=tests/system/lib.sh
@@ -20,9 +20,9 @@ for i in $(seq $files); do
 done
 (cd "$src" && find . -type f | shuf --random-source="$refrain") >"$work/order"
 
-# jobs.py MOUNT ORDER JOBS GAP: each job is GAP files behind the one before it,
-# and none is more than 4 GAP files ahead. Pages are dropped, so that none finds
-# those of another in the page cache.
+# jobs.py MOUNT ORDER JOBS GAP: each job is GAP files behind the previous one,
+# and at most 4 GAP files ahead of the next. Pages are dropped, so that no job
+# finds pages of another in the page cache.
 cat >"$work/jobs.py" <<'PY'
 import os, sys, threading
 
@@ -53,12 +53,13 @@ threads = [threading.Thread(target=read, args=(j,)) for j in range(jobs)]
 [t.join() for t in threads]
 PY
 
-# planned FILES: at least so many are planned.
+# planned FILES: are at least FILES files planned?
 planned() {
 	[ "$(status_field planned_positions)" -ge "$1" ]
 }
 
-# origin_of JOBS GAP: $got bytes of the origin, with a plan for each job.
+# origin_of JOBS GAP: run the jobs with a plan for each; set $got to the bytes
+# from the origin.
 origin_of() {
 	start_mount "$src" "$mnt" --cache "$work/cache:1M" --staging $staging \
 		--limit 1M --chunk 1M
@@ -69,7 +70,7 @@ origin_of() {
 			>/dev/null 2>&1 &
 		sent="$sent $!"
 	done
-	# Files at the beginning that are in the cache are done with.
+	# Cached files at the beginning of the order count as done.
 	wait_for 20 planned $(($1 * (files - cached))) ||
 		fail 'the plans are not there'
 	timeout $((60 * patience)) python3 "$work/jobs.py" "$mnt" \
@@ -83,7 +84,7 @@ origin_of() {
 	stop_mount
 }
 
-origin_of 1 4 # fills the cache
+origin_of 1 4 # this fills the cache
 origin_of 1 4
 one=$got
 for jobs in 2 4; do
@@ -91,7 +92,7 @@ for jobs in 2 4; do
 	[ "$got" -le $((one + one / 2)) ] ||
 		fail "$jobs jobs: $got bytes of the origin, one: $one"
 done
-origin_of 2 $files # the second finds what is left in staging
+origin_of 2 $files # the second job finds items that are left in staging
 [ "$got" -ge $((2 * one - staging)) ] ||
 	fail "apart: $got bytes of the origin, one: $one"
 echo PASS

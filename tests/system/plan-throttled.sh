@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Epochs that are planned, on a throttled source of which half fits into the
-# cache: each costs the bytes that are not cached, and nothing is wasted.
+# Planned epochs on a throttled source, half of which fits into the cache: each
+# epoch fetches exactly the bytes that are not cached, and all of them are used.
 set -eu
 name=plan-throttled
 # shellcheck source=tests/system/lib.sh

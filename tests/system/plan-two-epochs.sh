@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Two epochs on one input of `refrain plan`: an empty line ends an epoch;
-# without it, names that come twice are left out.
+# without it, names that appear twice are left out.
 set -eu
 name=plan-two-epochs
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Plans that their readers do not follow: what is fetched in vain is no more
-# than a plan may have in memory, once.
+# Plans that their readers do not follow: at most as many bytes as a plan may
+# have in memory are fetched without use, and only once.
 set -eu
 name=plan-wrong-order
 # shellcheck source=tests/system/lib.sh
@@ -16,7 +16,7 @@ order 4 >"$work/order"
 awk 'NR % 2' "$work/order" >"$work/rank.0"
 awk 'NR % 2 == 0' "$work/order" >"$work/rank.1"
 
-# An order of which only each third file is read.
+# Only every third file of the order is read.
 awk 'NR % 3 == 0' "$work/order" >"$work/third"
 count
 begin "$work/order" --slack 4
@@ -24,7 +24,8 @@ train "$work/third" --threads 2
 drop_plan
 note "of a wrong order $(counted prefetch_wasted) items were wasted"
 
-# An order of files that nobody reads costs what it may have in memory, once.
+# An order of files that nobody reads fetches as many bytes as a plan may have
+# in memory, once.
 window=$(status_field planned_capacity_bytes)
 is_held() {
 	[ "$(status_field planned_bytes)" -gt $((window - 2 * size)) ]

@@ -12,11 +12,12 @@ requires root fuse podman mmdebstrap ldd
 	skip 'daemons of a sanitizer are slow to start'
 here=$(cd "${srcdir:-.}/tests/system" && pwd)
 
-# crun refuses a tree of groups of both versions.
+# crun refuses a mixture of control groups of both versions.
 ! grep -q ' /sys/fs/cgroup/unified ' /proc/self/mountinfo ||
 	umount /sys/fs/cgroup/unified || skip 'cannot unmount a control group'
 
-# No limit above ours: root may lack the right to raise one.
+# Do not set limits above those of this process, because root may lack the right
+# to raise them.
 CONTAINERS_CONF=$work/containers.conf
 export CONTAINERS_CONF
 cat >"$CONTAINERS_CONF" <<END
@@ -27,7 +28,7 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 END
 
-# Copies of images take long, where there can be layers.
+# Use layers where possible, because copies of images take long.
 driver=vfs
 mkdir "$work/lower" "$work/upper" "$work/over"
 if mount -t overlay overlay "$work/over" \

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The Python package as a user gets it: pip, without a network, against the
-# installed library, from a copy of python/ alone; a wheel; a source
-# distribution; and what an import says without the library.
+# Installs the Python package as a user does: with pip, without a network,
+# against the installed library, from a copy of python/ alone. Also checks a
+# wheel, a source distribution, and the error of an import without the library.
 set -eu
 variable() {
 	sed -n "s/^$1 = //p" Makefile
@@ -35,20 +35,20 @@ make -s DESTDIR="$work/dest" install-libLTLIBRARIES \
 PKG_CONFIG_SYSROOT_DIR=$work/dest
 PKG_CONFIG_PATH=$(dirname "$(find "$work/dest" -name refrain.pc)")
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
-# pip builds in the tree, which may be read only.
+# pip builds inside the tree, and this one may be read-only, so make a copy.
 cp -R "$top/python" "$work/python"
 chmod -R u+w "$work/python"
 "$python" -m venv --without-pip --system-site-packages "$work/env" \
 	>"$work/log" 2>&1 || fail 'venv'
 env=$work/env/bin/python
-# Where that is allowed, there is not even a network to be asked.
+# Run pip without a network, if this user can do that.
 offline=
 ! unshare -rn true 2>/dev/null || offline='unshare -rn'
 # shellcheck disable=SC2086 # a list of words
 CFLAGS=-O0 $offline "$env" -m pip --disable-pip-version-check install \
 	--no-build-isolation --no-index "$work/python" \
 	>"$work/log" 2>&1 || fail 'pip install'
-# What pip builds first is a wheel.
+# pip first builds a wheel.
 if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
 	grep -q 'Created wheel.*-cp311-abi3-' "$work/log" ||
 		fail 'the wheel is not for the stable ABI'
@@ -80,7 +80,7 @@ CFLAGS=-O0 "$env" -m pip --disable-pip-version-check wheel --no-deps \
 "$python" -m zipfile -l "$work"/wheel/*.whl >"$work/log"
 grep -q 'refrain/plan\.py' "$work/log" || fail 'the wheel has no plan.py'
 
-# Somebody has removed the library.
+# The library is removed.
 find "$work/dest" -name 'librefrain.so*' -exec rm {} +
 if "$env" -c 'import refrain' >"$work/out" 2>&1; then
 	ldconfig -p 2>/dev/null | grep -q librefrain ||

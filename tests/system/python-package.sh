@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The Python package as configure built it: pytest on tests/python. With
-# REFRAIN_PYTEST a list of words for pytest, such as -k word; with
-# REFRAIN_TEST_PACKAGE another build of the package, under AddressSanitizer.
+# Runs pytest in tests/python on the Python package that configure has built.
+# REFRAIN_PYTEST is a list of words for pytest, such as -k word.
+# REFRAIN_TEST_PACKAGE is another build of the package, under AddressSanitizer.
 set -eu
 name=python
 # shellcheck source=tests/system/lib.sh
@@ -25,7 +25,7 @@ case ${REFRAIN_TEST_PACKAGE:+address}$(variable SANITIZE_CFLAGS) in
 	skip 'Python is not built for ThreadSanitizer'
 	;;
 *address*)
-	# What Python itself leaves behind is not ours to count.
+	# Do not count memory that Python itself leaves behind.
 	preload=$($(variable CC) -print-file-name=libasan.so)
 	ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS:-}
 	PYTHONMALLOC=malloc REFRAIN_TEST_SANITIZER=1
@@ -41,7 +41,7 @@ XDG_CACHE_HOME=$work/cache
 REFRAIN_TEST_BUILD=$PWD
 export LD_LIBRARY_PATH PYTHONPATH XDG_CACHE_HOME REFRAIN_TEST_BUILD
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
-# A test that hangs shows where, after a while, and is ended.
+# A test that hangs prints its stack after a while, and is ended.
 # shellcheck disable=SC2086 # a list of words
 timeout -k 30 $((600 * patience)) \
 	env ${preload:+LD_PRELOAD="$preload"} "$python" -X dev -m pytest -q \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The example of tools/refrain_plan.py under PyTorch itself: on a mount, with
-# the helper and without it, and on a bare directory. The same batches come,
+# the helper and without it, and on a bare directory. The batches are the same,
 # and with the helper they are fetched ahead.
 set -eu
 name=torch

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Read-ahead: the mount's own is raised from the first file on, without anybody
-# having asked for a status; and ranges that are read at random from a large
-# file cost the origin what was asked.
+# The kernel's read-ahead of the mount is raised from the first file on, even if
+# nobody has asked for a status. Random reads of ranges from a large file read
+# only these ranges from the origin.
 set -eu
 name=read-ahead
 # shellcheck source=tests/system/lib.sh
@@ -13,8 +13,8 @@ requires fuse root mountpoint
 ranges=$PWD/bench/range-reader
 count=64 length=131072
 
-# random ALIGN: origin bytes of so many reads through a fresh mount. The
-# daemon is in the background: nothing here asks it before the first read.
+# random ALIGN: print the origin bytes of random reads through a new mount. The
+# daemon is in the background, and gets no request before the first read.
 random() {
 	"$refrain" mount "$src" "$mnt" --cache "$work/cache.$1:200M" ||
 		fail 'cannot mount'
@@ -37,7 +37,7 @@ truncate -s 128M "$src/shard"
 random 4096
 random 1
 
-# One that is read in order is fetched ahead of its reader.
+# A file that is read in order is fetched ahead of its reader.
 start_mount "$src" "$mnt" --cache "$work/cache.order:200M"
 dd if="$mnt/shard" of=/dev/null bs=128K count=64 2>/dev/null
 [ "$(status_field prefetch_issued)" -gt 0 ] ||

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A file with more items than can be gone through: it is read right near its
-# end, and whatever is at work on its items ends with the mount.
+# A file with more items than any loop can visit: reads near its end are right,
+# and all work on its items ends with the mount.
 set -eu
 name=huge-file
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse truncate
 
-# Few file systems take such a size.
+# Few file systems accept such a size.
 src=$short/src
 mkdir "$src"
 truncate -s 1000000000000000000 "$src/huge" 2>/dev/null ||
@@ -21,7 +21,7 @@ start_mount "$src" "$mnt" --cache "$work/cache:10M"
 	fail 'its end is not all zeros'
 stop_mount
 
-# The thread that acts on changes does the same.
+# The thread that handles changes also ends.
 start_mount "$src" "$mnt" --cache "$work/cache:10M"
 stat "$mnt/huge" >/dev/null || fail 'it is not there'
 rm "$src/huge"
@@ -29,7 +29,7 @@ timeout 0.5 "$refrain" refresh "$mnt" >/dev/null 2>&1 || :
 kill -TERM "$daemon"
 daemon_ended
 
-# The scan of such a source ends at once, and finds what is old of other files.
+# The scan of such a source ends at once, and finds old entries of other files.
 echo small >"$src/small"
 echo other >"$src/other"
 truncate -s 1000000000000000000 "$src/huge"

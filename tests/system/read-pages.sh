@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The bound on the kernel's pages of what passed through: the oldest go, but
-# nobody waits for those that a reader holds who waits for the daemon. If that
-# is killed then it is gone at once, and the reader gets an error.
+# The limit on kernel pages of files that are not cached: the oldest pages are
+# dropped, but nothing waits for pages that are locked by a reader that waits
+# for the daemon. If the daemon is killed then, it ends at once, and the reader
+# gets an error.
 set -eu
 name=pages
 # shellcheck source=tests/system/lib.sh
@@ -22,9 +23,9 @@ dropped_since() {
 	[ "$(drops)" != "$1" ]
 }
 
-# None has room in the cache; the kernel may keep the pages of one. If somebody
-# else drops the caches of the machine meanwhile, which is counted afterwards,
-# it is done again.
+# No file has room in the cache, and the kernel may keep the pages of one. If
+# another program drops the caches of the machine meanwhile, which shows in a
+# counter, the test is repeated.
 while :; do
 	start_mount "$src" "$mnt" --cache "$work/cache:64K" --pages 150K \
 		--fault ''
@@ -42,7 +43,8 @@ while :; do
 done
 wait_for 10 has_status staging_bytes 0 || fail 'what was served is kept'
 
-# The pages of `held` are locked for a second reader when they are to go.
+# The pages of `held` are locked for a second reader when they should be
+# dropped.
 drop_caches
 expect 'pages after the caches were dropped' "$(pages held)" 0
 "$refrain" fault "$mnt" stall=1,match=held
@@ -53,7 +55,7 @@ cat "$mnt/third" >/dev/null
 wait_for 10 has_status pages_dropped 220000 || fail 'a page is waited for'
 
 kill -9 "$daemon"
-# A zombie is its first thread alone.
+# threads_gone: has only the first thread, a zombie, remained?
 threads_gone() {
 	set -- /proc/"$daemon"/task/*
 	[ $# -le 1 ]

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Programs that know nothing of refrain, on a mount as on the source: copies,
-# archives and listings come out the same, and so do the pictures that a
-# trainer's worker processes read, epoch after epoch.
+# Ordinary programs give the same results on a mount as on the source: copies,
+# archives, listings, and the pictures that a trainer's worker processes read,
+# epoch after epoch.
 set -eu
 name=programs
 # shellcheck source=tests/system/lib.sh
@@ -18,8 +18,8 @@ chmod 600 "$src/d1/e1/f00001"
 bytes=$(tree_bytes "$src")
 start_mount "$src" "$mnt" --cache "$work/cache:$((bytes / 2))"
 
-# listing DIR: everything that a walk shows; sizes of directories are nobody's
-# business.
+# listing DIR: print everything that a walk shows, except the sizes of
+# directories.
 listing() {
 	(cd "$1" && find . -type d -printf '%p %m %U %G %T@\n' -o \
 		-printf '%p %y %s %m %U %G %T@ %l\n' | sort)
@@ -45,7 +45,8 @@ rsync -a --checksum "$mnt/" "$work/copy/" || fail 'rsync from the mount'
 listing "$work/copy" | cmp - "$work/listing" || fail 'rsync copied'
 rm -rf "$work/copy" "$work/tar"
 
-# The names of a picture folder, and what is in it matters to nobody here.
+# Only the names in the picture folder matter here, not the contents of the
+# files.
 load() {
 	python3 "$(dirname "$0")/loader.py" "$@" || fail "loader.py $*"
 }

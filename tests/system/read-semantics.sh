@@ -23,8 +23,8 @@ tree compare
 drop_caches
 tree compare
 
-# Every way to read, of items, of a file in chunks, of what does not fill a
-# page; cold, from the tier, and from the page cache.
+# Read in every way: files of one item, files in chunks, and files that do not
+# fill a page; not cached, from the tier, and from the page cache.
 for size in 0 1 4096 70001 1000003 3000017; do
 	"$helpers/read_ways" "$mnt/sizes/$size" "$src/sizes/$size" ||
 		fail "file of $size bytes, cold"
@@ -35,18 +35,18 @@ for size in 0 1 4096 70001 1000003 3000017; do
 		fail "file of $size bytes, hot"
 done
 
-# statfs knows the dataset: files, directories, links and the root.
+# statfs reports the dataset: files, directories, links and the root.
 total=$(find "$mnt" -printf x | wc -c)
 expect 'inodes of statfs' "$(stat -f -c %c "$mnt")" "$total"
 blocks=$((($(tree_bytes "$src") + 4095) / 4096))
 expect 'blocks of statfs' "$(stat -f -c %b "$mnt")" "$blocks"
 expect 'free blocks of statfs' "$(stat -f -c %f "$mnt")" 0
-# df calls it full. Rules for full disks leave out what is read-only, by the
-# options that node_exporter reads.
+# df shows the mount as full. Alerting rules for full disks ignore read-only
+# file systems, by the options that node_exporter reads.
 grep -q " $mnt fuse.refrain ro," /proc/mounts || fail 'not read-only to rules'
 expect 'block size of statfs' "$(stat -f -c %S "$mnt")" 4096
 
-# Nothing can be changed, though root asks, and though root remounts.
+# Nothing can be changed, even by root, and even after a remount by root.
 options=$(awk -v m="$mnt" '$5 == m { print $6 }' /proc/self/mountinfo)
 for option in ro nosuid nodev; do
 	case ,$options, in
@@ -64,7 +64,8 @@ after=$(cd "$src" && find . -printf '%p %s %m %U %G %T@ %l\n' | sort |
 expect 'the source' "$after" "$before"
 mount -i -o remount,ro "$mnt" || fail 'cannot remount'
 
-# Inodes: the same after a remount, another for another version.
+# Inode numbers are the same after a remount, and a new version has another
+# number.
 (cd "$mnt" && find . -printf '%p %i\n' | sort) >"$work/inodes"
 expect 'inodes that two names have' \
 	"$(find "$mnt" -printf '%i\n' | sort | uniq -d | wc -l)" 0

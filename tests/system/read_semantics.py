@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""read_semantics.py make|compare SOURCE MOUNTPOINT: makes a source with everything
-that a file system can hold; sees that the mount shows it right.
+"""read_semantics.py make|compare SOURCE MOUNTPOINT: makes a source with all
+kinds of files and names that a file system can have, or compares the mount
+with it.
 """
 import errno
 import os
@@ -85,7 +86,7 @@ def make():
     try:
         os.setxattr(src + b'/changes/file', 'user.x', b'y')
     except OSError:
-        pass  # then there is none to be hidden
+        pass  # then there is no such name to hide
     make_deep()
 
 

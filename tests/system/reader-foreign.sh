@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A daemon in a PID namespace of its own, as in a container, does not know who
-# reads: a signal that a reader gets while the origin hangs does not end its
+# A daemon in a PID namespace of its own, as in a container, does not see its
+# readers: a signal that a reader gets while the origin hangs does not end its
 # look-up.
 set -eu
 name=foreign-reader
@@ -14,7 +14,7 @@ unshare -p -f true 2>/dev/null || skip 'no PID namespaces for this user'
 mkdir "$src/slow"
 echo x >"$src/slow/x"
 
-# The program that start_mount() starts as the daemon; it execs the real one.
+# start_mount() starts this program as the daemon; it executes the real one.
 inner=$refrain
 refrain=$work/refrain
 cat >"$refrain" <<END

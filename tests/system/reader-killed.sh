@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A process that is killed while its look-up or its listing waits for an
-# origin that hangs ends at once, not at the origin's time-out; the mount goes
-# on, and the names are right when the origin is back.
+# A process that is killed while its look-up or its listing waits for an origin
+# that hangs ends at once, not at the origin's time-out; the mount continues,
+# and the names are right when the origin answers again.
 set -eu
 name=killed-reader
 # shellcheck source=tests/system/lib.sh
@@ -15,11 +15,13 @@ for i in 1 2 3; do
 	echo "$i" >"$src/hangs/f$i"
 done
 
-# From the beginning: the first scan does not get into the directory either.
+# The origin hangs from the beginning, so even the first scan cannot list the
+# directory.
 start_mount "$src" "$mnt" --cache "$work/cache:10M" \
 	--fault 'stall=1,meta=1,match=hangs'
 
-# ended COMMAND ...: killed after a moment, it is gone well before 120 s.
+# ended COMMAND ...: kill the command after a moment, and check that it ends
+# long before 120 s.
 ended() {
 	begin=$(date +%s)
 	timeout -s KILL 0.5 "$@" >/dev/null 2>&1 && fail "'$*' was answered"

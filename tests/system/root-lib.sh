@@ -4,7 +4,8 @@
 # Roots of Debian for tests that sourced lib.sh. REFRAIN_ROOTS is a directory
 # that keeps them between runs.
 
-# make_debian FILE PACKAGE,...: a tarball of a Debian of the host's release.
+# make_debian FILE PACKAGE,...: make a tarball of a Debian of the host's
+# release.
 make_debian() {
 	find /etc/apt/sources.list /etc/apt/sources.list.d \
 		\( -name '*.list' -o -name '*.sources' \) -size +0 \
@@ -22,8 +23,8 @@ make_debian() {
 	mv "$1.part" "$1"
 }
 
-# debian_with FILE: $debian is the tarball of one that has the packages which
-# FILE names, one a line.
+# debian_with FILE: set $debian to the tarball of a Debian with the packages
+# that FILE lists, one in each line.
 debian_with() {
 	sum=$(sha256sum <"$1" | cut -c 1-8)
 	debian=${REFRAIN_ROOTS:-$work}/debian-packages-$sum.tar
@@ -37,8 +38,9 @@ unpack_debian() {
 	ln -sf ../proc/self/mounts "$1/etc/mtab"
 }
 
-# live_in ROOT KIND: package_life.sh for packages of KIND, as the first process
-# there. All that runs there ends with it. $work/log is what it says.
+# live_in ROOT KIND: run package_life.sh in ROOT for packages of KIND, as the
+# first process of a PID namespace, so that all processes end with it. $work/log
+# has its output.
 live_in() {
 	mkdir -p "$1/tests/tests/system" "$1/srv/data"
 	cp "${srcdir:-.}/tests/system/package_life.sh" \
@@ -56,7 +58,7 @@ mount -t proc proc proc
 mount --rbind /sys sys
 mount --rbind /dev dev
 mount -t tmpfs tmpfs dev/shm
-# For everybody, as udev makes it; the host may have no udev.
+# Everybody may open /dev/fuse, as udev makes it; the host may have no udev.
 mount -t tmpfs tmpfs run
 mknod -m 666 run/fuse c 10 229 && mount --bind run/fuse dev/fuse
 mkdir old && pivot_root . old

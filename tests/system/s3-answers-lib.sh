@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of rare answers of a store; sourced after far-lib.sh. Begins with a
-# store of 40 files.
+# For tests of rare answers of a store; sourced after far-lib.sh. Starts a store
+# of 40 files.
 s3_mount() {
 	what=$1
 	shift
@@ -14,14 +14,15 @@ end_mount() {
 	rm -rf "$work/tier"
 }
 
-# logs TEXT: the log has it, or gets it soon.
+# logs TEXT: wait until the log contains TEXT.
 logs() {
 	wait_for 10 grep -q "$1" "$daemon_err" || fail "the log lacks: $1"
 }
 
 far_start files=40 size=100000
 
-# ends_with SETTING FILE ERROR: until the setting is back.
+# ends_with SETTING FILE ERROR: check that reading FILE ends with ERROR while
+# the setting is changed.
 ends_with() {
 	far_set "$1"
 	cat "$mnt/$2" >"$work/got" 2>"$work/said" && fail "$1: no error"

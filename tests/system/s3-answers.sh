@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Rare answers of a store about an object: every one ends in right bytes or in
-# the error that it stands for, and the log says why. A failure is asked for
-# again, an answer is not.
+# Rare answers of a store about an object: each ends in the right bytes or in
+# the error that it means, and the log says why. A request is repeated after a
+# failure, but not after an answer.
 set -u
 name=s3-answers
 # shellcheck source=tests/system/lib.sh
@@ -24,8 +24,8 @@ ends_with no_length=1 f0000005.bin 'Input/output error'
 logs "'f0000001.bin' cannot be used: the object is archived"
 logs "'f0000002.bin' cannot be used: these credentials do not permit"
 logs "'f0000003.bin' cannot be used: its HTTP status is 400"
-# An answer is not asked for again but by the kernel, which does so once; a
-# failure is.
+# After an answer, only the kernel repeats the request, once. After a failure,
+# the daemon repeats it.
 far_zero
 ends_with code=403 f0000006.bin 'Permission denied'
 [ "$(far_count gets)" -le 2 ] || fail "$(far_count gets) GETs end with 403"
@@ -34,7 +34,7 @@ for code in 500 502 504; do
 	ends_with code=$code f0000007.bin 'Input/output error'
 	[ "$(far_count gets)" -gt 2 ] || fail "$code is not asked for again"
 done
-# Each is as it was before.
+# Each object can be read again as before.
 far_set verify=0
 for f in 1 2 3 6 7; do
 	curl -sf "$far/many/f000000$f.bin" | cmp - "$mnt/f000000$f.bin" ||
@@ -42,8 +42,8 @@ for f in 1 2 3 6 7; do
 done
 far_set verify=1
 
-# -- A redirect is not followed, and the log says that it was one. A temporary
-# one is asked for again.
+# -- A redirect is not followed, and the log reports it. A request with a
+# temporary redirect is repeated.
 for code in 301 302 307 308; do
 	far_zero
 	ends_with code=$code f0000004.bin 'Input/output error'

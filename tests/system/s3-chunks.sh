@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A large file of s3:// costs one GET a chunk, in whatever pieces and order and
-# by however many readers it is read; no byte comes twice. What no tier has room
-# for costs no byte that was not read.
+# A large file of s3:// takes one GET for each chunk, whatever the pieces, the
+# order and the number of readers are, and no byte comes twice. Of a file for
+# which no tier has room, only the bytes that are read are fetched.
 set -u
 name=s3-chunks
 # shellcheck source=tests/system/lib.sh
@@ -16,8 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 mib=1048576
 far_start files=10 delay_ms=5
 
-# cold SIZE TIER [OPTION ...]: a mount of ten files of this size that no tier
-# has.
+# cold SIZE TIER [OPTION ...]: mount ten files of this size that are not cached.
 cold() {
 	size=$1 tier=$2 next=0
 	shift 2
@@ -27,7 +26,7 @@ cold() {
 	scan_through
 }
 
-# fresh: $file is the next file, and $work/want has its bytes.
+# fresh: set $file to the next file; $work/want has its bytes.
 fresh() {
 	key=f000000$next.bin
 	next=$((next + 1))
@@ -39,7 +38,7 @@ fresh() {
 	before=$(status_field origin_bytes)
 }
 
-# cost GETS BYTES WHAT: since fresh().
+# cost GETS BYTES WHAT: check the requests and bytes since fresh().
 cost() {
 	expect "GETs of $3" "$(far_count gets)" "$1"
 	expect "HEADs of $3" "$(far_count heads)" 0
@@ -57,14 +56,14 @@ in_order() {
 		fail "wrong bytes in pieces of $1: $(cat "$work/dd")"
 }
 
-# mixed PIECE: in random order.
+# mixed PIECE: read the file in pieces in random order.
 mixed() {
 	ln -sf want "$work/$key"
 	python3 "$here/cache_parts.py" "$work/mnt" "$work" "$1" 7 1 "$key" ||
 		fail "wrong bytes in mixed pieces of $1"
 }
 
-# at FIRST BYTES: one read there.
+# at FIRST BYTES: read once at FIRST.
 at() {
 	for f in "$file" "$work/want"; do
 		dd if="$f" bs="$2" count=1 skip="$1" iflag=skip_bytes \
@@ -74,7 +73,7 @@ at() {
 		fail "wrong bytes at $1"
 }
 
-# readers N: each from its own beginning to the end of the file.
+# readers N: start N readers, each from another position to the end of the file.
 readers() {
 	pids='' i=0
 	while [ $i -lt "$1" ]; do
@@ -92,7 +91,8 @@ readers() {
 	done
 }
 
-# -- A chunk that a tier has room for: one GET, also where the file ends in it
+# -- A chunk that a tier has room for: one GET, even for the chunk in which the
+# file ends
 for size in $((12 * mib)) $((12 * mib + 12345)); do
 	chunks=$(((size + mib - 1) / mib))
 	cold "$size" 200M
@@ -111,7 +111,8 @@ for size in $((12 * mib)) $((12 * mib + 12345)); do
 		readers $n
 		cost $chunks "$size" "$n readers"
 	done
-	# A read in the middle brings its chunk, one across a border those two.
+	# A read in the middle fetches its chunk, and a read across a border
+	# fetches both chunks.
 	fresh
 	at $((3 * mib + 700000)) 4096
 	cost 1 $mib 'a read in the middle'
@@ -146,8 +147,8 @@ gone
 cold $((12 * mib)) 64K
 fresh
 in_order 128K
-# Reads that come in another order than they were sent look less like one reader
-# who goes through the file.
+# Reads that arrive in another order than they were sent look less like one
+# reader that reads the file in order.
 cost "$(far_count gets)" $((12 * mib)) 'a file in order, passing through'
 [ "$(far_count gets)" -lt 48 ] ||
 	fail "$(far_count gets) GETs of a file in order, passing through"
@@ -158,7 +159,7 @@ done
 cost 4 $((4 * 65536)) 'ranges, passing through'
 gone
 
-# -- A reader of a distant origin has 8 MiB on their way
+# -- A reader of a distant origin has 8 MiB in flight
 far_set delay_ms=50
 cold $((48 * mib)) 200M
 fresh

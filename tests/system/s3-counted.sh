@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# All requests to a store are counted, also those that are refused or cut; with
-# caches of nothing, each byte is fetched once.
+# All requests to a store are counted, even those that are refused or cut; with
+# empty caches, each byte is fetched once.
 set -u
 name=s3-counted
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of credentials; sourced after far-lib.sh. Begins with a store of 40
-# files, of which no key is known, and services that are all stand-ins.
+# For tests of credentials; sourced after far-lib.sh. Starts a store of 40 files
+# without known keys; all services are stand-ins.
 far_start files=40 size=10000
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 mkdir -p "$work/.aws/sso/cache"
@@ -10,10 +10,12 @@ AWS_ENDPOINT_URL_STS=$far
 AWS_ENDPOINT_URL_SSO=$far/
 export AWS_ENDPOINT_URL_STS AWS_ENDPOINT_URL_SSO
 
-# The secret keys, and the tokens: of sessions, a login, a container, the web.
+# Patterns of the secret keys and of the tokens: of sessions, a login, a
+# container, and the web.
 secrets='Secret/|token/of|sso-token|container-token|web[+]id|ASIA'
 
-# quiet WHAT: all that the mount says and keeps, and the command line.
+# quiet WHAT: check that output and files of the mount, and its command line,
+# contain no secret.
 quiet() {
 	"$refrain" status "$mnt" >"$work/told" || fail "$1: no status"
 	{
@@ -26,7 +28,8 @@ quiet() {
 		fail "$1: a secret is told"
 }
 
-# reads WHAT OPTION ...: a mount with the credentials of the moment reads all.
+# reads WHAT OPTION ...: check that a mount with the present credentials can
+# read everything.
 reads() {
 	what=$1
 	shift
@@ -39,7 +42,7 @@ reads() {
 	rm -rf "$work/tier"
 }
 
-# profiles: some, with what they name.
+# profiles: write some profiles, and the files that they name.
 profiles() {
 	cat >"$work/.aws/credentials" <<'END'
 [default]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Credentials from a web identity, a container and the instance, and a public
-# bucket that needs none. No secret of theirs reaches a log, the status, a
+# bucket that needs none. None of their secrets reaches a log, the status, a
 # command line or a tier.
 set -u
 name=s3-creds-places

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Credentials from profiles, as AWS' tools read them: keys, roles, a process, an
-# SSO login. No secret of theirs reaches a log, the status, a command line or a
-# tier.
+# SSO login. None of their secrets reaches a log, the status, a command line or
+# a tier.
 set -u
 name=s3-creds-profiles
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +17,8 @@ requires fuse curl
 
 profiles
 reads 'the default profile'
-# As AWS' tools read them: indented, in either case, with a colon, in quotes.
+# The tools of AWS accept all of these: indented, in either case, with a colon,
+# in quotes.
 printf '[default]\r\n  AWS_Access_Key_ID: AKprofile\r\n\r\n%s\r\n' \
 	'  aws_secret_access_key = Secret/AKprofile+key' >"$work/odd"
 AWS_SHARED_CREDENTIALS_FILE=$work/odd reads 'a profile of odd form'
@@ -30,14 +31,15 @@ aws_secret_access_key = Secret/AKprofile+key
 END
 AWS_CONFIG_FILE=$work/odd reads 'a profile in quotes' --profile 'two words'
 AWS_ENDPOINT_URL_STS=$far/sts/ reads 'a role' --profile role
-# Nobody is asked beyond this machine, even if the variable is not respected.
+# No request leaves this machine, even if the variable is not respected.
 export https_proxy=http://127.0.0.1:1
 AWS_ENDPOINT_URL=$far AWS_ENDPOINT_URL_STS='' \
 	reads 'a role by the endpoint of all' --profile role
 AWS_ENDPOINT_URL=$far/ AWS_ENDPOINT_URL_SSO='' \
 	reads 'an SSO login by the endpoint of all' --profile login
 unset https_proxy
-# Their clock, and ours, may be a day behind: what they issue lives an hour.
+# The clock of the service, or of this machine, may be a day behind; credentials
+# that the service issues are valid for an hour.
 for skew in -86400 86400; do
 	far_set expire_s=3600 skew_s=$skew
 	reads "a role, by a clock $skew s from ours" --profile role

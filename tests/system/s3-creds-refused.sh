@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A place of credentials that is configured and fails ends the search. The mount
-# fails in one line, which says what to do and tells no secret, and what follows
-# is not asked.
+# A source of credentials that is configured but fails ends the search. The
+# mount fails with one line, which says what to do and contains no secret, and
+# later sources are not used.
 set -u
 name=s3-creds-refused
 # shellcheck source=tests/system/lib.sh
@@ -16,7 +16,8 @@ requires fuse curl
 . "$(dirname "$0")/s3-creds-lib.sh"
 
 profiles
-# A process that closes its output and does not end; the others go on meanwhile.
+# A process that closes its output and does not end; the other cases run
+# meanwhile.
 mkdir "$work/stays"
 timeout $((30 * patience)) "$refrain" mount s3://many "$work/stays" --profile \
 	stays --cache "$work/stays.tier:1M" --endpoint-url "$far" \
@@ -35,8 +36,8 @@ far_zero
 grep -q 'no credentials found' "$work/said" || fail "says: $(cat "$work/said")"
 expect 'services asked without need' "$(far_count services)" 0
 
-# ends_search WANT VARIABLE=VALUE ...: a mount with these ends in one line with
-# WANT.
+# ends_search WANT VARIABLE=VALUE ...: check that a mount with these variables
+# fails with one line that contains WANT.
 ends_search() {
 	want=$1
 	shift
@@ -67,8 +68,8 @@ ends_search "cannot read '/none/box'" AWS_EC2_METADATA_DISABLED=false \
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/none/box
 ends_search 'must be https or on this machine' \
 	AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/
-# Names that begin as an address of this machine does. libcurl itself takes
-# all of .localhost for this machine.
+# Names that begin like an address of this machine. libcurl itself treats all
+# names of .localhost as this machine.
 ends_search 'must be https or on this machine' \
 	AWS_CONTAINER_CREDENTIALS_FULL_URI="http://127.x.localhost:${far##*:}/"
 ends_search 'must be https or on this machine' \
@@ -81,7 +82,7 @@ ends_search "profile 'typo' has no credentials" AWS_PROFILE=typo
 ends_search 'contain a line break' AWS_ACCESS_KEY_ID="AKbroken
 " AWS_SECRET_ACCESS_KEY=Secret/AKbroken+key
 expect 'services asked beyond a failure' "$(far_count services)" 0
-# Services that refuse what they are given
+# Services that refuse a request
 printf refused >"$work/web.refused"
 ends_search 'STS answers with HTTP status 403; check the role' \
 	AWS_WEB_IDENTITY_TOKEN_FILE="$work/web.refused" \
@@ -98,7 +99,7 @@ wait $stays && fail 'mounts although a credential_process stays'
 grep -q 'credential_process failed' "$work/stays.said" ||
 	fail "a credential_process that stays: $(cat "$work/stays.said")"
 
-# A daemon that is killed meanwhile leaves no process behind.
+# A daemon that is killed during the search leaves no process behind.
 cat >>"$work/.aws/config" <<END
 [profile hangs]
 credential_process = echo \$\$ >$work/hangs.pid; exec sleep 1000

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Credentials that live two seconds, under load: they are renewed in time, and
-# no read fails. EXPIRE_S: how long they live.
+# no read fails. EXPIRE_S is their lifetime.
 set -u
 name=s3-creds-renewed
 # shellcheck source=tests/system/lib.sh

@@ -3,7 +3,7 @@
 #
 # A service for credentials that is slow, and one that is down: a store that
 # refuses a token before its end gets the next one; the service is not called
-# again and again; a remount serves what is cached.
+# too often; a remount serves cached files.
 set -u
 name=s3-creds-service
 # shellcheck source=tests/system/lib.sh
@@ -15,13 +15,13 @@ requires fuse curl
 # shellcheck source=tests/system/s3-creds-lib.sh
 . "$(dirname "$0")/s3-creds-lib.sh"
 
-# give KEY LIFE: the service gives this key, which ends LIFE seconds later. The
-# store refuses it earlier if far_set says so.
+# give KEY LIFE: let the service give this key, which expires after LIFE
+# seconds. With a setting of far_set, the store refuses it earlier.
 give() {
 	echo "$1 $2" >"$work/given.new"
 	mv "$work/given.new" "$work/given"
 }
-# Slow, but for the first time, when a mount begins.
+# The service is slow, except the first time, when a mount begins.
 cat >"$work/service" <<END
 echo >>$work/calls
 [ ! -e $work/down ] || exit 1
@@ -63,7 +63,7 @@ timeout 5 cat "$mnt"/*1.bin >/dev/null 2>&1 && fail 'read without credentials'
 [ "$(wc -l <"$work/calls")" -le 4 ] ||
 	fail "the service is called $(wc -l <"$work/calls") times in 5 s"
 rm "$work/down"
-# The same key as before, whose life was extended.
+# The service gives the same key as before, with a longer life.
 give 3 3600
 timeout $((60 * patience)) cat "$mnt"/f*2.bin >/dev/null || fail 'no recovery'
 quiet 'a slow service'

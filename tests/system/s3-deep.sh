@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A mount of s3:// serves while a long listing goes on, and has 256 requests out
-# at a time for readers that ask for as many; their bytes keep to a limit.
+# A mount of s3:// serves while a long listing is in progress. It has up to 256
+# requests in flight if there are as many readers, and limits the requested
+# bytes.
 set -u
 name=s3-deep
 # shellcheck source=tests/system/lib.sh
@@ -30,7 +31,7 @@ expect GETs "$(far_count gets)" 2
 stop_mount
 rm -rf "$work/tier"
 
-# -- As many readers as the store is to be asked for at a time, and more
+# -- As many readers as requests may be in flight, and more
 far_set files=300 dirs=0 list_ms=0 size=10000
 s3_mount
 scan_through
@@ -49,7 +50,8 @@ far_set never=0
 stop_mount
 rm -rf "$work/tier"
 
-# -- Requests ask for a quarter of staging at a time, and for more than one item
+# -- Requests in flight cover at most a quarter of staging, and more than one
+# item
 far_set files=64 size=1000000 delay_ms=100
 start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
 	--endpoint-url "$far" --limit 1M --chunk 1M --staging 16M
@@ -62,7 +64,7 @@ most=$(far_count most_bytes)
 stop_mount
 rm -rf "$work/tier"
 
-# -- As they do on a link so slow that each of them takes seconds
+# -- The same on a link so slow that each request takes seconds
 far_set files=16 delay_ms=0 rate=2000000
 start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
 	--endpoint-url "$far" --limit 1M --chunk 1M --staging 16M

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # A store that is busy, cuts bodies, or never answers some requests: readers get
-# right bytes, and the log says why it took longer.
+# the right bytes, and the log says why reads took longer.
 set -u
 name=s3-faults
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A store that goes away: hits go on, others fail in time, and all comes back.
-# GONE_S: how long it stays away.
+# A store that disappears: hits continue, other reads fail in time, and
+# everything works again when the store is back. GONE_S is the time for which
+# the store is away.
 set -u
 name=s3-gone
 # shellcheck source=tests/system/lib.sh

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # Random keys of many alphabets, among them some that cannot be paths: a mount
-# shows the rest and no others, and the store accepts the signature of each
-# read. Then buckets of three shapes, listed with no more pages than they take,
-# and servers with other habits of listing. ODD_KEYS, ODD_SEED.
+# shows exactly the other keys, and the store accepts the signature of each
+# read. Buckets of three shapes are listed with as few pages as possible, and
+# servers with other ways of listing work. ODD_KEYS is the number of keys, and
+# ODD_SEED their seed.
 set -u
 name=s3-keys
 # shellcheck source=tests/system/lib.sh
@@ -22,7 +23,8 @@ s3_mount() {
 	scan_through
 }
 
-# shown TYPE FILE: the paths of the mount are those of the file.
+# shown TYPE FILE: check that the paths of this type in the mount are those in
+# FILE.
 shown() {
 	(cd "$mnt" && find . -mindepth 1 -type "$1" -printf '%P\0' | sort -z) |
 		cmp - "$2" || fail "other paths of type $1 than were put"
@@ -47,7 +49,8 @@ note "$n files, $hidden keys hidden"
 stop_mount
 rm -rf "$work/tier"
 
-# At most a tenth more pages than there are full ones, and some to begin with.
+# At most a tenth more pages than full ones are listed, plus a few at the
+# beginning.
 for dirs in 0 30 12000; do
 	far_set dirs=$dirs
 	far_zero
@@ -60,7 +63,7 @@ for dirs in 0 30 12000; do
 	rm -rf "$work/tier"
 done
 
-# Servers that do not know start-after, and pages without keys.
+# Servers that ignore start-after, and pages without keys.
 far_set dirs=0
 for habit in no_after blank; do
 	far_set $habit=1

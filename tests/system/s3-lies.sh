@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Answers and listings of a store that lie: an error and no bytes, names stay as
-# they were, the next file is right, and nothing secret goes to anybody else.
+# Answers and listings of a store that lie: readers get an error and no bytes,
+# names stay as they were, the next file is right, and no secret is sent to
+# another server.
 set -u
 name=s3-lies
 # shellcheck source=tests/system/lib.sh
@@ -40,7 +41,7 @@ cat "$mnt"/f000003?.bin >"$work/one" || fail 'cut: EIO'
 expect 'bytes of cut answers' "$(wc -c <"$work/one")" 1000000
 far_set cut=0
 
-# -- Listings that lie: what is known stays
+# -- Listings that lie: known names stay
 for lie in endless truncate_xml error_doc; do
 	far_set $lie=1
 	"$refrain" refresh "$mnt" >/dev/null 2>&1
@@ -48,8 +49,8 @@ for lie in endless truncate_xml error_doc; do
 	expect "$lie: names" "$(find "$mnt" -type f | wc -l)" 64
 done
 
-# Answers without an end are given up, with their connections. A 404
-# that is not of S3 deletes nothing.
+# none_goes_on: check that answers without an end are given up, and their
+# connections closed. A 404 that is not an answer of S3 deletes nothing.
 none_goes_on() {
 	[ "$(far_count going)" = 0 ]
 }

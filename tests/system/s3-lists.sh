@@ -15,7 +15,7 @@ requires fuse curl
 # shellcheck source=tests/system/s3-reads-lib.sh
 . "$(dirname "$0")/s3-reads-lib.sh"
 
-# -- A page that takes longer than a read may to begin is waited for
+# -- The daemon waits for a page that takes longer to begin than a read may
 s3_mount many
 scan_through
 far_zero
@@ -31,8 +31,8 @@ rm -rf "$work/tier"
 	fail 'no index'
 expect 'files of the index' "$(grep -c '\.bin' "$work/index")" 300
 
-# Listings without sizes and pages without keys that have no end, also from a
-# bucket without an order: nothing is listed a second time.
+# Listings without sizes, and endless pages without keys, even from a bucket
+# without an order: no listing is repeated.
 far_put flat--x-s3/file a
 # lists_once SETTING LISTS
 lists_once() {

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Memory of a mount of s3:// with 128 requests at a time: outside staging no
-# more than 64 MiB above that of the same files on a disk, read as slowly.
+# The memory of a mount of s3:// with 128 requests at a time: outside of
+# staging, it is at most 64 MiB more than that of a mount of the same files on a
+# disk that is as slow.
 set -u
 name=s3-memory
 # shellcheck source=tests/system/lib.sh
@@ -13,7 +14,8 @@ requires fuse curl
 [ -x tests/system/far ] || skip 'built without http and s3'
 
 files=${FILES:-384}
-# peak WHAT SOURCE OPTION ...: $peak is the greatest memory outside staging.
+# peak WHAT SOURCE OPTION ...: set $peak to the maximum of the memory outside of
+# staging.
 peak() {
 	what=$1
 	shift

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Names of a store: marks of directories, a prefix with odd characters, and what
-# cannot be listed any more is not taken for deleted.
+# Names of a store: marks of directories, and a prefix with odd characters.
+# Names that can no longer be listed do not count as deleted.
 set -u
 name=s3-names
 # shellcheck source=tests/system/lib.sh
@@ -39,7 +39,7 @@ scan_through
 expect 'files below a prefix' "$(find "$mnt" -type f)" "$mnt/deep/x"
 expect 'one of them' "$(cat "$mnt/deep/x")" inside
 
-# -- What cannot be listed any more is not taken for deleted
+# -- Names that can no longer be listed do not count as deleted
 for refusal in no_list=1 busy=1 never=1; do
 	far_set "$refusal"
 	timeout $((60 * patience)) "$refrain" refresh "$mnt" >"$work/said" 2>&1

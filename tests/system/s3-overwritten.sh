@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# An object that is overwritten a thousand times under readers: each gets one
-# version, and the last one is seen in time.
+# An object that is overwritten a thousand times under readers: each read gets
+# bytes of one version, and the last version shows in time.
 set -u
 name=s3-overwritten
 # shellcheck source=tests/system/lib.sh

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A requester who pays, and a profile that changes while it is in use.
+# Buckets for which the requester pays, and a profile that changes while it is
+# in use.
 set -u
 name=s3-profile-changes
 # shellcheck source=tests/system/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Proxies are followed by requests to a store, but not where no_proxy says so,
-# nor by those for metadata.
+# Requests to a store use the configured proxies, except for hosts in no_proxy.
+# Requests for metadata never use a proxy.
 set -u
 name=s3-proxies
 # shellcheck source=tests/system/lib.sh

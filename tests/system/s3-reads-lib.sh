@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of reads of s3://; sourced after far-lib.sh. Begins with a store of
-# 300 files in three directories.
+# For tests of reads of s3://; sourced after far-lib.sh. Starts a store of 300
+# files in three directories.
 far_start files=300 size=110000 dirs=3
 s3_mount() {
 	what=$1
@@ -11,7 +11,8 @@ s3_mount() {
 		--endpoint-url "$far" "$@"
 }
 
-# read_once: a mount with nothing wrong reads all; its bytes are in $work/all.
+# read_once: read everything once through a mount without faults; $work/all has
+# the bytes.
 read_once() {
 	s3_mount many
 	scan_through

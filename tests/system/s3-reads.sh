@@ -14,13 +14,13 @@ requires root fuse curl mount
 # shellcheck source=tests/system/s3-reads-lib.sh
 . "$(dirname "$0")/s3-reads-lib.sh"
 
-# same KEY: the mount has the bytes of the store.
+# same KEY: check that the mount has the bytes of the store.
 same() {
 	curl -sf "$far/many/$1" -o "$work/want" || fail "no object: $1"
 	cmp "$work/want" "$mnt/$1" || fail "wrong bytes: $1"
 }
 
-# -- Names and bytes, and what they cost
+# -- Names and bytes, and their requests
 s3_mount many
 scan_through
 expect files "$(find "$mnt" -type f | wc -l)" 300
@@ -43,7 +43,7 @@ cat "$mnt"/*/* | cmp - "$work/all" || fail 'other bytes the second time'
 expect 'requests of a warm epoch' "$(far_count gets)" 0
 stop_mount
 
-# -- A remount asks nothing
+# -- A remount sends no request
 far_zero
 s3_mount many
 scan_through

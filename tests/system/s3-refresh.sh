@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Keys of a store, odd ones and those that cannot be paths; a refresh finds what
-# is new, changed and gone, and an overwrite is never a mixture.
+# Keys of a store that are odd or cannot be paths. A refresh finds new, changed
+# and deleted objects, and a reader never gets a mixture of an object that is
+# overwritten.
 set -u
 name=s3-refresh
 # shellcheck source=tests/system/lib.sh
@@ -33,7 +34,7 @@ wait_for 10 grep -q 'cannot be a path' "$daemon_err" || fail 'no hidden keys'
 expect 'lines about hidden keys' \
 	"$(grep -c 'cannot be a path' "$daemon_err")" 1
 
-# -- Refresh finds what is new, changed, gone
+# -- Refresh finds new, changed and deleted objects
 far_put odd/new n
 far_put odd/plain changed
 curl -sf -X DELETE "$far/odd/d/e"
@@ -42,7 +43,8 @@ expect new "$(cat "$mnt/new")" n
 expect changed "$(cat "$mnt/plain")" changed
 expect 'the file again' "$(cat "$mnt/d")" shadowed
 
-# An overwrite between listing and reading is never a mixture.
+# A reader never gets a mixture of an object that is overwritten between listing
+# and reading.
 far_put odd/late first
 "$refrain" refresh "$mnt" >/dev/null
 far_put odd/late second

@@ -12,8 +12,8 @@ name=s3-refused
 requires fuse curl
 [ -x tests/system/far ] || skip 'built without http and s3'
 
-# mounts_not SOURCE OPTION ...: it says why in "$place/said"; $took is how many
-# ms that takes. $alone goes before the command.
+# mounts_not SOURCE OPTION ...: check that the mount fails. "$place/said" has
+# its message, and $took is the time in ms. $alone precedes the command.
 alone=
 place=$work
 mounts_not() {
@@ -24,8 +24,8 @@ mounts_not() {
 	took=$(($(date +%s%3N) - begin))
 }
 
-# In time: what a machine is busy with besides is what a refusal takes that
-# waits for nobody. It may be busier for a moment.
+# in_time: was the refusal fast enough? A refusal that waits for nothing shows
+# how busy the machine is. It may be busier for a moment.
 in_time() {
 	for _ in 1 2 3 4; do
 		[ $took -gt $((5000 * patience)) ] || return 0
@@ -51,7 +51,8 @@ refused() {
 	[ ! -e "$place/tier" ] || fail "$* leaves a tier"
 }
 
-# One that takes a while has a place of its own, beside the others.
+# A mount that takes a while to fail runs in a place of its own, at the same
+# time as the others.
 mkdir "$work/2" "$work/2/mnt"
 far_start files=10 size=1000 dirs=2
 at="--endpoint-url $far"
@@ -82,7 +83,7 @@ waits=$!
 		far_set move=$move
 		start_mount s3://many "$work/mnt" $at \
 			--cache "$work/tier:10M" --region wrong-1
-		scan_through # the server names the right one
+		scan_through # the server names the right region
 		stop_mount
 		rm -rf "$work/tier"
 	done
@@ -95,7 +96,7 @@ waits=$!
 	refused 'keys without their sizes; .*--endpoint-url.*--manifest' \
 		s3://many $at
 	far_set no_size=0
-	# An index that cannot be had, and one whose files cannot be asked for.
+	# An index that cannot be made, and one whose files cannot be requested.
 	"$refrain" index s3://many $at -o "$work/index" || fail 'no index'
 	curl -sf -H Expect: -T "$work/index" "$far/meta/names" ||
 		fail 'cannot put the index'
@@ -115,13 +116,13 @@ refused 'http\(s\)://HOST' s3://many --endpoint-url 127.0.0.1:1
 refused "no profile|has no credentials|profile 'none'" s3://many \
 	--endpoint-url "$far" --profile none
 if unshare -n true 2>/dev/null; then
-	# Nobody can be asked for an address there.
+	# No address can be looked up without a network.
 	alone='unshare -n'
 	refused 'resolve the host of.*check its name' https://no.such.host/x/
 fi
 if command -v python3 >/dev/null &&
 	unshare -nm mount --bind /dev/null /etc/resolv.conf 2>/dev/null; then
-	# There is a server for names, which never answers.
+	# A server for names that never answers.
 	echo 'nameserver 127.0.0.1' >"$work/resolv.conf"
 	cat >"$work/deaf" <<'END'
 import fcntl, socket, struct, subprocess, sys

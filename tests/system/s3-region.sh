@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The region of a bucket is found, and a wrong clock is met.
+# The region of a bucket is found, and a wrong clock is corrected.
 set -u
 name=s3-region
 # shellcheck source=tests/system/lib.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A store that says when to ask again is asked no earlier.
+# If a store says when to retry, the request is not repeated earlier.
 set -u
 name=s3-retry-after
 # shellcheck source=tests/system/lib.sh

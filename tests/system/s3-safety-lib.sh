@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared
 #
-# For tests of stores that lie, move or go away; sourced after far-lib.sh.
-# Begins with a store of 64 files.
-# second_far: another stand-in, elsewhere; $second is its URL.
+# For tests of stores that lie, move or disappear; sourced after far-lib.sh.
+# Starts a store of 64 files. second_far: start another stand-in; $second is its
+# URL.
 second_far() {
 	tests/system/far files=64 size=100000 >"$work/far2.out" </dev/null &
 	second_pid=$!

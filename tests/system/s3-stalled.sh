@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A store that takes requests and answers none, with 64 reads that wait for it:
-# what is cached is served as fast as without them (M26), names are shown, and
-# afterwards all is right. Then epochs of a cache that holds a part: exactly
-# what it lacks is fetched (M3). STALLED_S: how long the reads hang, at least.
-# STALLED_FLOOR_US: p99 of hits up to this passes; 0 leaves the factor of 2.
+# A store that accepts requests and answers none, with 64 reads that wait for
+# it: cached files are served as fast as without these reads (M26), names are
+# shown, and later all reads are right. Then epochs with a cache for a part of
+# the files: exactly the missing bytes are fetched (M3). STALLED_S is the
+# minimum time for which the reads hang. A p99 of hits up to STALLED_FLOOR_US
+# passes; with 0 only the factor of 2 counts.
 set -u
 name=s3-stalled
 # shellcheck source=tests/system/lib.sh
@@ -20,7 +21,8 @@ rounds=3
 floor_us=${STALLED_FLOOR_US:-$((250000 * patience))}
 bytes=110000
 
-# p99: of hits, their bytes dropped from the kernel; microseconds.
+# p99: print the p99 of hits in microseconds. The kernel has none of their
+# pages.
 p99() {
 	"$helpers/hit_times" "$mnt" 1000 <"$work/hits" >"$work/times" ||
 		fail 'hits fail'
@@ -47,7 +49,7 @@ for r in $(seq $rounds); do
 	p99 >>"$work/free"
 done
 far_set never=1
-# A read may fail before the store comes back: then it is tried again.
+# A read may fail before the store is back. Then it is repeated.
 until "$reader" "$mnt" --threads $held --files-from "$work/misses" \
 	>"$work/readers" 2>&1; do
 	[ ! -e "$work/enough" ] || exit 1
@@ -84,7 +86,8 @@ far_zero
 start_mount s3://many "$work/mnt" --cache "$work/tier:10M" \
 	--endpoint-url "$far"
 scan_through
-# What was fetched in the last one is in the tier or gone when the next begins.
+# epoch: read an epoch. Items of the last one are in the tier, or dropped, when
+# the next one begins.
 epoch() {
 	wait_for 20 has_status inflight 0 || fail 'the epoch does not end'
 	wait_for 20 has_status staging_bytes 0 || fail 'staging keeps items'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A start while the store is busy says so, and one goes on if the store fails
-# for a moment only.
+# A mount that starts while the store is busy says so. If the store fails only
+# for a moment, the start continues.
 set -u
 name=s3-start-busy
 # shellcheck source=tests/system/lib.sh
@@ -14,14 +14,14 @@ requires fuse curl
 # shellcheck source=tests/system/s3-answers-lib.sh
 . "$(dirname "$0")/s3-answers-lib.sh"
 
-# -- A start while the store is busy says so
+# -- A mount that starts while the store is busy says so
 far_set busy=1
 "$refrain" mount s3://many "$work/mnt" --endpoint-url "$far" --cache \
 	"$work/tier:1M" >"$work/said" 2>&1 && fail 'mounted'
 grep -q 'the server is busy' "$work/said" || fail "says: $(cat "$work/said")"
 far_set busy=0
 
-# -- A start goes on when the store fails for a moment only
+# -- A start continues if the store fails only for a moment
 asked() {
 	[ "$(far_count requests)" -gt 0 ]
 }

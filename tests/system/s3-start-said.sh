@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What a mount of s3:// says when it cannot start: the bucket, the keys, the
-# credentials, in one line without a secret.
+# The message of a mount of s3:// that cannot start: one line with the bucket,
+# the key or the credentials, and without a secret.
 set -u
 name=s3-start-said
 # shellcheck source=tests/system/lib.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A mount of s3:// on Swift's S3 interface, which verifies signatures: odd keys,
-# ranges, what is said of wrong secrets, and requests that a remount costs.
+# ranges, the message about wrong secrets, and the requests of a remount.
 set -u
 name=s3-swift
 # shellcheck source=tests/system/lib.sh

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# s3:// without an endpoint, as against AWS: a proxy stands between, and takes
-# every CONNECT to nginx, which ends TLS in the stand-in's name. A bucket with
-# dots is addressed by path, as no certificate is valid for its host; another
-# one by its host. The proxy's password goes to the proxy and nowhere else.
+# s3:// without an endpoint, as with AWS. A proxy connects every CONNECT to
+# nginx, which terminates TLS for the stand-in. A bucket with dots is addressed
+# by path, because no certificate is valid for its host; other buckets are
+# addressed by host. The proxy's password is sent only to the proxy.
 set -u
 name=s3-tls
 # shellcheck source=tests/system/lib.sh
@@ -68,7 +68,7 @@ expect 'errors' "$(status_field origin_errors)" 0
 tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/cmdline"
 stop_mount
 case $(ldd "$refrain") in
-*libcurl-*) ;; # not over OpenSSL
+*libcurl-*) ;; # libcurl does not use OpenSSL
 *) grep -Eq 'AES_?128.GCM' "$work/suites" || fail 'not AES-128' ;;
 esac
 login="Proxy-Authorization: Basic $(printf joe:hunter2 | base64)"
@@ -79,7 +79,7 @@ expect 'asked of the proxy' "$(cat "$work/asked")" \
 	"$work/cmdline" "$daemon_err" "$work/access" ||
 	fail 'a secret is told'
 
-# One without dots is a host. The stand-in has no buckets of that kind.
+# A bucket without dots is addressed by host. The stand-in has no such buckets.
 "$refrain" mount s3://many "$work/mnt" --cache "$work/other:10M" \
 	--region eu-west-1 >"$work/said" 2>&1 && fail 'no such host is served'
 grep -q "^CONNECT many.$aws:443 " "$work/proxy.log" ||

@@ -7,8 +7,8 @@ has_status_at() {
 	[ "$(status_field ready "$1" 2>/dev/null)" = true ]
 }
 
-# mount_at NAME SOURCE OPTION ...: mounts at $work/m/NAME; `pid_of NAME` is its
-# daemon.
+# mount_at NAME SOURCE OPTION ...: mount at $work/m/NAME; `pid_of NAME` prints
+# the process of its daemon.
 mount_at() {
 	called=$1 from=$2
 	at=$work/m/$1

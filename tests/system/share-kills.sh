@@ -3,7 +3,7 @@
 #
 # Hosts of a share and other jobs that are killed at random moments: the others
 # have the stream of a run alone. REFRAIN_SEED repeats the moments;
-# REFRAIN_KILLS=100 makes so many of them.
+# REFRAIN_KILLS is the number of kills.
 set -eu
 name=share-kills
 # shellcheck source=tests/system/lib.sh
@@ -23,15 +23,15 @@ rnd = random.Random(seed)
 
 
 def next_batch(host):
-    """Whether there is another host than `host`, and it has a batch."""
+    """Is there another host than `host`, and does it have a batch?"""
     v = view()
     return v["begun"] and v["host_pid"] != host and v["slots_held"] > 0
 
 
 def time_takeover(host, slots):
-    """How long there was no batch after the kill, and how long that may be
-    where nothing else runs: a second, and what a window and all slots take at
-    the rate of a run without a share."""
+    """Return the time without a batch after the kill, and the limit for it
+    on an idle machine: a second, plus the time that a window and all
+    slots take at the rate of a run without a share."""
     begin = time.monotonic()
     wait_for("the next host", lambda: next_batch(host) or not share())
     took = time.monotonic() - begin
@@ -40,8 +40,8 @@ def time_takeover(host, slots):
 
 
 def killed(victim, at, step_ms):
-    """Jobs of which one was killed at step `at` or later, and the view then;
-    None if the run was over before that."""
+    """Run jobs, and kill one of them at step `at` or later. Return the jobs
+    and the view at that time; None if the run was over before."""
     jobs = [start(*run, "--step-ms", str(step_ms), "--share", "s",
                   "--share-jobs", "3") for _ in range(3)]
     now = wait_for("a step", lambda: view_from(at) or any(
@@ -62,8 +62,8 @@ def killed(victim, at, step_ms):
     return None if over else (runs, now)
 
 
-# Kills: of a job and of the host. On a busy machine a run may be over before it
-# is seen, and is then repeated with slower steps.
+# Kill a job, and kill the host. On a busy machine a run may be over before the
+# kill, and is then repeated with slower steps.
 run = ["--batch", "16", "--epochs", "6", "--echo", "2.5"]
 alone = end(start(*run))
 takeovers = []

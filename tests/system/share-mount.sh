@@ -3,8 +3,8 @@
 #
 # Jobs that share batches, on a mount that caches half of the dataset, with two
 # ranks: the pixels of each are those of a lone run of its rank on the bare
-# directory. The host of a rank reads what is cached in the tier itself, and has
-# the rest fetched by its plan, once for all of its jobs.
+# directory. The host of a rank reads cached files directly in the tier, and its
+# plan has the others fetched, once for all of its jobs.
 set -eu
 name=share-mount
 # shellcheck source=tests/system/lib.sh
@@ -21,7 +21,7 @@ rm -rf "$src"
 mkdir "$src"
 mv "$work/data" "$src/train"
 
-# load OUT DATASET OPTION ...: the JSON of a run in OUT.
+# load OUT DATASET OPTION ...: run `refrain load`; its JSON is in OUT.
 load() {
 	out=$1
 	shift
@@ -50,7 +50,7 @@ for rank in 0 1; do
 	load "$work/alone.$rank" "$src/train" --rank $rank || fail "rank $rank"
 done
 
-# Each image takes an entry of two blocks; some are of three.
+# The entry of an image takes two blocks, and some take three.
 start_mount "$src" "$mnt" --cache "$work/tier:1M" --fault ''
 scan_through
 timeout $((60 * patience)) "$refrain" warm "$mnt" >/dev/null || true
@@ -58,9 +58,10 @@ cached=$(status_field entries)
 between 'cached images' "$cached" 1 $((images - 1))
 missing=$(($(status_field bytes_known) - $(status_field resident_bytes)))
 
-# The source stalls until both plans have all that is missing, of both epochs.
-# An item that is read before a plan has it is soon forgotten, although the
-# kernel keeps it: what is then fetched for the second epoch, nobody reads.
+# The source stalls until both plans have all missing items of both epochs. An
+# item that is read before a plan has it is soon dropped, but the kernel keeps
+# its pages. The plan would then fetch it for the second epoch, in which nobody
+# reads it from the mount.
 "$refrain" fault "$mnt" stall=1 || fail 'cannot set a fault'
 jobs=
 for job in 1 2; do
@@ -90,7 +91,7 @@ for rank in 0 1; do
 	done
 done
 expect 'decodes of all jobs' "$decodes" $((epochs * images))
-# On a busy machine some are read through the mount.
+# On a busy machine some files are read through the mount.
 between 'direct hits' "$direct" 1 $((epochs * cached))
 expect 'direct hits that the mount was told' \
 	"$(status_field direct_hits)" "$direct"

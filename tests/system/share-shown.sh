@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What `refrain share` shows: shares, also beside a host that cannot be
-# understood, one that is watched until it ends, and one whose name is not
-# UTF-8. Only a killed host leaves its files, until the next one starts.
+# The output of `refrain share`: shares, even beside a host that sends nonsense,
+# a share that is watched until it ends, and one whose name is not UTF-8. Only a
+# killed host leaves its files behind, until the next host starts.
 set -eu
 name=share-shown
 # shellcheck source=tests/system/lib.sh
@@ -20,7 +20,7 @@ from share_jobs import (end, patience, refrain, run_dir, same, share, start,
 run = ["--batch", "16", "--epochs", "6", "--echo", "2.5"]
 alone = end(start(*run))
 
-# A host that cannot be understood does not hide the others.
+# A host that sends nonsense does not hide the others.
 def nonsense(listener):
     with listener.accept()[0] as peer:
         peer.send(b"nonsense")
@@ -43,7 +43,7 @@ for other in ("a", "z"):
     assert [s["name"] for s in json.loads(got.stdout)] == ["s"], got
 same("seen", [end(job)], alone)
 
-# Watched until it ends.
+# A share is watched until it ends.
 job = start("--batch", "16", "--share", "s", "--epochs", "20", "--steps", "120",
             "--step-ms", "20")
 wait_for("a step", lambda: view_from(1))
@@ -60,7 +60,7 @@ wait_for("the name", lambda: [s["name"] for s in share()] == ["\\xff"])
 job.kill()
 job.communicate()
 
-# Only a killed host leaves its files, until the next one starts.
+# Only a killed host leaves its files behind, until the next host starts.
 left = sorted(os.listdir(os.fsencode(run_dir)))
 assert left == [b"\xff.lock", b"\xff.sock"], left
 assert share() == []

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A job of a share that is stopped is named; with solo nobody waits for it for
-# long, and it has its stream all the same.
+# A job of a share that is stopped is named; with solo the others do not wait
+# for it for long, and it still gets its stream.
 set -eu
 name=share-slow
 # shellcheck source=tests/system/lib.sh
@@ -30,7 +30,8 @@ assert fast.returncode == 1 and f"process {slow.pid}, stopped" in err, err
 os.kill(slow.pid, signal.SIGKILL)
 slow.communicate()
 
-# With solo nobody waits for it for long, and it has its stream all the same.
+# With solo the others do not wait for it for long, and it still gets its
+# stream.
 run = ["--batch", "16", "--epochs", "6", "--echo", "2.5", "--share", "s",
        "--share-jobs", "3"]
 host = start(*run, "--step-ms", "10")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Jobs that share batches: each has the stream of a run alone, and each example
-# is decoded once for all of them, by a host of its own or by the first job. A
-# job that does not fit is refused.
+# is decoded once for all of them, by a separate host or by the first job. A job
+# with other options is refused.
 set -eu
 name=share-streams
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +17,7 @@ import subprocess
 from share_jobs import (data, end, options, patience, refrain, refused, same,
                         share, start)
 
-# A command of its own hosts: nobody else decodes, and each example once.
+# A separate command is the host: only the host decodes, and each example once.
 run = ["--batch", "16", "--epochs", "2", "--echo", "2.5"]
 alone = end(start(*run))
 host = subprocess.Popen(
@@ -38,7 +38,8 @@ assert host.wait(10 * patience) == 0
 assert "480 examples decoded" in host.stdout.read()
 assert share() == []
 
-# The first job hosts: slices of 32, beside alone with what they map to.
+# The first job is the host. Jobs with slices of 32 are compared with runs alone
+# that have the same stream.
 slices = [start("--batch", str(b), "--epochs", "2", "--echo", "2.5", "--share",
                 "s", "--share-jobs", "3", "--share-batch", "32")
           for b in (8, 16, 32)]

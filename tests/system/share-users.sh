@@ -21,7 +21,7 @@ done
 	>/dev/null
 chmod -R a+rX "$work/data"
 
-# Without a function around it, so that $! is the job itself.
+# Do not use a function here, so that $! is the job itself.
 setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups \
 	env -i PATH="$PATH" XDG_RUNTIME_DIR="$short/nobody" \
 	"$refrain" load --batch 16 --size 32 --share s --share-jobs 2 \
@@ -30,7 +30,8 @@ job=$!
 wait_for 20 test -S "$short/nobody/refrain-share/s.sock" ||
 	fail "no share: $(cat "$work/job")"
 
-# With a directory of its own, and with that of the other, which is not used.
+# Try with the user's own directory, and with the directory of the other user,
+# which is not used.
 for dir in "$short/daemon" "$short/nobody"; do
 	user_runtime=$dir
 	as daemon "$refrain" share >"$work/got" 2>&1 || fail "share as daemon"
@@ -38,7 +39,7 @@ for dir in "$short/daemon" "$short/nobody"; do
 		fail "daemon sees: $(cat "$work/got")"
 done
 
-# The superuser reaches the socket, and is refused all the same.
+# The superuser can open the socket, but is still refused.
 python3 - "$short/nobody/refrain-share/s.sock" <<'PY' || fail "see above"
 import socket, sys
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -48,7 +49,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
 assert b"the share belongs to another user" in said, said
 PY
 
-# A host of another user, in a directory that it could write to.
+# A host of another user, in a directory that this user can write to.
 mkdir -p "$short/daemon/refrain-share"
 chown daemon "$short/daemon/refrain-share"
 chmod 700 "$short/daemon/refrain-share"
@@ -58,7 +59,7 @@ listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind(sys.argv[1])
 os.chmod(sys.argv[1], 0o666)
 os.setgid(65534)
-os.setuid(65534)  # who listens is who calls listen()
+os.setuid(65534)  # the user that calls listen() is the user of the host
 listener.listen()
 print("listens", flush=True)
 sys.stdin.read()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that share batches: to start them, to look at them, to end them."""
+"""Starts, inspects and ends jobs that share batches."""
 import json, os, signal, subprocess, sys, time
 
 refrain, data = sys.argv[1:3]
@@ -60,7 +60,8 @@ def view_from(step):
 
 
 def stop(pid):
-    """Until its last thread has stopped, it still answers."""
+    """A process still answers until its last thread has stopped, so wait for
+    that."""
     os.kill(pid, signal.SIGSTOP)
 
     def all_stopped():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Signatures by botocore, for tests of our own.
+"""Signatures by botocore, for tests of refrain's signatures.
 
 sign_vectors.py COUNT SEED prints a request a line, as sign_lines reads them:
 the key in hexadecimal, a token, a query, and botocore's signature.
@@ -23,7 +23,7 @@ def make_key(rng):
 
 
 def sign(key, token, query):
-    """The signature of GET /bucket/key."""
+    """Return the signature of GET /bucket/key."""
     url = 'http://127.0.0.1:8080/bucket/' + quote(key, safe='/~')
     if query:
         url += '?' + query
@@ -31,7 +31,7 @@ def sign(key, token, query):
     secret = botocore.credentials.Credentials('AKID', 'sec/ret+KEY', token)
 
     auth = botocore.auth.S3SigV4Auth(secret, 's3', 'eu-west-1')
-    # As add_auth() does, but at a given time.
+    # Do what add_auth() does, but for a given time.
     request.context['timestamp'] = '20260102T030405Z'
     auth._modify_request_before_signing(request)
     text = auth.string_to_sign(request, auth.canonical_request(request))

@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# soak.sh MINUTES: everything at once for a while: readers, also of pieces of
-# chunks, a source that changes and is refreshed, warming, faults of the origin,
-# entries that are damaged or deleted, status. Right bytes, nothing hangs, and
-# the memory and the open files of the daemon stay what they were.
+# soak.sh MINUTES: runs everything at once for a while: readers, even of pieces
+# of chunks, a source that changes and is refreshed, warming, faults of the
+# origin, entries that are damaged or deleted, and status. Checks that bytes are
+# right, that nothing hangs, and that memory and open files of the daemon do not
+# grow.
 #
-# Not in `make check`; `make soak MINUTES=3`, also in a build with a sanitizer.
+# Not part of `make check`: run `make soak MINUTES=3`. This also works in a
+# build with a sanitizer.
 set -eu
 name='soak'
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 minutes=${1:-3}
 samples=$work/samples
 
-# The file that is read in pieces gets other bytes.
+# new_shard: replace the bytes of the file that is read in pieces.
 new_shard() {
 	head -c 4000000 /dev/urandom >"$work/shard"
 	mv "$work/shard" "$src/shard"
@@ -26,13 +28,13 @@ new_shard() {
 make_tree "$src" 9 300 300000
 new_shard
 bytes=$(tree_bytes "$src")
-# What stays as it is has sums; what changes is only read.
+# Files that do not change have sums; files that change are only read.
 mkdir "$src/still" "$src/moving"
 mv "$src"/d[0-4] "$src/still"
 mv "$src"/d[56] "$src/moving"
 "$reader" "$src/still" --make-sums "$work/sums" >/dev/null
 
-# ASan keeps 256 MB of what was freed, else.
+# By default, ASan keeps 256 MB of freed memory.
 ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export ASAN_OPTIONS
 start_mount "$src" "$mnt" --limit 128K --chunk 64K --staging 2M \
@@ -40,7 +42,7 @@ start_mount "$src" "$mnt" --limit 128K --chunk 64K --staging 2M \
 	--cache "$work/fast:$((bytes / 4))" --cache "$work/slow:$((bytes / 3))"
 scan_through
 
-# Or it has failed, and nothing is left.
+# enough: is the time over, or has the test failed?
 enough() {
 	[ -e "$work/enough" ] || [ ! -d "$work" ]
 }
@@ -60,7 +62,7 @@ reading() {
 	echo "$1 $n epochs" >>"$work/done"
 }
 
-# Half of the pieces, then all; now and then of another version.
+# pieces: read half of the pieces, then all; sometimes of another version.
 pieces() {
 	n=0
 	until enough; do
@@ -77,7 +79,8 @@ pieces() {
 	echo "pieces $n times" >>"$work/done"
 }
 
-# A file may go while it is being read; its bytes have no sum.
+# reading_what_moves: read files that may disappear while they are read; their
+# bytes have no sum.
 reading_what_moves() {
 	until enough; do
 		"$reader" "$mnt/moving" --threads 2 --drop || :
@@ -137,12 +140,14 @@ faulting() {
 
 # -- What must stay flat -------------------------------------------------------
 
-# Parts of chunks in the tiers: their bytes, and a map of them.
+# parts: count the parts of chunks in the tiers, which have their bytes and a
+# map.
 parts() {
 	find "$work/fast" "$work/slow" -name '*-65544' 2>/dev/null | wc -l
 }
 
-# RSS, open files, what of the RSS no file is behind, and parts.
+# sample: print the RSS, the number of open files, the anonymous part of the
+# RSS, and the number of parts.
 sample() {
 	awk -v files="$(find "/proc/$daemon/fd" 2>/dev/null | wc -l)" \
 		-v parts="$(parts)" '
@@ -151,13 +156,14 @@ sample() {
 		END { print rss, files, anon, parts }' "/proc/$daemon/status"
 }
 
-# The median of a column, of the samples from one to another.
+# median_of: print the median of a column over a range of samples.
 median_of() {
 	sed -n "$2,$3p" "$samples" | awk "{ print \$$1 }" | sort -n |
 		awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-# flat WHAT COLUMN SLACK: the last third is not above the second by more.
+# flat WHAT COLUMN SLACK: check that the last third is above the second by at
+# most SLACK.
 flat() {
 	before=$(median_of "$2" $((n / 3)) $((n * 2 / 3)))
 	after=$(median_of "$2" $((n * 2 / 3)) $n)
@@ -189,7 +195,7 @@ wait_for 60 jobs_gone || [ -e "$work/wrong" ] || fail 'somebody hangs'
 [ ! -e "$work/wrong" ] ||
 	fail "$(cat "$work/wrong"): $(tail -n 20 "$work/log")"
 cat "$work/done"
-# How it came there: the medians of ten parts of the time.
+# Print the course: the medians of ten parts of the time.
 course=
 for part in 0 1 2 3 4 5 6 7 8 9; do
 	course="$course $(median_of 1 $((n * part / 10 + 1)) \
@@ -206,8 +212,8 @@ parts_seen=$(awk '{ n += $4 > 0 } END { print n + 0 }' "$samples")
 note "parts of chunks in $parts_seen of $n samples"
 [ "$parts_seen" -gt 0 ] || fail 'no part of a chunk was kept'
 [ $n -ge 12 ] || fail "only $n samples"
-# A sanitizer keeps what was freed, for every size apart, and a shadow of all
-# addresses that ever were in use; without one the RSS is flat within 1 %.
+# A sanitizer keeps freed memory for each size, and a shadow of all addresses
+# that were ever in use. Without a sanitizer, the RSS is flat within 1 %.
 slack_pct=5
 ! ldd "$refrain" | grep -q -e libasan -e libtsan || slack_pct=25
 rss=$(median_of 1 $((n / 3)) $((n * 2 / 3)))

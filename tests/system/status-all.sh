@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `refrain status --all` and `refrain top`: all mounts and shares of the host
-# beside dead and hung ones, which delay nothing; the mounts whose readers wait
-# longest first; and a screen that follows what happens.
+# `refrain status --all` and `refrain top`: all mounts and shares of the host,
+# even beside dead and hung ones, which delay nothing. Mounts whose readers wait
+# longest come first, and the screen follows changes.
 set -eu
 name='status-all'
 # shellcheck source=tests/system/lib.sh
@@ -16,15 +16,15 @@ requires root fuse python3
 head -c 100000 /dev/urandom >"$src/a"
 head -c 100000 /dev/urandom >"$src/b"
 
-# mount_one NAME OPTION ...: the source, with a cache of 10 MiB.
+# mount_one NAME OPTION ...: mount the source with a cache of 10 MiB.
 mount_one() {
 	called=$1
 	shift
 	mount_at "$called" "$src" --cache "$work/cache.$called:10M" "$@"
 }
 
-# sees EXPRESSION: of `status --all --json`, in Python: `all` is the list of
-# mounts, `state` and `status` are those of each.
+# sees EXPRESSION: check a Python expression about `status --all --json`. `all`
+# is the list of mounts; `state` and `status` are those of each mount.
 sees() {
 	"$refrain" status --all --json >"$work/all.json" 2>"$work/err" || :
 	python3 - "$work" "$1" <<'END'
@@ -78,7 +78,7 @@ begun=$(date +%s%N)
 shows 'state == {"one": "up", "two": "up", "three": "up", "dead": "dead",
 	"still1": "hung", "still2": "hung", "still3": "hung", "still4": "hung"}'
 took=$((($(date +%s%N) - begun) / 1000000))
-# One after the other, they would take 12 s.
+# If they were asked one after the other, this would take 12 s.
 [ $took -lt $((3000 * patience)) ] || fail "it took $took ms"
 shows 'names[0] == "dead" and names[-1] == "one"'
 shows 'why["dead"].endswith("/dead'"'"'")'
@@ -92,7 +92,7 @@ grep -q '^8 mounts: 3 up, 4 hung, 1 dead; 0 shares' "$work/out" ||
 note 'a screen that follows'
 "$refrain" top >"$work/top" 2>"$work/err" &
 top=$!
-# last_screen_has PATTERN: the last one that is complete.
+# last_screen_has PATTERN: check the last complete screen.
 last_screen_has() {
 	awk -v RS= '{ before = last; last = $0 } END { print before }' \
 		"$work/top" | grep -q "$1"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # A Prometheus scrapes the exporter while a mount works: each expression of the
-# dashboard and of the alerting rules is valid there, and yields data or only
-# compares what is there.
+# dashboard and of the alerting rules is valid, and either yields data or
+# compares existing metrics.
 set -eu
 name='status-dashboard'
 # shellcheck source=tests/system/lib.sh
@@ -27,7 +27,7 @@ ends_with_test $!
 python3 - "$mnt" 2>/dev/null <<'END' &
 import mmap, os, sys
 page = mmap.mmap(-1, 102400)
-# Around the pages that the kernel has.
+# Read without the kernel's pages.
 while True:
     for f in os.listdir(sys.argv[1]):
         fd = os.open(os.path.join(sys.argv[1], f), os.O_RDONLY | os.O_DIRECT)
@@ -59,7 +59,7 @@ python3 - "$monitoring" "$web" "$patience" "$mnt" <<'END' || fail 'see above'
 import json, re, sys, time, urllib.parse, urllib.request, yaml
 monitoring, web, patience, mnt = sys.argv[1:]
 base = f'http://127.0.0.1:{web}/api/v1/'
-# Metrics of what this mount does not have.
+# Metrics of parts that this mount does not have.
 other = re.compile(r'refrain_(epoch_|peer_up|peer_host_|share_)')
 
 
@@ -70,7 +70,7 @@ def get(what, **query):
 
 
 def ask(expr):
-    """The samples; fails if the expression is not valid."""
+    """Return the samples. Fail if the expression is not valid."""
     return get('query', query=expr)['result']
 
 
@@ -94,7 +94,7 @@ for expr in exprs:
         until(expr, lambda: [s for s in ask(expr)
                              if s['value'][1] != 'NaN'])
 
-# Each metric of the rules is one that the exporter has.
+# The exporter must have each metric of the rules.
 known = set(get('label/__name__/values'))
 rules = [r for g in yaml.safe_load(open(monitoring + '/alerts.yaml'))['groups']
          for r in g['rules']]
@@ -120,7 +120,7 @@ while True:
         alerts = json.load(a)['data']['alerts']
     if [a for a in alerts if a['labels']['alertname'] == 'RefrainMountDown'
             and a['labels']['mountpoint'] == mnt]:
-        break  # pending: it fires after a minute
+        break  # "pending" is enough, because the alert fires after a minute
     assert time.monotonic() < end, alerts
     time.sleep(0.2)
 END

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The first lines of the status: which share of the dataset the source had to
-# deliver, in a first epoch, with half a cache, with a plan, and where nothing
-# is read from the source. No share of 0 % that misleads.
+# The first lines of the status: the share of the dataset that the source had to
+# deliver, in a first epoch, with a cache for half of it, with a plan, and if
+# nothing is read from the source. A misleading share of 0 % is never shown.
 set -u
 name='status-data'
 # shellcheck source=tests/system/lib.sh
@@ -25,7 +25,8 @@ look() {
 		fail "a 0 % that misleads: $(cat "$screen")"
 }
 
-# shows LINE: a regular expression.
+# shows LINE: check that the status has a line that matches the regular
+# expression.
 shows() {
 	grep -q -e "^  $1\$" "$screen" ||
 		fail "status does not say '$1': $(cat "$screen")"
@@ -36,13 +37,14 @@ says() {
 	shows "$1"
 }
 
-# since_mount SHARE: of the dataset, and bytes.
+# since_mount SHARE: check the share of the dataset, and the bytes, since the
+# mount.
 since_mount() {
 	says "data      since the mount: $1"
 }
 
-# in_epoch SHARE BYTES: the same of this epoch. No epoch is known if the last
-# READ that missed is a second ago, as may be on a busy machine.
+# in_epoch SHARE BYTES: check the same for this epoch. On a busy machine the
+# last miss may be a second ago, and then no epoch is known.
 in_epoch() {
 	look
 	! grep -q '^  data      since the mount' "$screen" || return 1
@@ -65,7 +67,8 @@ says 'reads     none reached refrain'
 shows "$kernel"
 stop_mount
 
-# Two epochs of a new mount with room for half; false if the machine was slow.
+# half_cached: read two epochs of a new mount with room for half. Returns false
+# if the machine was slow.
 half_cached() {
 	rm -rf "$work/half"
 	start_mount "$src" "$mnt" --cache "$work/half:400K"
@@ -126,7 +129,8 @@ for _ in 1 2; do
 		fail "the plan: $(cat "$work/said")"
 	wait_for 20 has_status inflight 0 || fail 'it goes on fetching'
 	cat "$mnt"/f1* >/dev/null
-	# In the second epoch it may have some of them from the first one.
+	# In the second epoch, the mount may still have some items of the first
+	# one.
 	since_mount "[0-9.]* [%a-z ]* the dataset read from the source, .*"
 	cat "$mnt"/f[2-4]* >/dev/null
 	wait $planning || fail "the plan failed: $(cat "$work/said")"

@@ -4,8 +4,9 @@
 # For tests that look inside a mount; sourced after lib.sh. Mounts a file that
 # can be made to hang at the origin, and one that is cached.
 
-# debug EXPRESSION: of `status --debug`, in Python: `d` is all of it, and `f`
-# and `r` are the fills and the requests of the file that hangs.
+# debug EXPRESSION: print a Python expression about `status --debug`. `d` is the
+# whole answer; `f` and `r` are the fills and the requests of the file that
+# hangs.
 debug() {
 	"$refrain" status --debug --json "$mnt" |
 		python3 -c "import json, sys

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain status --debug` shows a fill and a request that hang at the origin,
-# their ages and the readers that wait, and a plan; and it forgets them when
-# they have ended.
+# their ages and the readers that wait, and a plan. They are not shown after
+# their end.
 set -eu
 name='status-debug'
 # shellcheck source=tests/system/lib.sh
@@ -34,7 +34,7 @@ is "r[0]['to'] == 'origin' and r[0]['bytes'] == 200000 and \
 	r[0]['got_bytes'] == 0 and d['phases']['fetching'] == 1 and \
 	d['readers_wait'] >= 1" || fail "the request: $(debug r)"
 
-# Its age, and the wait of its reader, grow.
+# The age of the fill, and the wait of its reader, grow.
 age=$(debug "f[0]['age_ms']")
 wait_for 10 is "f[0]['age_ms'] >= $age + 300 and \
 	r[0]['quiet_ms'] >= 300 and 300 <= f[0]['waits_ms'] <= \
@@ -48,7 +48,7 @@ for line in 'fetching, [0-9.]* s, demand: hang/a \[' \
 		fail "no '$line' on the screen: $(cat "$work/screen")"
 done
 
-# A plan, for as long as its command runs.
+# A plan exists as long as its command runs.
 printf 'b\nhang/a\n' >"$work/names"
 "$refrain" plan "$mnt" <"$work/names" >"$work/plan" 2>&1 &
 plan=$!

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The epochs in refrain status, with a slow source: the number, the share
-# that is done, hits as expected, and a range that an epoch with a larger cache
-# is in, which is measured beside it. It says nothing where the kernel's pages
-# answer.
+# The epochs in refrain status, with a slow source: the number, the share that
+# is done, the expected hits, and a range for the time of an epoch with a larger
+# cache, which is measured at the same time. If the kernel's pages answer, it
+# says nothing.
 set -eu
 name='status-epochs'
 # shellcheck source=tests/system/lib.sh
@@ -25,7 +25,7 @@ for i in range(FILES):
 
 
 class Mount:
-    """A mount that can cache so many of the files, and its trainer."""
+    """A mount that can cache `cached` files, and its trainer."""
 
     def __init__(self, name, cached, *options):
         self.top = f"{work}/{name}.mnt"
@@ -50,7 +50,7 @@ class Mount:
         return json.loads(self.show("--json"))
 
     def begin(self):
-        """An epoch begins."""
+        """Begin an epoch."""
         random.shuffle(self.order)
         self.todo = iter(self.order)
         self.done = 0
@@ -60,8 +60,8 @@ class Mount:
             w.start()
 
     def work(self):
-        """Reads and prepares; both threads take from one iterator, which
-        nothing interrupts."""
+        """Read and prepare samples. Both threads take them from one
+        iterator, which is safe because next() is not interrupted."""
         for i in self.todo:
             with open(f"{self.top}/{i}", "rb", buffering=0) as f:
                 f.readall()
@@ -78,7 +78,7 @@ class Mount:
         self.times.append(self.ended - self.began)
 
     def forget(self):
-        """The kernel forgets what it has of the mount."""
+        """Make the kernel drop the names and pages of the mount."""
         subprocess.run(["mount", "-i", "-o", "remount,ro", self.top],
                        check=True)
 
@@ -88,31 +88,31 @@ class Mount:
 
 
 def check(small, epoch, s, before):
-    """What is said in an epoch agrees with what has been read; `before`: share
-    that had been read before it was asked."""
+    """Check that the report in an epoch agrees with the reads; `before` is
+    the share that was read before the request."""
     after = small.done / FILES
     assert s["epoch"] == epoch, s
-    # The share that misses were of what had to miss.
+    # The report gives the share of the epoch by its misses.
     assert before - 0.15 < s["epoch_done_pct"] / 100 < after + 0.15, \
         (before, after, s)
     expected = 0 if epoch == 1 else 100 / 3
     assert abs(s["epoch_expected_hits_pct"] - expected) < 3, s
     if "epoch_hits_pct" in s:
-        # Five standard deviations of drawing so many of the files.
+        # five standard deviations of a random draw of that many files
         chance = 5 * 47 * max((1 - before) / before / FILES, 0) ** 0.5
         assert abs(s["epoch_hits_pct"] - expected) < 4 + chance, (before, s)
     assert 0 < s["epoch_waited_pct"] <= 100, s
 
 
 def drops():
-    """How often somebody has made the kernel forget all files. Then it does not
-    answer in the place of the mounts that are to say nothing."""
+    """Return how often the kernel's caches were dropped. After a drop, the
+    kernel does not answer reads of the mounts that must report nothing."""
     with open("/proc/vmstat") as f:
         return next(s for s in f if s.startswith("drop_pagecache"))
 
 
-# The kernel has nothing of it when an epoch begins, as of a dataset that is
-# larger than memory.
+# The kernel has no pages of this mount when an epoch begins, as with a dataset
+# that is larger than memory.
 small = Mount("small", FILES // 3, "--pages", "64K")
 larger = Mount("larger", FILES * 2 // 3)
 kept = Mount("kept", FILES // 3)
@@ -125,7 +125,8 @@ watch = subprocess.Popen([refrain, "status", "--watch", small.top],
 for epoch in range(1, EPOCHS + 1):
     for m in small, larger:
         m.forget()
-    # Half of the files: the same share of hits and misses stays.
+    # Read half of the files, so that the shares of hits and misses stay the
+    # same.
     for i in random.sample(range(FILES), FILES // 2):
         with open(f"{some.top}/{i}", "rb") as f:
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -146,7 +147,7 @@ for epoch in range(1, EPOCHS + 1):
         if drops() == dropped:
             assert epoch == 1 or not begun or \
                 "epoch_waited_pct" not in said[0], said[0]
-            # No more than the first epoch, which it has seen.
+            # It may report only the first epoch, which it has seen completely.
             assert said[1].get("epoch", 1) == 1, said[1]
         if epoch == 3 and not shown and "epoch_ms" in s:
             shown = small.show()

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Nobody keeps an exporter from its scrapes: clients that send half a request
-# are closed in time, or for a new one; names that look alike have different
-# labels; a mount that may not be asked is not down. The exporter of a mount
-# keeps no directory busy, ends with a mount that is refused, and makes room
-# for the next mount's.
+# No client can block an exporter: connections with half a request are closed in
+# time, or to make room for a new one. Names that look alike have different
+# labels. A mount whose socket may not be used does not count as down. The
+# exporter of a mount keeps no directory busy, ends if the mount is refused, and
+# frees its address for the exporter of the next mount.
 set -eu
 name='status-exporter-kept'
 # shellcheck source=tests/system/lib.sh
@@ -43,7 +43,7 @@ half = b'GET /metrics HTTP/1.1\r\nHost: x\r\nX-A: '
 
 
 def scrape():
-    """Seconds until the answer has come."""
+    """Return the seconds until the answer has come."""
     begun = time.monotonic()
     with socket.create_connection(('127.0.0.1', port), 8 * patience) as s:
         s.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
@@ -59,11 +59,12 @@ def open_half(source='127.0.0.1'):
     try:
         s.sendall(half)
     except OSError:
-        pass  # others have taken its place
+        pass  # other connections have taken its place
     return s
 
 
-# From the address of the scraper, and then from others.
+# Open connections from the address of the scraper, and then from other
+# addresses.
 held = [open_half() for _ in range(80)]
 took = scrape()
 assert took < 5 * patience, took
@@ -73,7 +74,7 @@ assert took < 5 * patience, took
 for s in held:
     s.close()
 
-# A byte now and then does not keep a connection for ever.
+# A connection that sends a byte now and then is closed, too.
 s = open_half()
 s.settimeout(0.2)
 begun = time.monotonic()
@@ -149,7 +150,7 @@ fi
 kill $exporter
 wait $exporter || fail 'the exporter fails'
 
-# exporters: the processes of exporters of this test's mounts.
+# exporters: print the processes of the exporters of this test's mounts.
 exporters() {
 	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
 		while IFS=/ read -r _ _ p _; do

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The exporter shows a share with the values of `refrain share`. One whose host
-# hangs is down, and holds up no scrape after the first; it is up again when
-# the host goes on.
+# The exporter shows a share with the values of `refrain share`. A share whose
+# host hangs is down, and delays only the first scrape. It is up again when the
+# host continues.
 set -eu
 name='status-exporter-share'
 # shellcheck source=tests/system/lib.sh
@@ -27,7 +27,7 @@ url = f"http://127.0.0.1:{os.environ['EXPORTER_PORT']}/metrics"
 
 
 def scrape():
-    """The samples of the share, without their label."""
+    """Return the samples of the share, without their label."""
     begun = time.monotonic()
     try:
         with urllib.request.urlopen(url) as answer:
@@ -54,7 +54,7 @@ assert got["refrain_share_jobs"] == 1, got
 stop(job.pid)
 got, _ = scrape()
 assert got == {"refrain_share_up": 0}, got
-# The first scrape waited for it; the later ones do not.
+# The first scrape waits for the host; later ones do not.
 times = [scrape() for _ in range(5)]
 assert all(got == {"refrain_share_up": 0} for got, _ in times), times
 assert min(took for _, took in times) < 0.3 * patience, times

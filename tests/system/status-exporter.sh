@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain exporter`: all mounts in both text formats, with the values of their
-# statuses and without a complaint of promtool. A dead mount and hung ones are
-# down, and the hung ones hold up no scrape after the first.
+# statuses and without a complaint of promtool. Dead and hung mounts are down,
+# and hung mounts delay only the first scrape.
 set -eu
 name='status-exporter'
 # shellcheck source=tests/system/lib.sh
@@ -16,14 +16,15 @@ requires root fuse python3 curl
 
 head -c 100000 /dev/urandom >"$src/a"
 
-# mount_one NAME OPTION ...: the source, with a cache of 10 MiB.
+# mount_one NAME OPTION ...: mount the source with a cache of 10 MiB.
 mount_one() {
 	called=$1
 	shift
 	mount_at "$called" "$src" --cache "$work/cache.$called:10M" "$@"
 }
 
-# get URL OPTION ...: the answer is in $work/out, $code is its status.
+# get URL OPTION ...: send a request. $work/out has the answer, and $code its
+# status.
 get() {
 	url=$1
 	shift
@@ -93,7 +94,8 @@ changing = {'uptime_seconds', 'open_fds', 'memory_rss_bytes'}
 
 
 def read(file, openmetrics):
-    """{(name, labels): value}; families whose samples are together."""
+    """Return {(name, labels): value}, and check that the samples of a family
+    are together."""
     samples, types, family = {}, {}, None
     lines = open(file).read().splitlines()
     if openmetrics:
@@ -118,7 +120,7 @@ def read(file, openmetrics):
                 (family, line)
             assert counter == m[1].endswith('_total'), line
             assert (m[1], m[2]) not in samples, line
-            # Those of the epoch come and go with the time.
+            # Metrics of the epoch appear and disappear with time.
             if not re.match('refrain_(epoch|larger_|whole_)', m[1]):
                 samples[m[1], m[2]] = float(m[3])
     return samples, types
@@ -184,7 +186,8 @@ for m in dead still1 still2; do
 done
 grep -q "^refrain_up{mountpoint=\"$work/m/one\"} 1\$" "$work/out" ||
 	fail 'the healthy one is down'
-# Less than the 900 ms for which an answer is waited for.
+# quick: does a scrape take less than the 900 ms for which the exporter waits
+# for an answer?
 quick() {
 	took_ms
 	[ $took -lt 600 ]
@@ -197,7 +200,7 @@ is_up() {
 }
 wait_for 20 is_up still1 || fail 'it stays down'
 
-# A program that answers in place of the daemon.
+# stands_in: start a program that answers in place of the daemon.
 stands_in() {
 	control=$(python3 -c 'import os, sys
 print(os.getxattr(sys.argv[1], "user.refrain.control").decode())' \
@@ -292,12 +295,12 @@ wait_for 20 scraped_there || fail 'no exporter'
 expect 'the mode' "$(stat -c %a "$socket")" 660
 kill -9 $exporter
 wait $exporter 2>/dev/null || :
-# The one that was killed has left it.
+# The exporter that was killed has left the socket behind.
 "$refrain" exporter --listen "unix:$socket" --until-unmounted "$work/m/one" &
 exporter=$!
 wait_for 20 scraped_there || fail 'no exporter'
 no_complaint "$work/out"
-# What is mounted there next is not what it is for.
+# The exporter ends even if another mount is at the same place.
 kill -STOP $exporter
 kill "$(pid_of one)"
 wait_for 20 has_ended "$(pid_of one)" || fail 'the daemon does not end'
@@ -309,7 +312,7 @@ wait_for 20 has_ended $exporter || fail 'it outlives the mount'
 note 'the exporter of a mount'
 metrics=http://127.0.0.1:$port/metrics
 mkdir "$work/m/own"
-# Nobody waits for the end of the exporter's output.
+# The command substitution does not wait for the end of the exporter.
 said=$("$refrain" mount "$src" "$work/m/own" --cache "$work/cache.own:10M" \
 	--metrics "127.0.0.1:$port" 2>&1) || fail "no mount: $said"
 wait_for 20 is_up own || fail 'the mount has no exporter'

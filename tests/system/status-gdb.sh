@@ -10,7 +10,7 @@ name=gdb
 . "$(dirname "$0")/lib.sh"
 requires root fuse gdb python3
 
-# gdb_with OPTION ...: its output is in $work/gdb.
+# gdb_with OPTION ...: run gdb; its output is in $work/gdb.
 gdb_with() {
 	timeout -s KILL $((120 * patience)) gdb -nx -batch \
 		-iex 'set debuginfod enabled off' -iex 'set confirm off' \
@@ -18,7 +18,7 @@ gdb_with() {
 		>"$work/gdb" 2>"$work/gdb.err" </dev/null || :
 }
 
-# look COMMAND ...: at the daemon.
+# look COMMAND ...: run gdb commands on the daemon.
 look() {
 	for command; do
 		set -- "$@" -ex "$command"
@@ -29,7 +29,7 @@ look() {
 		skip 'gdb may not attach to a process'
 }
 
-# shows PATTERN ...: each is in a line of what gdb has printed.
+# shows PATTERN ...: check that a line of gdb's output matches each pattern.
 shows() {
 	for pattern; do
 		grep -qE "$pattern" "$work/gdb" || {
@@ -65,7 +65,7 @@ expect 'reads shown' "$(grep -c '^    [0-9]* bytes at ' "$work/gdb")" \
 grep -q '1 + 1 is not a struct fill' "$work/gdb.err" ||
 	fail "an expression of another type: $(cat "$work/gdb.err")"
 
-# One by its address, as the list shows it.
+# Print one fill by its address, as the list shows it.
 fill=$(sed -n 's/^FILL \(0x[0-9a-f]*\):.*/\1/p' "$work/gdb")
 look "refrain-fill (struct fill *)$fill"
 shows "^FILL $fill: fetching" '^  pages 0-48 inflight$'

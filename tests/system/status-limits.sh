@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The `limits` of the status and the log, for tiers: one in memory that a
-# memory control group cannot hold, one that was deleted, one that is given
-# less than it holds; and which tier failed.
+# The `limits` of the status and the log, for tiers: a tier in memory that does
+# not fit into a memory control group, one that was deleted, and one whose new
+# size is less than its content; and the name of a tier that failed.
 set -u
 name=limits
 . "${srcdir:-.}/tests/system/lib.sh"
@@ -32,7 +32,7 @@ must_log() {
 	wait_for 20 grep -q -e "$1" "$daemon_err" || fail "not logged: $1"
 }
 
-# tier_errors DIR: of that tier.
+# tier_errors DIR: print the number of errors of that tier.
 tier_errors() {
 	"$refrain" status "$mnt" --json | python3 -c '
 import json, sys
@@ -149,7 +149,8 @@ warned() {
 }
 mount_in_group
 must_say 'the memory control group allows 300.0 MiB, but the mount'
-# A mount waits for its log for a second; on a busy machine that may be short.
+# A mount waits for its log for a second, which may be too short on a busy
+# machine.
 tries=5
 until warned; do
 	tries=$((tries - 1))

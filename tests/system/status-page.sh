@@ -53,7 +53,7 @@ before_cleanup() {
 	umount -l "$work/m/$odd" 2>/dev/null || :
 }
 
-# mount_at NAME SOURCE N: a cache for half of the data.
+# mount_at NAME SOURCE N: mount with a cache for half of the data.
 mount_at() {
 	mkdir -p "$work/m/$1"
 	"$refrain" mount --foreground --no-hold "$2" "$work/m/$1" \
@@ -100,7 +100,7 @@ ended = threading.Event()
 
 
 def read():
-    """Reads everything, past the pages of the kernel, in new orders."""
+    """Read everything, without the kernel's pages, in new orders."""
     page = mmap.mmap(-1, 204800)
     while not ended.is_set():
         for i in random.sample(range(40), 40):
@@ -116,7 +116,7 @@ def text(id):
 
 
 def row(name):
-    """State of a mount at a glance."""
+    """Return the state of a mount at a glance."""
     return ("[...document.querySelectorAll('#mounts tr')].find(r => "
             "r.querySelector('a') && r.querySelector('a').textContent === "
             + json.dumps(name) + ").querySelector('.state').textContent")
@@ -141,7 +141,7 @@ try:
     b.wait(f"{row(odd)} === 'well' && {row(busy)} === 'well'")
     assert b.eval("chosen") == busy
 
-    # What the plots show is what the counters say.
+    # The plots must agree with the counters.
     reader = threading.Thread(target=read)
     reader.start()
     n = samples()
@@ -170,7 +170,7 @@ try:
 
 
     def drawn(part):
-        """Bytes by the area of the plot."""
+        """Return the bytes that the area of the plot shows."""
         _, _, width, height = (float(x) for x in shape['box'].split())
         area = 0
         for path in shape['parts'].get(part, []):
@@ -191,7 +191,7 @@ try:
         assert abs(drawn(part) - grown) < .03 * grown, (part, drawn(part),
                                                        grown)
 
-    # A source that does not answer.
+    # The source does not answer.
     os.kill(nginx, signal.SIGSTOP)
     ended.clear()
     reader = threading.Thread(target=read)
@@ -209,7 +209,7 @@ try:
     ended.set()
     reader.join()
 
-    # By keyboard: to the other mount and back; back in time and now.
+    # Use the keyboard: to the other mount and back; back in time and to now.
     b.eval("document.querySelector('#mounts a[aria-current]').focus()")
     b.key('ArrowDown' if b.eval("ordered()[0].mountpoint === chosen")
           else 'ArrowUp')
@@ -226,7 +226,7 @@ try:
     b.key('Escape')
     assert ' ago: ' not in text('title-bytes'), text('title-bytes')
 
-    # On a phone, in both colours.
+    # Show the page on a phone, in both colours.
     for dark in False, True:
         b.look(390, 844, dark)
         b.eval("draw()")
@@ -237,7 +237,7 @@ try:
                  for c in colours]
         assert (light[0] > light[1]) == dark, (dark, colours)
 
-    # A hung daemon, a dead one, and the end of the exporter.
+    # A daemon hangs, another one is dead, and then the exporter ends.
     os.kill(pids[1], signal.SIGSTOP)
     b.wait(row(odd) + " === 'hung'")
     assert b.eval("document.getElementById('verdict').innerText.includes("

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # tools/refrain-trace.bt and refrain-trace-loader.bt under bpftrace, over a
-# mount and two loaders: they count what the mount's counters and the loaders'
-# statistics say.
+# mount and two loaders: their counts equal the mount's counters and the
+# loaders' statistics.
 set -eu
 name=trace
 # shellcheck source=tests/system/lib.sh
@@ -17,7 +17,7 @@ grep -qx '#define HAVE_PROBES 1' config.h || skip 'built without probes'
 	skip 'cannot mount tracefs'
 [ -e /sys/kernel/tracing/uprobe_events ] || skip 'the kernel has no uprobes'
 
-# A program of its own, so that no other test's processes are counted.
+# Use a copy of the program, so that processes of other tests are not counted.
 cp "$refrain" "$work/refrain"
 refrain=$work/refrain
 bpftrace -e "usdt:$refrain:refrain:hit { } interval:ms:1 { exit(); }" \
@@ -27,7 +27,8 @@ bpftrace -e "usdt:$refrain:refrain:hit { } interval:ms:1 { exit(); }" \
 }
 
 tracer=
-# trace_begin SCRIPT PROGRAM: returns when the probes are in place.
+# trace_begin SCRIPT PROGRAM: start bpftrace. Returns when the probes are in
+# place.
 trace_begin() {
 	rm -f "$work/trace" "$work/trace.err"
 	bpftrace -f json "${srcdir:-.}/tools/$1" "$2" >"$work/trace" \
@@ -43,14 +44,14 @@ tracer_says() {
 	grep -qs 'tracing' "$work/trace" || has_ended $tracer
 }
 
-# trace_end: its maps are in $work/trace.
+# trace_end: end bpftrace; its maps are in $work/trace.
 trace_end() {
 	kill -INT $tracer
 	wait_for 60 has_ended $tracer || fail 'bpftrace does not end'
 }
 
-# traced EXPRESSION: of m, the maps by name, in Python. n() is the number of
-# values in a histogram.
+# traced EXPRESSION: print a Python expression. m has the maps by name, and n()
+# is the number of values in a histogram.
 traced() {
 	python3 -c "import json, sys
 m = {}
@@ -63,7 +64,8 @@ def n(name):
 print($1)" "$work/trace"
 }
 
-# same MAP COUNTER: the mount has counted as much since `counters`.
+# same MAP COUNTER: check that the mount's counter has grown by as much since
+# `counters`.
 same() {
 	expect "$2" "$(traced "m.get('@$1', 0)")" \
 		"$(($(status_field "$2") - $(cat "$work/was.$2")))"
@@ -85,7 +87,8 @@ is_published() {
 }
 
 # -- A mount ------------------------------------------------------------------
-# 12 small files, one of five chunks, and one that is not read at first.
+# There are 12 small files, one file of five chunks, and one file that is not
+# read at first.
 mkdir "$src/small"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	head -c $((i * 9000)) /dev/urandom >"$src/small/$i"
@@ -133,7 +136,7 @@ expect 'no publication' "$(traced "m.get('@publications', {})")" '{}'
 stop_mount
 
 # -- Loaders ------------------------------------------------------------------
-# 40 images, two epochs: 80 of them in batches of 16.
+# 40 images in two epochs make 80 in batches of 16.
 data=$work/data
 "$refrain" make-dataset "$data" --classes 2 --images 40 --size 64x64 >/dev/null
 
@@ -147,7 +150,8 @@ expect 'calls of next' "$(traced "n('@next_us')")" 6
 expect 'release' "$(traced "m['@releases']")" 5
 expect 'times that batches were held' "$(traced "n('@held_us')")" 5
 
-# The library: the example serves each image twice, in batches of 64.
+# The probes in the library: the example serves each image twice, in batches of
+# 64.
 cp -L .libs/librefrain.so.0 "$work/librefrain.so.0"
 cc=$(sed -n 's/^CC = //p' Makefile)
 sanitize=$(sed -n 's/^SANITIZE_CFLAGS = //p' Makefile)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A daemon that dies after it has noted changes of the source, and before the
-# kernel was told of all of them: the next one tells it (V1), so that after a
-# refresh every name has its new file.
+# A daemon dies after it has recorded changes of the source, and before the
+# kernel was notified of all of them. The next daemon notifies the kernel (V1),
+# so that after a refresh every name has its new file.
 set -eu
 name=survive-changes
 # shellcheck source=tests/system/lib.sh

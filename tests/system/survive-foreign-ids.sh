@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A node id of another instance of a mount is answered ESTALE, whatever is asked
-# of it, and never with what this instance has under that number (V2).
+# Every request about a node id of another instance of a mount is answered with
+# ESTALE, and never with the file that has this number in this instance (V2).
 set -eu
 name=survive-foreign-ids
 # shellcheck source=tests/system/lib.sh

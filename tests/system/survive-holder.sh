@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # A holder gives up in bounded time even if its daemon hangs in the kernel and
-# cannot be killed: programs that wait get an error, and the mount goes. It goes
-# on if daemons are killed before they serve. It removes nothing at the path of
-# its socket but a socket that was left there.
+# cannot be killed: programs that wait get an error, and the mount ends. A
+# holder continues if daemons are killed before they serve. It removes only an
+# unused socket at the path of its own socket.
 set -eu
 name=survive-holder
 # shellcheck source=tests/system/lib.sh
@@ -64,7 +64,8 @@ wait_for 20 has_ended "$child" || fail 'the daemon hangs'
 
 # -- Daemons that are killed before they serve ---------------------------------
 
-# As by somebody who has no memory left: they are not failures.
+# These kills are like those of a machine without memory, so they do not count
+# as failures.
 cat >"$work/unlucky" <<END
 #!/bin/sh
 n=\$(cat "$work/starts")
@@ -97,7 +98,7 @@ expect 'the file' "$(cat "$work/file")" data
 grep -q "cannot listen at '$work/file': Address already in use" \
 	"$work/hold.err" || fail "it says: $(cat "$work/hold.err")"
 
-# starts_at PATH: $holder.
+# starts_at PATH: start a holder with a socket at PATH; $holder is its process.
 starts_at() {
 	"$refrain" hold --socket "$1" 2>"$work/hold.err" &
 	holder=$!
@@ -106,7 +107,7 @@ starts_at() {
 		fail "it does not listen: $(cat "$work/hold.err")"
 }
 
-# The process has the socket at the path.
+# listens: has the process opened the socket at the path?
 listens() {
 	inode=$(awk -v p="$1" '$8 == p { print $7 }' /proc/net/unix)
 	[ -n "$inode" ] && find "/proc/$2/fd" -lname "socket:\[$inode\]" |

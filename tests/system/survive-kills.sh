@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Readers outlive the daemon (V1): it is killed at random moments under readers
-# of every kind, and none of them sees an error, a wrong byte, another inode, or
-# hangs; by FUSE_NOTIFY_RESEND, and without it. The holder ends with the mount.
+# Readers survive the daemon (V1): it is killed at random moments while readers
+# of every kind run, and none of them sees an error, a wrong byte or another
+# inode, or hangs. Checked with FUSE_NOTIFY_RESEND and without it. The holder
+# ends with the mount.
 #
-# REFRAIN_KILLS is how many times (30), REFRAIN_SEED which moments,
-# REFRAIN_UPGRADES how many upgrades there are (as many), to which program
-# REFRAIN_OTHER (a copy), REFRAIN_NAMES how many names are listed (3000).
+# REFRAIN_KILLS is the number of kills (30), and REFRAIN_SEED selects their
+# moments. REFRAIN_UPGRADES is the number of upgrades (as many as kills),
+# REFRAIN_OTHER the other program (a copy), and REFRAIN_NAMES the number of
+# listed names (3000).
 set -eu
 name=survive
 # shellcheck source=tests/system/lib.sh
@@ -31,7 +33,7 @@ for i in 0 1; do
 done
 bytes=$(tree_bytes "$src")
 
-# held_mount OPTION ...: in the background, which has a holder.
+# held_mount OPTION ...: mount in the background, with a holder.
 held_mount() {
 	"$refrain" mount "$src" "$mnt" --cache "$cache:$((bytes / 2))" \
 		--limit 128K --chunk 64K --staging 512K \
@@ -45,12 +47,13 @@ ends_with_mount() {
 	has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-# under_load WHAT TIMES [PROGRAM]: kills, or upgrades to the program and back.
+# under_load WHAT TIMES [PROGRAM]: kill the daemon, or upgrade it to the program
+# and back, while readers run.
 under_load() {
 	what=$1
 	times=$2
 	shift 2
-	# What reads wait for must not be there.
+	# The files for which reads wait must not be cached.
 	[ ! -e "$cache" ] || "$refrain" clear "$cache" >/dev/null
 	held_mount --fault stall=1,match=stalled/
 	python3 "$here/survive.py" "$refrain" "$mnt" "$src" "$times" "$seed" \
@@ -64,7 +67,8 @@ under_load() {
 	ends_with_mount
 }
 
-# refused WHY PROGRAM [OPTION ...]: an upgrade, and nothing happens.
+# refused WHY PROGRAM [OPTION ...]: check that an upgrade is refused and changes
+# nothing.
 refused() {
 	why=$1
 	shift
@@ -84,8 +88,8 @@ for REFRAIN_DISABLE in '' resend; do
 		"$work/bin/refrain"
 done
 
-# The holder is small. A program that cannot go on is refused, and so is a size
-# that is too small.
+# The holder is small. A program that cannot take over is refused, and so is a
+# size that is too small.
 held_mount
 # Linked statically, the holder has a MiB.
 rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$holder/status")
@@ -104,12 +108,12 @@ wait_for 10 grep -q 'info: the source is listed' "$work/log" ||
 	fail "the level is as before: $(cat "$work/log")"
 expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
 
-# recovered N: so many daemons have followed the first.
+# recovered N: have N daemons followed the first one?
 recovered() {
 	wait_for 20 has_status recoveries "$1" || fail "$1: no daemon"
 }
-# What was changed is so after a crash, too, and can be changed again; by
-# mount(8), which names all options, as well.
+# Changed options are still set after a crash, and can be changed again, even by
+# mount(8), which names all options.
 : >"$work/log"
 kill -9 "$(status_field pid)"
 recovered 2
@@ -137,7 +141,7 @@ scan_through
 ! grep -q 'info:' "$work/log" || fail "the old level: $(cat "$work/log")"
 ends_with_mount
 
-# SIGUSR2 ends the daemon, and the mount goes on with the next one.
+# SIGUSR2 ends the daemon, and the mount continues with the next one.
 held_mount
 exec 9<"$mnt/shard"
 kill -USR2 "$pid"
@@ -148,7 +152,7 @@ expect 'recoveries' "$(status_field recoveries)" 1
 expect 'the end of the first' "$(status_field last_end)" restart
 holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
 ends_with_mount
-# If nobody holds it, it ends.
+# Without a holder, the mount ends.
 "$refrain" mount "$src" "$mnt" --no-hold --cache "$cache:1G" ||
 	fail 'cannot mount'
 pid=$(status_field pid)
@@ -156,7 +160,8 @@ kill -USR2 "$pid"
 wait_for 20 has_ended "$pid" || fail 'SIGUSR2 does not end a mount'
 [ -z "$(mounts_below "$work")" ] || fail 'a mount of no daemon is left'
 
-# A file that crashes the daemon: its reader gets an error, all else goes on.
+# A file that crashes the daemon: its reader gets an error, everything else
+# continues.
 for REFRAIN_DISABLE in '' resend; do
 	export REFRAIN_DISABLE
 	"$refrain" clear "$cache" >/dev/null
@@ -180,7 +185,8 @@ REFRAIN_DISABLE=
 
 # -- Where there is no way on ------------------------------------------------
 
-# One that crashes whenever it serves: bounded, and nobody hangs.
+# A daemon crashes each time that it serves: the holder gives up in limited
+# time, and no program hangs.
 held_mount --recover-timeout 3
 cat >"$work/bin/ends" <<'END'
 #!/bin/sh
@@ -205,7 +211,7 @@ wait_for 10 has_ended "$pid" || fail 'the daemon does not end'
 exec 9<&-
 "$refrain" umount "$mnt" || fail 'cannot detach'
 
-# flip NAME BYTE: one bit of the state that the holder keeps.
+# flip NAME BYTE: flip one bit of the state that the holder keeps.
 flip() {
 	for fd in /proc/"$holder"/fd/*; do
 		case $(readlink "$fd") in
@@ -218,8 +224,9 @@ os.pwrite(fd, bytes([os.pread(fd, 1, at)[0] ^ 4]), at)' "$fd" "$2" ;;
 	done
 }
 
-# Damaged state is not gone on with: the connection ends, and a new mount comes.
-# The record of requests has its head behind 8191 of 512 bytes.
+# A daemon does not continue with damaged state: the connection ends, and a new
+# mount is made. The head of the record of requests follows 8191 slots of 512
+# bytes.
 for damage in 'session 17' 'session 120' 'names 33' 'names 20' \
 	"requests $((8191 * 512))"; do
 	case $damage in
@@ -243,7 +250,7 @@ for damage in 'session 17' 'session 120' 'names 33' 'names 20' \
 done
 REFRAIN_DISABLE=
 
-# No daemon comes up again: the connection ends in time.
+# No other daemon can start, so the connection ends in time.
 mkdir "$work/gone"
 cp "$refrain" "$work/gone/refrain"
 cp "$PWD/refrain-hold" "$work/gone/refrain-hold"

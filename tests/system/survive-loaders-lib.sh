@@ -29,7 +29,7 @@ ends_with_mount() {
 	wait_for 10 has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-# load OUT DATASET OPTION ...: run it; its JSON is in OUT.
+# load OUT DATASET OPTION ...: run `refrain load`; its JSON is in OUT.
 load() {
 	out=$1
 	shift

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Daemons that die, in ways that take long to try: with a store as the source,
-# in each phase of a mount, with damaged state, for want of memory, with very
-# many files, and for minutes. Run by 'make check-survive'.
+# Daemons that die in ways that take long to test: with a store as the source,
+# in each phase of a mount, with damaged state, without memory, with very many
+# files, and for minutes. Run by 'make check-survive'.
 #
-# REFRAIN_SURVIVE names the parts; REFRAIN_KILLS is how often a daemon is killed
-# (30), REFRAIN_PHASE_KILLS how often in each phase (a tenth of that),
-# REFRAIN_DAMAGES how often state is damaged (20), REFRAIN_NAMES how many names
-# are listed (3000), REFRAIN_FILES how many there are in the part with very many
-# (1300000), MINUTES how long the last part takes.
+# REFRAIN_SURVIVE names the parts to run. REFRAIN_KILLS is the number of kills
+# (30), REFRAIN_PHASE_KILLS the number in each phase (a tenth of that),
+# REFRAIN_DAMAGES the number of damages of state (20), REFRAIN_NAMES the number
+# of listed names (3000), REFRAIN_FILES the number of files in the part with
+# very many (1300000), and MINUTES the time of the last part.
 set -eu
 name=survive-long
 # shellcheck source=tests/system/lib.sh
@@ -30,7 +30,7 @@ head -c 900000 /dev/urandom >"$src/shard"
 mkdir "$src/many"
 (cd "$src/many" && seq -f 'n%05.0f' 50 | xargs touch)
 
-# find_holder: $holder and $pid.
+# find_holder: set $holder and $pid.
 find_holder() {
 	pid=$(status_field pid)
 	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status")
@@ -42,7 +42,7 @@ ends_with_mount() {
 	wait_for 20 has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-# say WHAT: what a program of the test has printed.
+# say WHAT: print the output of a program of the test.
 say() {
 	while read -r line; do
 		note "$1: $line"
@@ -58,8 +58,8 @@ mount_tree() {
 
 # -- A store: readers, and what it is asked for -------------------------------
 
-# store_files DIR: enough that there is something to fetch until the end, names
-# to list, and files that readers wait for.
+# store_files DIR: make enough files that some are fetched until the end, names
+# to list, and files for which readers wait.
 store_files() {
 	make_tree "$1" 4 100 300000
 	mkdir "$1/bulk" "$1/many" "$1/moving" "$1/stalled"
@@ -89,7 +89,7 @@ for d, _, fs in os.walk(top):
 END2
 }
 
-# It stops for seconds at a time, too.
+# stalls: stop the store for seconds at a time, too.
 stalls() {
 	while [ ! -e "$work/enough" ]; do
 		curl -sf "$far/-/set?delay_ms=1500" >/dev/null
@@ -109,7 +109,7 @@ part_s3() {
 		far_start
 		put_all "$src"
 		far_zero
-		# With the least staging that these items allow.
+		# Use the smallest staging that these items allow.
 		"$refrain" mount s3://odd "$mnt" --endpoint-url "$far" \
 			--cache "$cache:2G" --staging 512K --limit 128K \
 			--chunk 64K --fault stall=1,match=stalled/ \
@@ -144,7 +144,7 @@ part_s3() {
 
 # -- In each phase of a mount -------------------------------------------------
 part_phases() {
-	# Enough names that their list takes some time to be saved.
+	# There are enough names that saving their list takes some time.
 	(cd "$src/many" && seq -f 'n%05.0f' 20000 | xargs touch)
 	for REFRAIN_DISABLE in '' resend; do
 		export REFRAIN_DISABLE
@@ -247,7 +247,8 @@ for _ in range(n):
     os.kill(daemon, signal.SIGKILL)
     os.statvfs(mnt)
     took.append(time.monotonic() - begun)
-    # One that is killed before it has said that it serves counts as a failure.
+    # A daemon that is killed before it has reported that it serves counts as a
+    # failure.
     while subprocess.run([field, mnt, 'ready'], capture_output=True,
                          text=True).stdout.strip() != 'true':
         pass
@@ -261,13 +262,14 @@ END2
 
 # -- For minutes --------------------------------------------------------------
 
-# used PID: its memory in KiB and its descriptors.
+# used PID: print its memory in KiB and its number of descriptors.
 used() {
 	echo "$(awk '/^VmRSS:/ { print $2 }' "/proc/$1/status")" \
 		"$(find "/proc/$1/fd" -type l | wc -l)"
 }
 
-# is_flat WHAT KIB FDS KIB FDS: what it used at first, and uses now.
+# is_flat WHAT KIB FDS KIB FDS: compare the memory and descriptors at first with
+# those now.
 is_flat() {
 	[ "$4" -le $(($2 + $2 / 4 + 1024)) ] ||
 		fail "soak: $1 has $4 KiB, after $2"

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A daemon is killed while the kernel is told of a changed name, which waits for
-# the lock of a directory. A look-up has the lock and waits for the daemon. The
-# next daemon serves at once, and no program sees an error: with refrain-hold,
-# with descriptors kept as systemd does, as process 1 of a PID namespace, and as
-# an ordinary user.
-# The process that waits for the lock is replaced if it is killed or stopped,
-# and nothing of it is left when the mount ends, however it ends.
+# A daemon is killed while it notifies the kernel of a changed name, which waits
+# for the lock of a directory. A look-up has the lock and waits for the daemon.
+# The next daemon serves at once, and no program sees an error: with
+# refrain-hold, with descriptors kept as systemd does, as process 1 of a PID
+# namespace, and as an ordinary user. The process that waits for the lock is
+# replaced if it is killed or stopped, and nothing of it is left when the mount
+# ends, however it ends.
 #
-# REFRAIN_KILLS is for all kinds of daemons together: each is killed a fiftieth
-# of it (once).
+# REFRAIN_KILLS is the number of kills, over all kinds of daemons. Each kind is
+# killed a fiftieth as often, but at least once (default: once).
 set -eu
 name=survive-notified
 # shellcheck source=tests/system/lib.sh
@@ -18,13 +18,13 @@ name=survive-notified
 requires fuse root python3 unshare
 
 kills=$(((${REFRAIN_KILLS:-1} + 49) / 50))
-as= # who mounts and reads: words before a command
+as= # words before commands that mount and read, to select the user
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir "$src/d" "$src/e"
 echo 0 >"$src/d/f"
 echo e >"$src/e/f"
 
-# all COMM: the living processes of the test with that name.
+# all COMM: print the living processes of the test with that name.
 all() {
 	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
 		while IFS=/ read -r _ _ p _; do
@@ -54,7 +54,7 @@ daemon_words() {
 }
 daemon_words
 
-# Runs the command with the words of the daemon.
+# with_daemon: run the command with the command line of the daemon.
 with_daemon() {
 	while IFS= read -r word; do
 		set -- "$@" "$word"
@@ -74,7 +74,8 @@ held_namespace() {
 	with_daemon unshare --pid --fork "$refrain" hold --
 }
 
-# As a runtime starts a container again. It waits for all of its processes.
+# held_joined: start the daemon like a runtime that starts a container again,
+# which waits for all of its processes.
 held_joined() {
 	"$refrain" hold --socket "$short/hold" 2>>"$work/hold.err" &
 	wait_for 20 test -S "$short/hold"
@@ -91,7 +92,7 @@ held_user() {
 	with_daemon $as "$refrain" hold --
 }
 
-# held HOW: a mount, which the process $launcher holds.
+# held HOW: mount; $launcher is the process that holds the mount.
 held() {
 	rm -f "$work/over" "$work/hold.err" "$work/log"
 	"held_$1" &
@@ -100,7 +101,7 @@ held() {
 		fail "$1: no mount: $(cat "$work/hold.err")"
 	recoveries=0
 	expect "$1: whether it is held" "$(status_field held)" yes
-	$as cat "$mnt/d/f" "$mnt/e/f" >/dev/null # the kernel knows the names
+	$as cat "$mnt/d/f" "$mnt/e/f" >/dev/null # the kernel has the names now
 }
 
 left() {
@@ -126,7 +127,8 @@ waits_in_kernel() {
 	grep -q request_wait_answer "/proc/$1/wchan" 2>/dev/null
 }
 
-# A look-up waits for the source, once the kernel's answer has become too old.
+# look_up: start a look-up that waits for the source, because the kernel's name
+# has expired.
 look_up() {
 	$as stat "$mnt/d/nothing" >"$work/stat" 2>&1 &
 	reader=$!
@@ -141,7 +143,8 @@ look_up() {
 	[ $tries -eq 0 ]
 }
 
-# A process waits in a notification: $waiter.
+# notifies: wait until a process waits in a notification; $waiter is the
+# process.
 notifies() {
 	for waiter in $(all refrain-notify); do
 		! grep -q inval_entry "/proc/$waiter/wchan" || return 0
@@ -168,7 +171,8 @@ notification_waits() {
 	wait_for 20 notifies || fail "$how: no process waits in a notification"
 }
 
-# Others read and look up meanwhile, and see no error.
+# read_on: check that other programs can read and look up meanwhile without an
+# error.
 read_on() {
 	i=0
 	while [ -d "$work" ] && [ ! -e "$work/read" ]; do
@@ -192,7 +196,7 @@ killed_once() {
 	wait_for 20 has_ended "$reader" || fail "$how: the look-up hangs"
 	grep -q 'No such file' "$work/stat" ||
 		fail "$how: the look-up: $(cat "$work/stat")"
-	wait $refresher || : # its daemon has gone
+	wait $refresher || : # the daemon of the refresh has ended
 	wait_for 20 changed || fail "$how: the change is not seen"
 	wait_for 20 has_ended "$waiter" || fail "$how: the old process stays"
 	$as "$refrain" fault "$mnt" stall=1,meta=1,match=d/nothing
@@ -203,7 +207,8 @@ killed_often() {
 	rm -f "$work/read"
 	read_on &
 	others=$!
-	ends_with_test $others # it has no environment of the test
+	# the program does not have the environment of the test
+	ends_with_test $others
 	for _ in $(seq "$kills"); do
 		killed_once
 	done
@@ -235,12 +240,12 @@ says() {
 		fail "$how: SIG$signal: no line in the log: $(cat "$work/log")"
 }
 
-# One that is killed is missed at once, one that is stopped when it has
-# something to do.
+# A process that is killed is replaced at once; a process that is stopped is
+# replaced when it gets a task.
 for how in hold store; do
 	for signal in KILL STOP; do
 		held $how
-		changes # it begins to work
+		changes # the process gets a task
 		"$refrain" refresh "$mnt" d/f >"$work/refresh"
 		old=$(all refrain-notify)
 		kill -$signal "$old"
@@ -264,7 +269,8 @@ for how in hold store; do
 	done
 done
 
-# Nobody can see from the PID namespace of the daemon that it is stopped.
+# From the PID namespace of the daemon, nothing shows that the process is
+# stopped.
 how=joined
 signal=STOP
 held joined
@@ -277,7 +283,8 @@ changed || fail 'stopped elsewhere: no change is seen'
 says 'changed names .* was replaced'
 ends
 
-# A debugger has it. The names change all the same, and the mount can end.
+# A debugger has stopped the process. The names still change, and the mount can
+# end.
 how=hold
 held hold
 changes
@@ -305,7 +312,7 @@ ends
 
 # -- The mount ends ------------------------------------------------------------
 
-# Detached while a file is open: it ends with the file.
+# The mount is detached while a file is open, and ends with the file.
 how=hold
 held hold
 changes
@@ -371,7 +378,7 @@ refused() {
 how=refused
 refused
 
-# So does one that does not get all that was kept.
+# held_lost: the same for a daemon that does not get everything that was kept.
 held_lost() {
 	KEEP_FDS_LOSE=refrain-names with_daemon python3 "$here/keep_fds.py"
 }
@@ -390,7 +397,7 @@ ends
 
 # -- An ordinary user ----------------------------------------------------------
 
-# His /dev/fuse is in this mount namespace only.
+# The user's /dev/fuse exists only in this mount namespace.
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'no mount namespace for a user'
 requires setpriv fusermount3
 mkdir "$work/dev" "$work/nobody" "$short/nobody"
@@ -415,7 +422,7 @@ for REFRAIN_DISABLE in '' resend; do
 done
 REFRAIN_DISABLE=
 
-# Nor can he abort the connection if /sys/fs/fuse is not there.
+# The user cannot abort the connection either, if /sys/fs/fuse does not exist.
 chmod -R a+rX "$work/other" "$work/once" "$work/turns"
 mount -t tmpfs none /sys/fs/fuse
 for REFRAIN_DISABLE in '' resend; do

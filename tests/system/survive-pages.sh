@@ -9,8 +9,8 @@
 # The process that drops pages is replaced if it is killed, and nothing of it is
 # left when the mount ends.
 #
-# REFRAIN_KILLS is for all kinds of daemons together: each is killed a fiftieth
-# of it (once).
+# REFRAIN_KILLS is the number of kills, over all kinds of daemons. Each kind is
+# killed a fiftieth as often, but at least once (default: once).
 set -eu
 name=survive-pages
 # shellcheck source=tests/system/lib.sh
@@ -26,7 +26,7 @@ for i in d/a e/b $(seq -f 'd/n%g' "$kills") $(seq -f 'e/n%g' $((3 * kills))); do
 	head -c 200000 /dev/urandom >"$src/$i"
 done
 
-# all COMM: the living processes of the test with that name.
+# all COMM: print the living processes of the test with that name.
 all() {
 	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
 		while IFS=/ read -r _ _ p _; do
@@ -70,7 +70,8 @@ dropped() {
 	[ "$(status_field pages_dropped)" -ge "$1" ]
 }
 
-# A thread of the daemon, or another process of the mount, waits for it.
+# own_look_up_waits: does a thread of the daemon, or another process of the
+# mount, wait for the look-up?
 own_look_up_waits() {
 	for p in $(all refrain) $(all refrain-pages); do
 		! grep -qs request_wait_answer /proc/"$p"/task/*/wchan ||
@@ -79,24 +80,26 @@ own_look_up_waits() {
 	return 1
 }
 
-# The kernel remembers names for a second, which nobody can see.
+# expires: wait until the kernel's names have expired. It keeps them for a
+# second, and nothing shows when that is over.
 expires() {
 	sleep 1.1
 }
 
 killed_once() {
 	n=$((recoveries + 1))
-	cat "$mnt/d/n$n" >/dev/null # its pages are the oldest
+	cat "$mnt/d/n$n" >/dev/null # the pages of this file are the oldest
 	expires
 	"$refrain" fault "$mnt" stall=1,meta=1,match=d
-	cat "$mnt/e/n$n" >/dev/null # now these are too many
+	cat "$mnt/e/n$n" >/dev/null # these pages exceed the limit
 	wait_for 20 own_look_up_waits ||
 		fail "$how: nothing waits: $(cat "$work/log")"
 	kill -9 "$(status_field pid)"
 	recoveries=$n
 	wait_for 60 has_status recoveries $n ||
 		fail "$how: nobody takes over: $(cat "$work/hold.err")"
-	# Neither was read before, and together they have too many pages.
+	# These files were not read before, and together they have too many
+	# pages.
 	cmp "$src/e/n$((kills + n))" "$mnt/e/n$((kills + n))" ||
 		fail "$how: others cannot read"
 	"$refrain" fault "$mnt" ''

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The shape of a Pod: the holder, the daemon and a reader are in containers of
-# their own; the holder's socket and the mount are in directories that they
+# The structure of a Pod: the holder, the daemon and a reader are in containers
+# of their own; the holder's socket and the mount are in directories that they
 # share. The daemon's container is killed for its memory, and killed, and
-# started again; the readers see no error. If it is not started again, they get
-# one in time.
+# started again; the readers see no error. If the container is not started
+# again, readers get an error in time.
 #
-# REFRAIN_KILLS is how many times memory runs out (10).
+# REFRAIN_KILLS is the number of times that memory runs out (10).
 set -eu
 name=survive-pod
 # shellcheck source=tests/system/lib.sh
@@ -26,7 +26,7 @@ mkdir "$work/shared/data" "$root/hold" "$root/shared" "$root/cache"
 { mount --bind "$work/shared" "$work/shared" &&
 	mount --make-rshared "$work/shared"; } || skip 'cannot share a mount'
 
-# container NAME OPTION ... -- COMMAND ...: in the background.
+# container NAME OPTION ... -- COMMAND ...: run it in the background.
 container() {
 	box=$1
 	shift
@@ -68,7 +68,8 @@ running() {
 	[ "$(pod inspect --format '{{.State.Running}}' "$1")" = "$2" ]
 }
 
-# start_daemon: in its container, with a file system in memory to fill.
+# start_daemon: start the daemon in its container, with a file system in memory
+# that the test can fill.
 start_daemon() {
 	# shellcheck disable=SC2086 # words
 	container daemon --device=/dev/fuse --cap-add=SYS_ADMIN \
@@ -90,7 +91,7 @@ start_daemon always || logs "no daemon: $(cat "$work/said")"
 wait_for 30 recovered 0 || logs 'no mount'
 expect held "$(field held)" yes
 
-# Another daemon is not let in while this one lives.
+# Another daemon cannot join while this one lives.
 ! pod exec daemon "$bin/refrain" hold --join /hold/socket -- /bin/true \
 	2>"$work/err" || logs 'two daemons were let in'
 grep -q 'another daemon serves' "$work/err" || logs "$(cat "$work/err")"
@@ -107,7 +108,7 @@ container reader --volume="$work/shared:/shared:rslave" -- \
 	logs "no reader: $(cat "$work/said")"
 wait_for 60 readers_begun || logs 'the readers do not begin'
 
-# The kernel takes the process that has most memory of its own, the daemon.
+# The kernel kills the process with the most memory, which is the daemon.
 wanted=0
 while [ $wanted -lt "${REFRAIN_KILLS:-10}" ]; do
 	wanted=$((wanted + 1))
@@ -116,7 +117,8 @@ while [ $wanted -lt "${REFRAIN_KILLS:-10}" ]; do
 	wait_for 60 recovered $wanted ||
 		logs "recoveries: $(field recoveries), not $wanted"
 done
-# An upgrade does not end the link; a kill after it is as before.
+# An upgrade does not end the link, and a kill after it has the same effect as
+# before.
 pod exec daemon "$bin/refrain" upgrade /shared/data || logs 'no upgrade'
 kill -9 "$(pod inspect --format '{{.State.Pid}}' daemon)"
 wait_for 60 recovered $((wanted + 2)) ||

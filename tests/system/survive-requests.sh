@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The record of requests that is kept where the kernel cannot send them again
-# has a damaged bit when a daemon takes over. Readers get an error, never bytes
-# of another place, and the reason is logged. An undamaged record is used.
+# A daemon takes over with a record of requests that has a damaged bit. The
+# record is kept if the kernel cannot send requests again. Readers get an error,
+# never bytes of another place, and the reason is logged. An undamaged record is
+# used.
 #
-# REFRAIN_FLIPS is how many bits are flipped at random places (1), REFRAIN_SEED
-# which.
+# REFRAIN_FLIPS is the number of bits that are flipped at random places (1), and
+# REFRAIN_SEED selects them.
 set -eu
 name=survive-requests
 # shellcheck source=tests/system/lib.sh

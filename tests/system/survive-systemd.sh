@@ -4,9 +4,10 @@
 # refrain@.service below a systemd that is process 1 of a container. Readers see
 # no error when the daemon is killed, restarted or upgraded, nor when no program
 # can be started for some seconds. If that takes longer, they get an error in
-# time, and the unit goes on until it can mount again. A stop leaves nothing.
+# time, and the unit tries until it can mount again. A stop leaves nothing
+# behind.
 #
-# REFRAIN_KILLS is how many times the daemon is killed (10). The daemon gets
+# REFRAIN_KILLS is the number of kills of the daemon (10). The daemon gets
 # REFRAIN_DISABLE, too.
 set -eu
 name=survive-systemd
@@ -111,7 +112,8 @@ kill_daemon() {
 	wait_for 30 is_another "$pid" || gives_up 'no daemon follows'
 }
 
-# No program of that name does anything; back again.
+# break_program: replace the program by one that does nothing; a second call
+# undoes this.
 break_program() {
 	mv "$root$bin/refrain" "$work/refrain.was"
 	cp "$root/bin/false" "$root$bin/refrain"
@@ -161,7 +163,7 @@ expect 'recoveries by restart and reload' "$(field recoveries)" \
 expect 'the last end' "$(field last_end)" restart
 readers_saw_nothing 'restart and reload'
 
-# The program is away for a while that readers wait.
+# The program is missing for a time for which readers wait.
 start_readers
 break_program
 ctl reload refrain@data 2>/dev/null && gives_up 'reloaded to a broken program'
@@ -176,8 +178,8 @@ wait_for 30 is_active data || gives_up 'no daemon after the program is back'
 readers_saw_nothing 'a program that was away'
 expect 'recoveries' "$(field recoveries)" $((before + 6))
 
-# If it stays away, waiting readers get an error in time, however the daemon has
-# ended.
+# stays_away: check that waiting readers get an error in time if the program
+# stays missing, however the daemon has ended.
 stays_away() {
 	rm -f "$root/srv/opened" "$root/srv/killed"
 	inside /bin/sh -c 'exec 9</mnt/data/shard && touch /srv/opened &&
@@ -213,7 +215,7 @@ inside /bin/journalctl --no-pager -u refrain@data |
 	grep -q 'cannot go on with the mount.*its connection has ended' ||
 	gives_up 'the log lacks why the mount is new'
 
-# A source that is away is waited for, however long.
+# The unit waits for a missing source, however long that takes.
 ctl start refrain@later 2>/dev/null && gives_up 'mounted without a source'
 later_tried() {
 	[ "$(ctl show -P NRestarts refrain@later)" -ge 7 ]

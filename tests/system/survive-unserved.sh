@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The script by which systemd's unit ends a mount that nobody serves, without
-# systemd: it does not wait for a daemon, and it ends the mount of daemons that
-# are killed again and again as soon as they serve.
+# The script with which systemd's unit ends a mount that nobody serves, tested
+# without systemd: it does not wait for a daemon, and it ends the mount of
+# daemons that are killed again and again as soon as they serve.
 set -eu
 name=survive-unserved
 # shellcheck source=tests/system/lib.sh
@@ -23,12 +23,13 @@ unserved() {
 	timeout $((30 * patience)) sh "$script" "$@" >"$work/said"
 }
 
-# The daemon was killed, and the next one cannot start yet.
+# killed: kill the daemon; the next one cannot start yet.
 killed() {
 	SERVICE_RESULT=signal EXIT_STATUS=KILL unserved ended t.service
 }
 
-# field N [VALUE]: print or set one of the script's memory.
+# field N [VALUE]: print or set a field of the file in which the script stores
+# its counts.
 field() {
 	if [ $# -eq 1 ]; then
 		awk -v n="$1" '{ print $n }' "$memory"
@@ -48,7 +49,7 @@ ln -s "$mnt" "$work/link"
 echo it >"$src/is"
 start_mount "$src" "$mnt" --cache "$work/cache:100M" --revalidate 1
 
-# A daemon that does not answer does not keep the script.
+# A daemon that does not answer does not block the script.
 stop_process "$daemon"
 stat_hangs() {
 	! timeout 1 stat "$mnt" >"$work/stat" 2>&1
@@ -60,7 +61,7 @@ expect 'the device' "$(field 5)" "$(awk \
 	/proc/self/mountinfo)"
 expect 'the path' "$(field 6)" "$(printf %s "$mnt" | sed 's/ /\\040/')"
 
-# One that served for a minute is not counted, and all after it are.
+# A daemon that has served for a minute is not counted, but all later ones are.
 field 4 500
 field 3 $(($(field 3) - 61))
 killed

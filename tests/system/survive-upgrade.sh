@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # An upgrade that is refused late changes nothing: a tier that got a smaller
-# size has its old one again if another tier is filled meanwhile. A program that
-# never says whether it can go on is given up. A second upgrade at the same time
-# is refused.
+# size gets its old size again if another tier was filled meanwhile. A program
+# that never says whether it can take over is given up. A second upgrade at the
+# same time is refused.
 set -eu
 name=survive-upgrade
 # shellcheck source=tests/system/lib.sh
@@ -25,14 +25,15 @@ tier() {
 print(json.load(sys.stdin)['tiers'][$1]['$2'])"
 }
 
-# A program that can go on, and says so when it is told to.
+# A program that can take over, and says so when it is told to.
 cat >"$work/later" <<END
 #!/bin/sh
 touch "$work/checks"
 until [ -e "$work/go" ]; do sleep 0.05; done
 exec "$refrain" "\$@"
 END
-# One that hangs, and leaves a child that has its messages, too.
+# A program that hangs, and leaves a child that has the socket of its messages,
+# too.
 cat >"$work/never" <<END
 #!/bin/sh
 sleep 600 &
@@ -40,14 +41,15 @@ exec sleep 600
 END
 chmod +x "$work/later" "$work/never"
 
-# used_is BYTES: at least, in both tiers.
+# used_is BYTES: do both tiers use at least BYTES?
 used_is() {
 	[ $(($(tier 0 used_bytes) + $(tier 1 used_bytes))) -ge "$1" ]
 }
 
 cat "$mnt"/f1? "$mnt"/f2? >"$work/out"
 wait_for 20 used_is 10000000 || fail 'half of the files are not cached'
-# A little less than 8 MiB, and half of what the second one will have to hold.
+# The sizes are a little less than 8 MiB, and half of what the second tier will
+# have to hold.
 small=$(($(tier 0 used_bytes) + 50000))
 [ $small -lt "$(tier 0 capacity_bytes)" ] || fail 'the first tier is too full'
 "$refrain" upgrade "$mnt" "$work/later" --cache "$work/first:$small" \
@@ -70,7 +72,8 @@ expect 'the size of the first' "$(tier 0 capacity_bytes)" 8388608
 expect 'the size of the second' "$(tier 1 capacity_bytes)" 104857600
 expect 'recoveries' "$(status_field recoveries)" 0
 
-# A larger one is for the new program, and so is one that still fits.
+# A larger size is passed to the new program, and so is one that is still large
+# enough.
 "$refrain" upgrade "$mnt" --cache "$work/first:$small" \
 	--cache "$work/second:200M" || fail 'cannot change both'
 expect 'the size of the first' "$(tier 0 capacity_bytes)" $small
@@ -88,7 +91,7 @@ cmp "$src/f1" "$mnt/f1" || fail 'it does not serve'
 stop_mount
 
 # A program that knows only the first version of the record of requests says
-# that it can go on, but is refused where that record is needed.
+# that it can take over, but is refused if that record is needed.
 cat >"$work/older" <<END
 #!/bin/sh
 for word; do

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Readers of a mount whose daemon is killed again and again.
+"""Runs readers of a mount whose daemon is killed again and again.
 
 survive.py REFRAIN MOUNT SOURCE KILLS SEED [OTHER]: with OTHER, another program,
-the daemon is upgraded to it and back instead. If KILLS is 0, OTHER is a file:
-when all readers have read, OTHER.begun appears, and when OTHER does, they end;
-the caller does meanwhile to the daemon what it likes. Every reader is a process
-that compares what it gets with the source. No reader may see an error, a wrong
-byte, another inode number or device, or stand still for 10 s while a daemon
-serves. After every second kill all must move before the next, or the next
-daemon would ask again for a request that this one lost. Prints the time from
-each kill to the first answer of a daemon after it.
+the daemon is upgraded to it and back instead. If KILLS is 0, OTHER is a
+file: OTHER.begun is created when all readers have read, and the readers end
+when OTHER exists. Meanwhile the caller can do anything to the daemon. Every
+reader is a process that compares its bytes with the source. No reader may
+see an error, a wrong byte, another inode number or device, or make no
+progress for 10 s while a daemon serves. After every second kill, all readers
+must make progress before the next kill; otherwise the next daemon would
+repeat the question for a request that this daemon has lost. Prints the time
+from each kill to the first answer of a daemon after it.
 
-Files below SOURCE/moving are made and replaced here: a reader of an old version
-gets its bytes or ESTALE. SURVIVE_STORE is the URL of the bucket that has them
-if the source is one; SOURCE is then a copy of it. The mount has a fault that
-stalls all reads below SOURCE/stalled, if that is there: readers wait for them
-while the daemons die, and get their bytes when the fault is taken away.
+Files below SOURCE/moving are made and replaced here: a reader of an old
+version gets its bytes or ESTALE. If the source is a bucket, SURVIVE_STORE
+is its URL, and SOURCE is a copy of the bucket. The mount has a fault that
+stalls all reads below SOURCE/stalled, if that directory exists: readers
+wait for these reads while the daemons die, and get their bytes when the
+fault is taken away.
 """
 
 import errno
@@ -36,7 +38,8 @@ kills, seed = int(sys.argv[4]), int(sys.argv[5])
 other = sys.argv[6] if len(sys.argv) > 6 else None
 HANG_S = 10 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 BLOCK = 4096
-# Names below many are listed; the others are read by readers of their own.
+# Names below `many` are listed; the other directories have readers of their
+# own.
 APART = ('many', 'moving', 'stalled')
 OPEN_VERSIONS = 4
 
@@ -125,7 +128,7 @@ def kept_open(rng, name):
 
 
 def ways(rng, name):
-    """All ways that a program has, io_uring among them."""
+    """Read in all ways that a program has, including io_uring."""
     got = subprocess.run([ways_program, os.path.join(mnt, name),
                           os.path.join(src, name)], capture_output=True,
                          text=True)
@@ -133,7 +136,8 @@ def ways(rng, name):
 
 
 def timed(rng, name):
-    """How long single reads take while there is no daemon, or another one."""
+    """Measure how long single reads take while there is no daemon, or
+    another one starts."""
     fd = os.open(os.path.join(mnt, name), os.O_RDONLY | os.O_DIRECT)
     buf = mmap.mmap(-1, BLOCK)
     for _ in range(20):
@@ -150,7 +154,8 @@ def timed(rng, name):
 
 
 def version_of(name, version):
-    """Each has another size. Some are larger than an item."""
+    """Return the content of a version. Each version has another size, and
+    some are larger than an item."""
     line = ('%s version %07d\n' % (name, version)).encode()
     size = (20000 if name.endswith('0') else 200000) + 7 * version
     return (line * (size // len(line) + 1))[:size]
@@ -169,7 +174,7 @@ def put(name, version):
 
 
 def refresh(name):
-    """The daemon that is asked may die."""
+    """Refresh. The daemon that gets the request may die."""
     for _ in range(1000):
         out = subprocess.run([refrain, 'refresh', mnt, name],
                              capture_output=True, text=True, timeout=60)
@@ -180,7 +185,8 @@ def refresh(name):
 
 
 def part_of(fd, rng, want):
-    """Bytes of this version; less than there are if the rest is lost."""
+    """Read bytes of this version: fewer than the version has if the rest is
+    lost."""
     at = rng.randrange(len(want))
     got = os.pread(fd, rng.randrange(1, 70000), at)
     assert got and got == want[at:at + len(got)], 'a mixture of versions'
@@ -200,8 +206,9 @@ def old_version(rng, fd, name, version, inode):
 
 
 def replaced(rng, _):
-    """Who has an old version open gets its bytes or ESTALE; who opens the file
-    after a refresh gets the new version."""
+    """Replace files. A reader that has an old version open gets its bytes or
+    ESTALE; a reader that opens the file after a refresh gets the new
+    version."""
     name = rng.choice(sorted(versions))
     version = versions[name]
     fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
@@ -224,7 +231,8 @@ def replaced(rng, _):
 
 
 def stalled(n, done, errors):
-    """One read, by which it hangs in the kernel or in the page cache."""
+    """Read once, so that this process hangs in the kernel or in the page
+    cache."""
     name = 'stalled/s%d' % n
     try:
         fd = os.open(os.path.join(mnt, name),
@@ -249,7 +257,8 @@ def start_stalled(errors):
 
 
 def end_stalled(readers, done):
-    """They have waited all the time, and now they get their bytes."""
+    """Check that the readers have waited all the time, and now get their
+    bytes."""
     if any(done):
         return 'a read that the source did not answer has ended'
     if readers:
@@ -271,7 +280,7 @@ def main_reader(job, n, beat, stop, errors, said):
         while not stop.is_set():
             beat[n] = time.monotonic()
             job(rng, rng.choice(files))
-    except BaseException as e:  # whatever it is, it must not be
+    except BaseException as e:  # an error of any kind must not happen
         errors.put('%s: %r' % (job.__name__, e))
     beat[n] = float('inf')
     if job is timed:
@@ -292,7 +301,8 @@ def daemon():
 
 
 def answered():
-    """How long until a daemon answers what no cache of the kernel has."""
+    """Return the time until a daemon answers a request that no cache of the
+    kernel can answer."""
     begun = time.monotonic()
     os.statvfs(mnt)
     return time.monotonic() - begun
@@ -312,7 +322,7 @@ def kill(holder):
 
 
 def upgrade(n):
-    """To another program and back."""
+    """Upgrade to another program and back."""
     program = refrain if n % 2 else other
     out = subprocess.run([refrain, 'upgrade', mnt, program],
                          capture_output=True, text=True, timeout=60)
@@ -324,25 +334,25 @@ def upgrade(n):
 
 
 def switches(pid):
-    """How often the process has waited or was made to wait: it grows whenever
-    the kernel answers what the process waits for."""
+    """Returns the number of context switches of a process. It grows whenever
+    the process gets the answer for which it has waited in the kernel."""
     with open('/proc/%d/status' % pid) as f:
         return sum(int(line.split()[1]) for line in f if 'ctxt_sw' in line)
 
 
 def moves(pid):
-    """Another value each time that the process, or one that it started, has
-    done something."""
+    """Returns a value that changes whenever the process or one of its children
+    makes progress."""
     try:
         with open('/proc/%d/task/%d/children' % (pid, pid)) as f:
             all_of = [pid] + [int(word) for word in f.read().split()]
         return [(p, switches(p)) for p in all_of]
     except (FileNotFoundError, ProcessLookupError):
-        return time.monotonic()  # one ended just now
+        return time.monotonic()  # a child has just ended
 
 
 def where(pid):
-    """What the process waits for in the kernel."""
+    """Returns the kernel functions in which the process waits."""
     try:
         with open('/proc/%d/stack' % pid) as f:
             return ' '.join(line.split()[1] for line in f)
@@ -351,8 +361,8 @@ def where(pid):
 
 
 class Movement:
-    """Which of the readers has moved since when. A job may take long: if a
-    reader hangs, it has waited for one and the same answer all the time."""
+    """Notes when each reader has last made progress. A reader hangs if it
+    waits for a single answer too long; a whole job may take longer."""
 
     def __init__(self, readers, beat):
         self.readers, self.beat = readers, beat
@@ -360,17 +370,17 @@ class Movement:
 
     def state(self, n):
         if self.beat[n] == float('inf'):
-            return time.monotonic()  # it has ended, and said why
+            return time.monotonic()  # the reader has reported its end
         return self.beat[n], moves(self.readers[n].pid)
 
     def start(self):
-        """From here on; call it when a daemon has answered."""
+        """Begin to measure now, when a daemon has just answered."""
         self.since = time.monotonic()
         self.states = [self.state(n) for n in range(len(self.readers))]
         self.at = [self.since] * len(self.readers)
 
     def look(self):
-        """None, or which reader hangs."""
+        """Returns a message that names the reader that hangs, or None."""
         for n in range(len(self.readers)):
             state, now = self.state(n), time.monotonic()
             if state != self.states[n]:
@@ -389,7 +399,7 @@ class Movement:
         return '\n'.join(lines)
 
     def settle(self, errors):
-        """Wait until all readers have moved: None, or which one hangs."""
+        """Wait until all readers have made progress. Returns like look()."""
         self.start()
         while errors.empty() and not self.all_moved():
             hung = self.look()
@@ -402,7 +412,8 @@ class Movement:
 def rounds(holder, movement, errors):
     rng = random.Random(seed)
     times = []
-    # A store is asked again each time, so that little comes from it else.
+    # With a store, pauses are longer, because each new daemon lists it again,
+    # and little else would be read.
     pauses = (0.005, 0.05, 0.3) + ((1.5,) if store else ())
     hung = None
     for i in range(kills):
@@ -418,20 +429,21 @@ def rounds(holder, movement, errors):
 
 
 def watch(movement, errors):
-    """Until the caller says that it is enough."""
+    """Run until the caller says that it is enough."""
     hung = movement.settle(errors)
     open(other + '.begun', 'w').close()
     movement.start()
     while not hung and errors.empty() and not os.path.exists(other):
         if answered() > 0.5:
-            movement.start()  # a daemon was waited for
+            movement.start()  # the reader waited for a daemon
         hung = movement.look()
         time.sleep(0.05)
     return [], hung
 
 
 programs = os.path.join(os.getcwd(), 'tests/system')
-if not os.path.isdir(programs):  # in a container they are beside this
+# in a container the programs are beside this file
+if not os.path.isdir(programs):
     programs = os.path.dirname(os.path.abspath(__file__))
 helper = os.path.join(programs, 'status_field')
 ways_program = os.path.join(programs, 'read_ways')
@@ -444,9 +456,9 @@ for f in files:
 opened = [(os.open(os.path.join(mnt, f), os.O_RDONLY), f)
           for f in files[::10]]
 jobs = [whole, part, mapped, direct, look, listing, kept_open, ways, timed]
-# Odd while there is no daemon, or another one comes.
+# odd while there is no daemon, or another one starts
 window = multiprocessing.Value('q')
-# Of the process that reads so:
+# times of the process that measures reads
 waits = []
 store = os.environ.get('SURVIVE_STORE')
 versions, olds = {}, []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""survive_changes.py REFRAIN SOURCE MOUNT HOLDER KILLS: replaces all files of a
-directory, asks for a refresh, and kills the daemon as soon as the trail of its
-changes is ahead of what the kernel was told; see doc/formats.md. After the next
-refresh each file must be the new one.
+"""survive_changes.py REFRAIN SOURCE MOUNT HOLDER KILLS: replaces all files of
+a directory, asks for a refresh, and kills the daemon as soon as the record
+of its changes is ahead of the notifications to the kernel; see
+doc/formats.md. After the next refresh each name must have the new file.
 """
 
 import mmap
@@ -18,7 +18,7 @@ from holder import daemons
 refrain, src, mnt = sys.argv[1:4]
 holder, kills = map(int, sys.argv[4:])
 FILES = 150
-END_AT, TOLD_AT = 48, 56        # in the head of the trail
+END_AT, TOLD_AT = 48, 56        # offsets in the head of the record of changes
 patience = float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 
 
@@ -45,7 +45,7 @@ def check_all(version):
 
 
 def refresh():
-    """The daemon may be about to be replaced."""
+    """Refresh. The daemon may be about to be replaced."""
     until = time.monotonic() + 30 * patience
     while True:
         out = subprocess.run([refrain, 'refresh', mnt], text=True,
@@ -65,7 +65,8 @@ def trail():
 
 
 def killed_between(shared):
-    """False: the kernel had been told before it was seen."""
+    """Kill the daemon. Return False if it had notified the kernel before
+    this program noticed the change."""
     pid = daemons(holder)[0]
     asking = subprocess.Popen([refrain, 'refresh', mnt],
                               stdout=subprocess.DEVNULL,
@@ -85,7 +86,7 @@ def killed_between(shared):
 
 replace_all(1)
 refresh()
-check_all(1)                    # the kernel knows all names
+check_all(1)                    # the kernel has all names
 ring, hits, now = trail(), 0, 1
 for _ in range(10 * kills):
     now += 1

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A daemon that is killed in the middle of what a mount does.
+"""Kills a daemon in the middle of each phase of a mount.
 
-survive_phases.py REFRAIN SOURCE MOUNT CACHE STATUS_FIELD LOG TIMES SEED: TIMES
-in each phase. For each it prints how often the phase was found to go on just
-before the kill. Afterwards every file has its bytes, what was open goes on, no
-process is in state D, and after the end of a mount none of it is left.
+survive_phases.py REFRAIN SOURCE MOUNT CACHE STATUS_FIELD LOG TIMES SEED:
+kills TIMES times in each phase. For each phase it prints how often the
+phase was in progress just before the kill. Afterwards every file has its
+bytes, open files can be read on, no process is in state D, and nothing is
+left after the end of a mount.
 """
 
 import contextlib
@@ -49,7 +50,7 @@ def value(name):
 
 
 def state(pid):
-    """'' if there is no such process."""
+    """Return the state of a process; '' if there is no such process."""
     try:
         with open('/proc/%d/stat' % pid) as f:
             return f.read().rsplit(')', 1)[1].split()[0]
@@ -79,7 +80,7 @@ def mounted():
 
 
 def start(*options, **env):
-    """Returns the holder."""
+    """Start a mount. Return its holder."""
     subprocess.run([refrain, 'mount', src, mnt, '--cache', cache + ':1G',
                     '--limit', '128K', '--chunk', '64K', '--staging', '512K',
                     '--log-file', log, *options], check=True, timeout=120,
@@ -169,7 +170,8 @@ def refresh():
     wait_for('no scan', lambda: value('scan') == 'complete')
     name = rng.choice(files)
     with readers():
-        # The readers compare with the source: a file with the same bytes.
+        # The new file has the same bytes, because the readers compare with the
+        # source.
         data = content(src, name)
         with open(os.path.join(src, name + '.new'), 'wb') as f:
             f.write(data)
@@ -205,7 +207,7 @@ def manifest_save():
         wait_for('not served', lambda: value('scan') == 'complete')
     all_right()
     finish(holder)
-    # What is left of it is in nobody's way.
+    # What is left of it must not disturb the next mount.
     holder = start()
     all_right()
     finish(holder)
@@ -213,7 +215,8 @@ def manifest_save():
 
 
 def admits(pid):
-    """A file of the tier that has no name, or not its own name, yet."""
+    """Has the daemon a file of the tier open that has no name, or not its
+    final name, yet?"""
     try:
         for fd in os.listdir('/proc/%d/fd' % pid):
             to = os.readlink('/proc/%d/fd/%s' % (pid, fd))
@@ -247,7 +250,7 @@ def admission():
 
 
 def umount():
-    """Either it is unmounted, or the mount goes on."""
+    """Either the mount is gone, or it continues."""
     holder = start()
     pid = daemon(holder)
     all_right()
@@ -270,7 +273,7 @@ def umount():
 
 
 def lazy_umount():
-    """Detached, with a file open: it can be read until it is closed."""
+    """Detach with a file open: the file can be read until it is closed."""
     holder = start()
     pid = daemon(holder)
     name = max(files, key=lambda f: os.path.getsize(os.path.join(src, f)))
@@ -293,11 +296,11 @@ def lazy_umount():
 
 
 def takeover():
-    """The next daemon is killed while it takes over, and the one after it."""
+    """Kill the next daemon while it takes over, and the one after it."""
     holder = start()
     with readers():
         n = 0
-        # More ends before a daemon serves would be too many.
+        # The holder would give up if more daemons ended before one serves.
         for _ in range(4):
             before = daemon(holder)
             kill(before)
@@ -307,7 +310,7 @@ def takeover():
             n += 1
         wait_for('not served', lambda: value('ready') == 'true')
     all_right()
-    # A daemon that took over has counted it.
+    # A daemon that has taken over has counted that.
     hit = int(value('recoveries')) < n
     finish(holder)
     return hit
@@ -339,5 +342,5 @@ for phase in (first_scan, refresh, manifest_save, admission, umount,
             raise
     print('%s: %d kills, %d of them in it' % (phase.__name__, times, hits),
           flush=True)
-    # A few may all come too early or too late.
+    # If there are only a few kills, all may come too early or too late.
     assert hits > 0 or times < 10, 'never in the middle of it'

@@ -24,7 +24,7 @@ rng = random.Random(seed)
 PATIENCE_S = 60 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 SLOTS, SLOT_BYTES = 8191, 512
 READ = 15
-# Of struct fuse_in_header and, after it, struct fuse_read_in.
+# offsets in struct fuse_in_header and struct fuse_read_in, which follows it
 LEN, UNIQUE, NODE, OFFSET = 0, 8, 16, 48
 READERS = 4
 READ_BYTES = 4096
@@ -45,7 +45,7 @@ def wait_for(what, condition):
 
 
 class Reader(threading.Thread):
-    """Reads a range that the source does not answer."""
+    """Reads a range for which the source does not answer."""
 
     def __init__(self, at):
         super().__init__(daemon=True)
@@ -86,9 +86,9 @@ def reads_in(record):
 
 
 def case(damage):
-    """Returns the readers after a daemon has taken over, or has refused to;
-    damage() changes the record."""
-    # What is cached is not asked for.
+    """Let damage() change the record, and let a daemon take over or refuse
+    that. Return the readers."""
+    # Remove the cache, because cached items are not requested.
     shutil.rmtree(work + '/c', ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(log)
@@ -132,7 +132,7 @@ def flip_anywhere(record, slots):
 
 
 def flip_free(record, slots):
-    """A free slot seems to be in use."""
+    """Make a free slot look as if it was in use."""
     for slot in range(SLOTS):
         at = slot * SLOT_BYTES
         length, _, unique = struct.unpack_from('IIQ', record, at)

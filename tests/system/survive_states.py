@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""State that is damaged before a daemon goes on with it.
+"""Damages state before a daemon continues with it.
 
-survive_states.py REFRAIN SOURCE MOUNT CACHE STATUS_FIELD LOG TIMES SEED: TIMES,
-a bit is flipped, or a part torn, in what the holder keeps, and the daemon is
-killed. What is open is then read on with its bytes or ends with an error, in
-time; no reader stays in state D; and what is read after it is right. If the
-mount was not gone on with, the log says why.
+survive_states.py REFRAIN SOURCE MOUNT CACHE STATUS_FIELD LOG TIMES SEED:
+TIMES times, flips a bit or tears a part of the state that the holder keeps,
+and kills the daemon. Open files must then give their bytes or an error in
+time; no reader stays in state D; and later reads are right. If the next
+daemon has not continued with the mount, the log says why.
 """
 
 import collections
@@ -54,8 +54,8 @@ def state(pid):
 
 
 def last_used(fd):
-    """The place after the last byte that is not 0, near which a record may
-    have been torn."""
+    """Return the offset after the last byte that is not 0, near which a
+    record may have been torn."""
     size = os.fstat(fd).st_size
     data = os.pread(fd, min(size, 1 << 22), 0).rstrip(b'\\0')
     return max(1, len(data))
@@ -85,7 +85,7 @@ def damage(holder):
 
 
 def read_on(opened, direct, said):
-    """In a process of its own, which may be in state D."""
+    """Read on in a process of its own, which may get into state D."""
     try:
         for name, fd in opened.items():
             want = content(name)
@@ -101,7 +101,8 @@ def read_on(opened, direct, said):
 
 def one():
     scanning = rng.random() < 0.3
-    if scanning:                # so that not all names are in the manifest
+    # wait, so that not all names are in the manifest
+    if scanning:
         subprocess.run([refrain, 'clear', cache], capture_output=True)
     open(log, 'w').close()
     subprocess.run([refrain, 'mount', src, mnt, '--cache', cache + ':1G',
@@ -130,7 +131,7 @@ def one():
     assert said.empty(), '%s: %s' % (what, said.get())
     for fd in opened.values():
         with contextlib.suppress(OSError):
-            os.close(fd)        # ENOTCONN, if the connection has ended
+            os.close(fd)        # ENOTCONN if the connection has ended
     until = time.monotonic() + 60
     while value('ready') != 'true':
         assert time.monotonic() < until, '%s: no mount' % (what,)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""swift_fill.py PORT DIR [KEYS]: objects in s3://bucket, by boto3.
+"""swift_fill.py PORT DIR [KEYS]: puts objects into s3://bucket with boto3.
 
-Without KEYS the files below DIR. Else so many objects with odd keys: random
-UTF-8 with the characters that signatures and listings get wrong. The same files
-go to DIR, to compare a mount with.
+Without KEYS, the objects are the files below DIR. With KEYS, they are that
+many objects with odd keys: random UTF-8 with characters that are difficult
+for signatures and listings. The same files are written to DIR, to compare
+them with a mount.
 """
 import os
 import random
@@ -21,7 +22,7 @@ def put_tree(s3, top):
 
 
 def put_odd(s3, top, keys):
-    import sign_vectors  # beside this script
+    import sign_vectors  # this module is beside this script
     rng = random.Random(11)
 
     def put(key, body):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Swift with its S3 interface in one process, on loopback, objects in memory.
+"""Runs Swift with its S3 interface in one process, on loopback, with objects
+in memory.
 
 swift_server.py DIR   prints the port of the S3 interface when it is up; ends
                       when its standard input does.
@@ -25,7 +26,7 @@ from swift.proxy.server import Application          # noqa: E402
 
 
 class Cache:
-    """Stands in for memcached, which tempauth and the proxy want."""
+    """Stands in for memcached, which tempauth and the proxy need."""
 
     def __init__(self, app):
         self.app = app

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the example in the documentation of tools/refrain_plan.py, as it stands
-there but for the dataset's place, the numbers, and what is done with a batch."""
+"""Runs the example in the documentation of tools/refrain_plan.py, with
+another path of the dataset, other numbers, and other code for a batch."""
 import importlib
 import json
 import os
@@ -20,7 +20,7 @@ EPOCHS = 2
 
 
 def example():
-    """Its text: the first block of the module's documentation."""
+    """Return its text: the first block of the module's documentation."""
     lines = helper.__doc__.split('\n')
     begin = next(i for i, line in enumerate(lines)
                  if line.startswith('    import refrain_plan'))
@@ -39,7 +39,7 @@ def example():
 
 
 def run(top, module):
-    """All that the example yields, and its names."""
+    """Return everything that the example yields, and its names."""
     sys.modules['refrain_plan'] = module
     batches = []
     torch.manual_seed(7)
@@ -58,7 +58,7 @@ def issued():
     return json.loads(out)['prefetch_issued']
 
 
-# Without the helper: what it wraps is used as it is.
+# Replace the helper by one that returns its arguments unchanged.
 without = types.ModuleType('refrain_plan')
 without.PlannedSampler = lambda sampler, paths, **_: sampler
 
@@ -78,5 +78,6 @@ assert batches == plain and not order.plan.active
 print('torch: %s, %d batches, %d files fetched ahead' % (
     torch.__version__, len(batches), ahead))
 sys.stdout.flush()
-# The interpreter's end with PyTorch in it takes longer than all this.
+# Skip the end of the interpreter, which takes longer with PyTorch than
+# everything else here.
 os._exit(0)

@@ -21,8 +21,8 @@ done
 head -c 16777216 /dev/urandom >"$src/large"
 : >"$work/none"
 
-# trace_start FILE OPTION ...: a trace in the background, $tracer; returns when
-# the daemon traces.
+# trace_start FILE OPTION ...: start a trace in the background; $tracer is its
+# process. Returns when the daemon traces.
 trace_start() {
 	out=$1
 	shift
@@ -33,19 +33,19 @@ trace_start() {
 		fail "no trace: $(cat "$out.err")"
 }
 
-# trace_stop: the trace ends as by Ctrl-C.
+# trace_stop: end the trace as Ctrl-C does.
 trace_stop() {
 	kill -INT $tracer
 	wait $tracer || fail "the trace fails: $(cat "$out.err")"
 }
 
-# trace_has N: so many READs have come.
+# trace_has N: has the trace N READs?
 trace_has() {
 	[ "$(grep -c '"path"' "$out")" -ge "$1" ]
 }
 
-# read_all FILE [GO]: read the small files in one process, whose number FILE
-# gets. With GO it lives until the file GO is there.
+# read_all FILE [GO]: read the small files in one process, and write its number
+# to FILE. With GO the process lives until the file GO exists.
 read_all() {
 	python3 -c '
 import os, sys, time
@@ -67,7 +67,7 @@ trace_start "$work/trace" --json
 read_all "$work/reader"
 wait_for 20 has_status entries $files || fail 'not all is cached'
 drop_caches
-# A process that ends at once has no name.
+# A process that ends at once has no name in the trace, so let it wait.
 read_all "$work/again" "$work/go" &
 reader=$!
 wait_for 20 trace_has $((2 * files)) || fail "READs are missing: $(cat "$out")"
@@ -90,7 +90,7 @@ for source, pid in ('origin', pids[0]), ('tier', pids[1]):
         'some dir/f%d' % i for i in range(files)), mine
     for r in mine:
         assert r['pid'] == pid and r['program'].startswith('python3'), r
-        # In whole pages, up to the end of the file.
+        # READs are of whole pages, up to the end of the file.
         assert (r['offset'], r['length']) == (0, 30000), r
     buckets = sorted(next(i for i, b in enumerate(bounds) if r['us'] <= b)
                      for r in mine)

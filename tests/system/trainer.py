@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A stand-in for a training: reads files in the order of a list with some
-threads, a bounded number of batches ahead, and takes a batch each --step-ms.
-The kernel's pages of what was read are dropped. Prints one JSON object."""
+"""Acts as a training: reads files in the order of a list with some threads,
+a bounded number of batches ahead, and takes a batch each --step-ms. The
+kernel's pages of what was read are dropped. Prints one JSON object."""
 import argparse
 import json
 import os
@@ -76,7 +76,7 @@ for first in range(0, len(names), a.batch):
         lock.notify_all()
     now = time.monotonic()
     stalled += now - waited
-    # The step: a batch of fresh files is served `echo` times.
+    # Simulate the step: a batch of fresh files is served `echo` times.
     due = max(due, now) + a.echo * a.step_ms / 1000 * (last - first) / a.batch
     while (left := due - time.monotonic()) > 0:
         time.sleep(left)

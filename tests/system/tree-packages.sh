@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What the packages promise (package_files) keeps up with the tree: it has each
-# manual page and each file of the Python package, and none that is gone. So
-# does Debian's list of symbols with the functions of the library, and the site
-# with the documents. `make check-packages`, which takes long, looks at the
+# The list of files in the packages (package_files) agrees with the tree: it has
+# each manual page and each file of the Python package, and no deleted one.
+# Debian's list of symbols agrees with the functions of the library, and the
+# site with the documents. `make check-packages`, which takes long, checks the
 # packages themselves.
 set -eu
 top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
@@ -12,7 +12,7 @@ here=$top/tests/system
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# same WHAT: the lines of $work/tree and $work/promised.
+# same WHAT: compare the lines of $work/tree and $work/promised.
 same() {
 	for list in tree promised; do
 		LC_ALL=C sort "$work/$list" >"$work/$list.sorted"
@@ -30,7 +30,7 @@ sed -n 's|^python3-refrain .*/dist-packages/refrain/||p' \
 	"$here/package_files" | grep -v '\.so$' >"$work/promised"
 same 'files of the Python package'
 
-# Of section 3, each function has a page that names the one of all.
+# In section 3, each function has a page that refers to the common one.
 (cd "$top/man" && ls ./*.man ./*.7) | grep -v '/refrain_' |
 	sed -e 's|^\./||' -e 's/\.man$//' -e 's/\.7$//' >"$work/tree"
 sed -n 's|^refrain /usr/share/man/man[17]/\(.*\)\.[17]\.gz$|\1|p' \

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The check of rooms finds files that need each other in a circle, a struct that
-# too many files of other rooms reach into, functions that are long on the
-# whole, and those that nobody or only a test calls. It finds nothing in a tree
-# that keeps the bars.
+# too many files of other rooms reach into, functions that are too long on
+# average, and functions that nothing or only a test calls. It finds nothing in
+# a tree that keeps the limits.
 set -eu
 check=${srcdir:-$(dirname "$0")/../..}/build-aux/check-rooms
 check=$(cd "$(dirname "$check")" && pwd)/check-rooms
@@ -12,7 +12,8 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/src/pond"
 
-# ring LAST: each of four files calls the next one, the fourth calls LAST.
+# ring LAST: make four files, each of which calls the next one; the fourth calls
+# LAST.
 ring() {
 	for i in 1 2 3 4; do
 		next=f$((i + 1))
@@ -21,7 +22,8 @@ ring() {
 	done
 }
 
-# reach FILES: that many files use a member of a struct, each in another way.
+# reach FILES: make that many files that use a member of a struct, each in
+# another way.
 reach() {
 	rm -rf "$tree"/src/pond/*
 	mkdir -p "$tree/src/bank"
@@ -45,8 +47,8 @@ reach() {
 	END
 }
 
-# door ROOM STRUCT FILES: that many files of another room initialise a member of
-# a struct of the room's door, which reads it itself.
+# door ROOM STRUCT FILES: make that many files of another room that initialise a
+# member of a struct in the room's door; the room itself reads it.
 door() {
 	rm -rf "$tree/src"
 	mkdir -p "$tree/src/pond" "$tree/src/base" "$tree/src/lake"
@@ -59,7 +61,7 @@ door() {
 	done
 }
 
-# long LINES OF: LINES of 10 functions are that long.
+# long LINES OF: make 10 functions, some of which are long.
 long() {
 	rm -f "$tree"/src/pond/*
 	for i in $(seq 10); do
@@ -72,7 +74,8 @@ long() {
 	done >"$tree/src/pond/long.c"
 }
 
-# called WHERE: a function that is declared in a header, and a call of it there.
+# called WHERE: make a function that is declared in a header, and a call of it
+# in WHERE.
 called() {
 	rm -rf "$tree"/src/pond/* "$tree/tests"
 	mkdir "$tree/tests"

@@ -6,7 +6,8 @@
 
 chmod 711 "$work" "$short"
 
-# as USER COMMAND ...: with that user's rights and a bare environment.
+# as USER COMMAND ...: run the command with that user's rights and a minimal
+# environment.
 as() {
 	user=$1
 	shift
@@ -16,7 +17,8 @@ as() {
 		${user_runtime:+XDG_RUNTIME_DIR="$user_runtime"} "$@"
 }
 
-# requires_users: two of them, who can reach the build folder.
+# requires_users: skip the test unless there are two users who can reach the
+# build folder.
 requires_users() {
 	requires setpriv
 	for u in nobody daemon; do

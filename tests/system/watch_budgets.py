@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""watch_budgets.py MOUNTPOINT FILE: until SIGTERM, asks the daemon from
-several connections what each tier is charged and has reserved, and adds up the
-entries there. Makes FILE when it has begun; it says what was seen. Exit status
-1 if a budget was ever passed.
+"""watch_budgets.py MOUNTPOINT FILE: until SIGTERM, asks the daemon over
+several connections how many bytes each tier has charged and reserved, and
+adds up the entries. Creates FILE when it has begun, and writes its results
+there. Exits with 1 if a budget was ever exceeded.
 """
 import json
 import os
@@ -48,7 +48,8 @@ def ask(files):
     f = s.makefile('rw')
     try:
         look(f, files)
-    except (OSError, ValueError):  # the daemon has gone: so does the test
+    # the daemon has ended, and so does this program
+    except (OSError, ValueError):
         stop.set()
 
 

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# refrain work: starts without a board and without work, ends when it is told
-# to or has been idle, and says what is wrong with its arguments.
+# refrain work: starts without a board and without work, ends on request or when
+# it has been idle, and reports wrong arguments.
 . "$(dirname "$0")/lib.sh"
 requires memcached python3 timeout
 
 data=$work/data
 "$refrain" make-dataset --classes 2 --images 8 --size 32x32 "$data" >/dev/null
 
-# refused TEXT ARGUMENT ...: wrong usage, with this text.
+# refused TEXT ARGUMENT ...: check that the arguments are refused with a message
+# that contains TEXT.
 refused() {
 	text=$1
 	shift
@@ -35,7 +36,7 @@ timeout $((60 * patience)) "$refrain" work "$short/board" \
 	fail 'it does not end when idle'
 grep -q '^made 0 ranges' "$work/out" || fail "$(cat "$work/out")"
 
-# A board without jobs: the worker has its record there.
+# The board has no jobs, but the record of the worker.
 as_root=
 [ "$(id -u)" -ne 0 ] || as_root='-u root'
 # shellcheck disable=SC2086 # two words
