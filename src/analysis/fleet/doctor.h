@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks for faults of this host and of its mounts, and says what to do about
- * each. No check touches a mount point, and all that may hang runs in children,
- * at once, so an examination ends within 10 s whatever is dead or hangs. One
- * thread; the process must have no other.
+ * each. No check touches a mountpoint. All checks that may hang run at the same
+ * time, in child processes, so an examination ends within 10 s even if daemons,
+ * disks or servers hang. One thread; the process must have no other.
  */
 #ifndef FLEET_DOCTOR_H
 #define FLEET_DOCTOR_H
@@ -14,7 +14,7 @@
 
 enum doctor_level {
 	DOCTOR_OK,
-	DOCTOR_WARN, /* it works, but not well, or not for everybody */
+	DOCTOR_WARN, /* this works, but not well, or not for everybody */
 	DOCTOR_BAD,
 };
 
@@ -22,8 +22,8 @@ struct doctor;
 
 struct option_usage;
 
-/* `mount` describes the options of refrain mount, which must outlive the
- * doctor. Returns NULL if memory is short. */
+/* Create a doctor. `mount` describes the options of refrain mount, and must
+ * outlive the doctor. Returns NULL if memory is short. */
 struct doctor *doctor_new(const struct option_usage *mount);
 void doctor_free(struct doctor *d); /* NULL is allowed */
 
@@ -33,16 +33,17 @@ void doctor_free(struct doctor *d); /* NULL is allowed */
 int doctor_examine(struct doctor *d, char *const *mountpoints, int n,
 	const char *holder, struct error *err);
 
-/* Read the files that an archive needs, before doctor_print(): logs, and files
- * of secrets, so that these are removed. -ETIMEDOUT: a file of secrets hangs,
- * so there must be no archive. */
+/* Read the files that an archive needs, which are logs and files of secrets.
+ * Must be called before doctor_print(). The secrets of these files are then
+ * removed from all output. Returns -ETIMEDOUT if reading a file of secrets
+ * hangs; then the caller must not write an archive. */
 int doctor_prepare(struct doctor *d, struct error *err);
 
-/* Print a line for each finding, and another with what to do. Secrets are
+/* Print each finding on a line, and on another line what to do. Secrets are
  * removed. Returns the worst level. */
 enum doctor_level doctor_print(const struct doctor *d, FILE *to);
 
-/* After doctor_prepare(): write a tar archive with the findings, the status of
+/* Write a tar archive, after doctor_prepare(), with the findings, the status of
  * the mounts, their options, the ends of their logs, and facts about the host.
  * Secrets are removed. Lists the files on `to`. */
 int doctor_archive(

@@ -38,7 +38,7 @@ static void tar_add(struct tar *t, const char *name, const char *text)
 	static const char zeros[TAR_BLOCK];
 	struct ustar_header h = {.type = '0'};
 	const unsigned char *bytes = (const void *)&h;
-	size_t len = clean ? strlen(clean) : 0; /* some MiB at most */
+	size_t len = clean ? strlen(clean) : 0; /* at most some MiB */
 	unsigned sum = 0;
 
 	(void)snprintf(h.name, sizeof(h.name), "refrain-doctor/%s", name);
@@ -68,7 +68,7 @@ static void tar_end(struct tar *t)
 	(void)fwrite(zeros, 1, sizeof(zeros), t->to);
 }
 
-/* Add what a function prints. */
+/* Add a file with the text that a function prints. */
 static void tar_print(struct tar *t, const char *name,
 	void (*print)(const struct doctor *d, size_t i, FILE *to), size_t i)
 {

@@ -15,23 +15,26 @@
 
 #define DOCTOR_TEXT_MAX 2048
 
-/* A finding. The array has its texts. */
+/* A finding. The array owns its texts. */
 struct doctor_finding {
 	enum doctor_level level;
-	char *what; /* "device", or a mountpoint */
+	/* subject: "device" or another part of the host, or a mountpoint */
+	char *what;
 	char *text;
-	char *advice; /* or "" */
+	char *advice; /* what to do, or "" */
 };
 
-/* A program that serves a mount, or would: its words, each with its NUL. */
+/* The words of a program that serves a mount or holds it, each with its NUL. */
 struct doctor_words {
 	char *words;
 	size_t bytes;
 	pid_t pid;
 	uid_t user;
 	gid_t group;
-	char cwd[PATH_MAX]; /* "" if it is not known */
-	char *log;	    /* the end of its log, once it is read, or NULL */
+	/* working directory of the program; "" if unknown */
+	char cwd[PATH_MAX];
+	/* end of the program's log, after the log was read; otherwise NULL */
+	char *log;
 };
 
 struct doctor {
@@ -40,17 +43,17 @@ struct doctor {
 	struct doctor_finding *finding;
 	size_t nfindings, room;
 	struct array secrets;	    /* texts, each with its NUL */
-	bool *chosen;		    /* of the mounts of the fleet */
-	struct doctor_words *words; /* of the mounts of the fleet */
+	bool *chosen;		    /* one for each mount of the fleet */
+	struct doctor_words *words; /* one for each mount of the fleet */
 };
 
-/* doctor_findings.c: add a finding. Texts are copied; for want of memory it is
- * left out. */
+/* doctor_findings.c: add a finding. Texts are copied. If memory is short, the
+ * finding is left out. */
 void doctor_find(struct doctor *d, enum doctor_level level, const char *what,
 	const char *advice, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* doctor_machine.c: what needs no mount. */
+/* doctor_machine.c: check everything that needs no mount. */
 void doctor_machine(struct doctor *d, const char *holder);
 
 /* doctor_mount.c: check the chosen mounts. */
@@ -58,43 +61,46 @@ void doctor_mounts(struct doctor *d);
 
 /* doctor_words.c: find the words of the programs of all mounts. */
 void doctor_words_find(struct doctor *d);
-/* The value of an option: "--name VALUE" or "--name=VALUE"; NULL: not given.
- * `at` counts its repetitions. */
+/* Returns the value of an option, from "--name VALUE" or "--name=VALUE"; NULL
+ * if the option was not given. If it was given several times, `at` chooses one
+ * of its values. */
 const char *doctor_option(
 	const struct doctor_words *w, const char *name, unsigned at);
-/* Make a name of its words absolute. False: it is relative, and the directory
- * is not known, because a daemon goes to "/" after it was started. */
+/* Make a name from a program's words absolute. Returns false if the name is
+ * relative and the directory is unknown: a daemon leaves the directory in which
+ * it was started. */
 bool doctor_path(
 	const struct doctor_words *w, const char *name, char path[PATH_MAX]);
-/* The source of a mount, or NULL. */
+/* Returns the source of a mount, or NULL. */
 const char *doctor_source(const struct doctor *d, const struct doctor_words *w);
 
 /* doctor_places.c: check places that may hang, all at once. */
 struct doctor_place {
 	enum {
 		PLACE_TIER,
-		PLACE_SOURCE, /* a directory */
-		PLACE_HOST,   /* a URL */
+		PLACE_SOURCE, /* the text is a directory */
+		PLACE_HOST,   /* the text is a URL */
 	} kind;
 	const char *mountpoint;
 	char text[PATH_MAX]; /* a path or a URL */
 };
 void doctor_places(struct doctor *d, struct doctor_place *place, size_t n);
 
-/* doctor_log.c: append what a child writes until it ends, and end it.
- * -ETIMEDOUT: it did not end in time. */
+/* doctor_log.c: append everything that a child writes until it ends, and end
+ * the child. Returns -ETIMEDOUT if it did not end in time. */
 int doctor_take(struct probe *probe, struct array *to, uint64_t until_ns);
 
 /* Read the ends of the logs of the chosen mounts. A log that
  * cannot be read has a text that says why. */
 void doctor_logs(struct doctor *d);
 
-/* doctor_secrets.c: collect the values of secrets, of environments and options;
- * and of files, which may hang. -errno: they are not known. */
+/* doctor_secrets.c: collect secret values. doctor_secrets_find() takes them
+ * from environments and options, doctor_secrets_files() from files, which may
+ * hang. The latter returns -errno if the secrets of the files are not known. */
 void doctor_secrets_find(struct doctor *d);
 int doctor_secrets_files(struct doctor *d, struct error *err);
-/* Remove secrets, and what looks like one, from a text. The caller frees the
- * result; NULL: no memory. */
+/* Remove secrets from a text, and everything that looks like a secret. The
+ * caller frees the result, which is NULL if memory is short. */
 char *doctor_redact(const struct doctor *d, const char *text);
 
 #endif

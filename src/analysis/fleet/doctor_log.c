@@ -48,7 +48,8 @@ int doctor_take(struct probe *probe, struct array *to, uint64_t until_ns)
 	return rc;
 }
 
-/* Root takes the rights of the user. Others have only their own. */
+/* Take the rights of the daemon's user. Only root can do that; any other user
+ * has no rights but their own. */
 static bool log_take_rights(const struct doctor_words *w)
 {
 	if (geteuid() != 0 || w->user == 0)
@@ -64,7 +65,7 @@ static bool may_name(const struct doctor_words *w, const struct stat *st)
 	return w->user == geteuid() || w->user == st->st_uid;
 }
 
-/* Runs in a child. */
+/* Write the end of a log to `to`. Runs in a child. */
 static void write_log(void *arg, int to)
 {
 	const struct doctor_words *w = arg;
@@ -84,7 +85,7 @@ static void write_log(void *arg, int to)
 		return;
 	}
 	if (log_take_rights(w))
-		/* not a pipe, which might never have an end */
+		/* without blocking, because a pipe might never have an end */
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		(void)dprintf(to,
@@ -106,7 +107,7 @@ static void write_log(void *arg, int to)
 		left -= (size_t)n;
 }
 
-/* Remove NULs, so that it is a text. */
+/* Remove NULs, so that the log is a text. */
 static void make_text(struct array *log)
 {
 	char *at = array_data(log), *end = at + array_bytes(log), *to = at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks of the host: what mounting needs, limits, clock, name servers, units
- * of systemd and the kernel's log. No state.
+ * Checks of the host: the requirements of a mount, limits, clock, name servers,
+ * units of systemd, the kernel's log. No state.
  */
 #include "analysis/fleet/doctor_impl.h"
 
@@ -57,7 +57,7 @@ static void check_fuse_device(struct doctor *d)
 		doctor_find(d, DOCTOR_OK, "device", "", "%s opens", name);
 }
 
-/* Find a program as a shell does. */
+/* Find a program in PATH, as a shell does. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
 	const char *dirs = getenv("PATH");
@@ -115,7 +115,7 @@ static bool uring_works(void)
 	if (uring_new(&u, 8, 1) < 0)
 		return false;
 	works = !uring_pool(u);
-	(void)uring_free(u, 0); /* there are no operations */
+	(void)uring_free(u, 0); /* no operation is in flight */
 	return works;
 }
 
@@ -171,7 +171,7 @@ static void check_clock(struct doctor *d)
 	struct timex t = {.modes = 0};
 	int state = adjtimex(&t);
 
-	/* Before the first version of this program. */
+	/* A time before the first version of this program must be wrong. */
 	if (time(NULL) < 1704067200)
 		doctor_find(d, DOCTOR_BAD, "clock",
 			"set the clock, and start a service such as chrony",
@@ -195,7 +195,7 @@ static void check_resolver(struct doctor *d)
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strncmp(line, "nameserver", 10) == 0;
 	if (f)
-		(void)fclose(f); /* it was only read */
+		(void)fclose(f); /* the file was only read */
 	doctor_find(d, found ? DOCTOR_OK : DOCTOR_WARN, "name server",
 		found ? "" : "add a line 'nameserver ADDRESS' to it",
 		"/etc/resolv.conf %s", found ? "names one" : "names none");

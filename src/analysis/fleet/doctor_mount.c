@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks of mounts. What a daemon says comes from its status. The caches and
- * the source of one that does not answer come from its options.
+ * Checks of mounts. A daemon that answers reports its caches and its source in
+ * its status. For a daemon that does not answer, they are taken from its
+ * options.
  */
 #include "analysis/fleet/doctor_impl.h"
 
@@ -14,7 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/mountinfo.h"
 
-/* Read-ahead below this makes sequential reads slow. */
+/* A read-ahead that is smaller than this makes sequential reads slow. */
 #define READ_AHEAD_FEW_KIB 128u
 #define WAIT_LONG_MS 5000u
 
@@ -36,10 +37,10 @@ static void check_read_ahead(struct doctor *d, const char *mountpoint)
 			"itself if it may",
 			"%s is %u: sequential reads are slow", path, kib);
 	if (f)
-		(void)fclose(f); /* it was only read */
+		(void)fclose(f); /* the file was only read */
 }
 
-/* Report the complaints of the daemon itself. */
+/* Report the faults that the daemon itself has noted in its status. */
 static void check_status(
 	struct doctor *d, const char *mountpoint, const json_t *status)
 {
@@ -97,8 +98,8 @@ struct doctor_places_list {
 	size_t n, room;
 };
 
-/* Add a place. A path is made absolute: the daemon was started in another
- * directory. */
+/* Add a place. A path is made absolute, because the daemon was started in
+ * another directory than this program. */
 static void add_place(struct doctor *d, struct doctor_places_list *list,
 	size_t i, int kind, const char *text)
 {

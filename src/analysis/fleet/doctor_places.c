@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the directories of tiers, and sources: space, modes, one byte of a
- * file; the address of a host, and whether it accepts a connection. Each check
- * is a child process, because a disk or a server may hang. All run at once, and
- * have PLACES_MS together. A child writes lines "LEVEL<tab>TEXT<tab>ADVICE".
+ * Checks the directories of tiers, and sources. For a directory: its space, its
+ * mode, and reading one byte of a file. For a URL: the address of the host, and
+ * whether the host accepts a connection.
+ *
+ * Each check is a child process, because a disk or a server may hang. All
+ * checks run at the same time, and together take at most PLACES_MS. A child
+ * writes lines "LEVEL<tab>TEXT<tab>ADVICE".
  */
 #include "analysis/fleet/doctor_impl.h"
 
@@ -27,11 +30,12 @@
 #include "common/base/probe.h"
 
 #define PLACES_MS 4000
-/* Less than this share of a disk is nearly nothing. */
+/* If less than this share of a disk is free, a finding says so. */
 #define FREE_FEW_PCT 2u
-/* Files to look at until one can be read. */
+/* Maximum number of files to try until one can be read. */
 #define NAMES_MAX 1000u
-/* A file this much younger than now was written by a clock that was ahead. */
+/* If a file is younger than now by more than this, the clock of the host that
+ * wrote it was ahead. */
 #define CLOCK_SLACK_S 120
 #define ANSWER_MAX 16384
 
@@ -120,8 +124,8 @@ static void probe_tier(int to, const char *dir)
 	say(to, DOCTOR_OK, "", "cache '%s' can be reached", dir);
 }
 
-/* Read a byte of the first file of a directory or of its first directories. 1:
- * done; 0: there is no file; or -errno. */
+/* Read a byte of the first file of a directory or of its subdirectories.
+ * Returns 1 if a file was read, 0 if there is none, or -errno. */
 static int read_one(const char *dir, unsigned depth, unsigned *left)
 {
 	CLEANUP_DIR DIR *d = opendir(dir);
@@ -205,8 +209,8 @@ static bool url_host(const char *url, char host[256], char port[8])
 	return true;
 }
 
-/* Ask for the first byte. A store may refuse that without keys; any answer
- * shows that it is reached. */
+/* Request the first byte. Without keys, a store may refuse this request, but
+ * any answer shows that the store can be reached. */
 static void probe_answer(int to, int fd, const char *host, const char *port)
 {
 	char request[512], answer[64];
@@ -298,7 +302,7 @@ static int left_of(uint64_t until_ns)
 	return now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) : 0;
 }
 
-/* Take what a child writes until it ends. */
+/* Make findings of everything that a child writes until it ends. */
 static void place_finish(struct doctor *d, const struct doctor_place *p,
 	struct probe *probe, uint64_t until_ns)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes secrets from text, in two ways. Values that are known to be secret
- * are removed wherever they are: from the environment of this process and of
- * the daemons, from their profile files and their --peer-secret, and from URLs
- * in their options. Then all that has the form of a secret is removed: user and
- * query of a URL, the value after a name such as "token", keys of AWS.
+ * Removes secrets from text, in two ways. First, known secrets are removed
+ * wherever they occur. These are values from the environments of this process
+ * and of the daemons, from the profile files and the files of --peer-secret
+ * that they name, and from URLs in options. Then everything that has the form
+ * of a secret is removed: user and query of a URL, the value after a name such
+ * as "token", keys of AWS.
  */
 #include "analysis/fleet/doctor_impl.h"
 
@@ -23,9 +24,10 @@
 
 #define HIDDEN "[removed]"
 #define FILE_MAX_BYTES ((size_t)256 << 10)
-/* The time for all files of secrets. */
+/* Maximum time for reading all files of secrets. */
 #define FILES_NS NS_PER_S
-/* A shorter value is not secret, and would be found everywhere. */
+/* A shorter value does not count as a secret, because it would be found
+ * everywhere. */
 #define SECRET_MIN 6u
 
 static const char *const secret_words[] = {"secret", "token", "password",
@@ -49,7 +51,7 @@ static bool name_is_secret(const char *name, size_t len)
 	return false;
 }
 
-/* Is this the name of something that has the place of a secret as its value? */
+/* Does the name say that the value is the place of a secret, such as a path? */
 static bool name_is_place(const char *name, size_t len)
 {
 	static const char *const ends[] = {"file", "path", "dir", "sock",
@@ -93,7 +95,7 @@ static char *file_text(const char *path, size_t *len)
 	return text;
 }
 
-/* "name = value", of an environment or a profile. */
+/* Collect the value of "name = value", from an environment or a profile. */
 static void secret_assignment(struct doctor *d, const char *line, size_t len)
 {
 	const char *equal = memchr(line, '=', len);
@@ -124,7 +126,7 @@ static void secrets_of_home(struct doctor *d, const char *home)
 			secrets_of_file(d, path);
 }
 
-/* The user and the query of a URL. */
+/* Collect the user and the query of a URL. */
 static void secrets_of_url(struct doctor *d, const char *url)
 {
 	const char *at = strstr(url, "://"), *end, *user, *query;
@@ -133,7 +135,7 @@ static void secrets_of_url(struct doctor *d, const char *url)
 		return;
 	at += 3;
 	end = at + strcspn(at, "/?# ");
-	/* the last one: a password may have others */
+	/* search the last '@', because the password may contain others */
 	user = memrchr(at, '@', (size_t)(end - at));
 	if (user) {
 		const char *colon = memchr(at, ':', (size_t)(user - at));
@@ -157,7 +159,7 @@ static void secrets_of_url(struct doctor *d, const char *url)
 	}
 }
 
-/* The files that a variable of an environment names. */
+/* Collect the secrets of the files that a variable names. */
 static void secrets_of_named(struct doctor *d, const char *text)
 {
 	if (strncmp(text, "HOME=", 5) == 0)
@@ -168,11 +170,11 @@ static void secrets_of_named(struct doctor *d, const char *text)
 		secrets_of_file(d, text + 16);
 }
 
-/* A variable of an environment. */
+/* Collect the secrets of a variable of an environment. */
 static void secrets_of_variable(struct doctor *d, const char *text)
 {
 	secret_assignment(d, text, strlen(text));
-	secrets_of_url(d, text); /* of a proxy */
+	secrets_of_url(d, text); /* the URL of a proxy */
 }
 
 static void secrets_of_words(struct doctor *d, const struct doctor_words *w)
@@ -234,7 +236,8 @@ static void secrets_of_peers(struct doctor *d)
 	}
 }
 
-/* Runs in a child: write the secrets of files, and an empty one as the end. */
+/* Write the secrets of files, and then an empty one that marks the end. Runs in
+ * a child. */
 static void write_secrets(void *arg, int to)
 {
 	struct doctor *d = arg;
@@ -254,7 +257,8 @@ static void write_secrets(void *arg, int to)
 	}
 }
 
-/* A secret whose file cannot be found is not removed. */
+/* Report that the secret of a file is not removed, because the file cannot be
+ * found. */
 static void warn_of_peers(struct doctor *d)
 {
 	char path[PATH_MAX];
@@ -315,11 +319,12 @@ static void put_clean(struct array *out, const char *text, size_t len)
 {
 	char *at = array_grow(out, len);
 
-	if (at) /* what is left out for want of memory is no secret */
+	/* if memory was short, the text lacks a part, but contains no secret */
+	if (at)
 		memcpy(at, text, len);
 }
 
-/* The length of a known secret at the beginning of this text, or 0. */
+/* Returns the length of the known secret with which the text begins, or 0. */
 static size_t known_at(const struct doctor *d, const char *text)
 {
 	const char *s = array_data(&d->secrets);
@@ -334,7 +339,7 @@ static size_t known_at(const struct doctor *d, const char *text)
 	return best;
 }
 
-/* Replace known values. */
+/* Replace all known secrets. */
 static char *remove_known(const struct doctor *d, const char *text)
 {
 	struct array out = {.data = NULL};
@@ -357,8 +362,8 @@ static bool in_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* The value after "name=", "name: ", "\"name\": \"", or "--name VALUE". A
- * header's value goes to the end of the line. */
+/* Returns the length of the value after "name=", "name: ", "\"name\": \"" or
+ * "--name ". The value of a header extends to the end of the line. */
 static size_t value_length(const char *value, char mark)
 {
 	if (*value == '"')
@@ -367,8 +372,9 @@ static size_t value_length(const char *value, char mark)
 			   : strcspn(value, " \n\"&,;");
 }
 
-/* Is there a name of a secret here? Returns the length of name and mark, and
- * sets the length of the value that follows. */
+/* Does the text begin with the name of a secret? Returns the length of the name
+ * and the mark after it, or 0. Sets *value to the length of the value that
+ * follows. */
 static size_t secret_name_at(const char *text, size_t *value)
 {
 	size_t name = 0, mark;
@@ -389,7 +395,7 @@ static size_t secret_name_at(const char *text, size_t *value)
 	return mark;
 }
 
-/* An access key of AWS. */
+/* Returns the length of the AWS access key with which the text begins, or 0. */
 static size_t aws_key_at(const char *text)
 {
 	size_t n = 4;
@@ -402,7 +408,7 @@ static size_t aws_key_at(const char *text)
 	return n >= 16 ? n : 0;
 }
 
-/* The length of "://USER@" at this text, or 0. */
+/* Returns the length of the "://USER@" with which the text begins, or 0. */
 static size_t user_at(const char *text)
 {
 	const char *at;

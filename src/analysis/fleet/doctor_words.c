@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of mounts: the words of the processes that serve or hold them,
- * which the kernel tells even if neither answers. A mount that is dead and not
- * held has none.
+ * Finds the options of mounts: the command-line words of the processes that
+ * serve or hold them. The kernel returns these words even if neither process
+ * answers. For a mount that is dead and not held, no words are found.
  */
 #include "analysis/fleet/doctor_impl.h"
 
@@ -46,8 +46,8 @@ const char *doctor_option(
 	return NULL;
 }
 
-/* Is this word the mountpoint, which may have been given relative to the
- * process' directory? */
+/* Is this word the mountpoint? It may be relative to the directory in which the
+ * process was started. */
 static bool word_is_at(const char *word, const char *mountpoint)
 {
 	size_t n = strlen(word), m = strlen(mountpoint);
@@ -56,7 +56,7 @@ static bool word_is_at(const char *word, const char *mountpoint)
 		n--;
 	if (n == m && strncmp(word, mountpoint, m) == 0)
 		return true;
-	/* A relative name: its end must agree. */
+	/* the name is relative, so only the ends are compared */
 	return *word != '/' && n < m && mountpoint[m - n - 1] == '/' &&
 		strncmp(mountpoint + m - n, word, n) == 0;
 }
@@ -125,9 +125,9 @@ static bool words_read(const char *pid, struct doctor_words *w)
 	return true;
 }
 
-/* Get the user and the group of a process whose real, effective, saved and
- * file system user are one. The owner of /proc/PID does not serve: it is root
- * for each process that its user has made undumpable. */
+/* Get the user and the group of a process, if its real, effective, saved and
+ * file system user are the same. The owner of /proc/PID cannot be used, because
+ * root owns the directory of each process that has made itself undumpable. */
 static bool words_user(struct doctor_words *w)
 {
 	char path[64], line[256];
@@ -140,11 +140,11 @@ static bool words_user(struct doctor_words *w)
 	while (f && group == (unsigned)-1 && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "Uid: %u %u %u %u", &a, &b, &c, &e) == 4)
 			one = a == b && a == c && a == e;
-		/* it is after the users */
+		/* this line comes after that of the users */
 		(void)sscanf(line, "Gid: %u", &group);
 	}
 	if (f)
-		(void)fclose(f); /* it was only read */
+		(void)fclose(f); /* the file was only read */
 	w->user = one ? a : (uid_t)-1;
 	w->group = group;
 	return one && group != (unsigned)-1;
@@ -155,14 +155,15 @@ static bool is_refrain(const char *program)
 	const char *slash = strrchr(program, '/');
 
 	program = slash ? slash + 1 : program;
-	/* "lt-": as libtool names a program that is not installed */
+	/* libtool names a program that is not installed "lt-NAME" */
 	program += strncmp(program, "lt-", 3) == 0 ? 3 : 0;
 	return strncmp(program, "refrain", 7) == 0;
 }
 
-/* Is its program refrain? A process can write anything into its words, even one
- * of root, such as a sudo that asks for a password. If this user may not see
- * the program, the words have to do. */
+/* Is the program of this process refrain? Its words do not prove that: a
+ * process can write anything to them, and so can one of root, such as a sudo
+ * that asks for a password. But if this user must not see the program, the
+ * words are used. */
 static bool program_is_refrain(const struct doctor_words *w)
 {
 	char path[64], program[PATH_MAX];
@@ -176,7 +177,7 @@ static bool program_is_refrain(const struct doctor_words *w)
 	return is_refrain(program);
 }
 
-/* Find the user of a mount; (uid_t)-1: unknown. */
+/* Returns the user of a mount; (uid_t)-1: unknown. */
 static uid_t mount_user(const char *mountpoint)
 {
 	struct mountinfo info;
@@ -195,7 +196,7 @@ static uid_t mount_user(const char *mountpoint)
 	return found;
 }
 
-/* Does the process serve, or hold, the mount at this place? */
+/* Does the process serve or hold the mount at this mountpoint? */
 static bool words_serve(const struct doctor_words *w, const char *mountpoint)
 {
 	const char *program = word_next(w, NULL);

@@ -17,7 +17,7 @@
 #define LOOK_MS 100
 /* The daemon sends a line each second. */
 #define SILENT_MS (5 * 1000)
-/* Numbers of a READ in a line. */
+/* Number of numbers for each READ in a line. */
 #define READ_NUMBERS 7
 
 struct follow_slot {
@@ -34,7 +34,7 @@ struct follower {
 	const struct read_follow *how;
 	struct follow_slots processes, paths;
 	bool begun;
-	int rc; /* -ENOMEM or -EBADMSG: a line could not be used */
+	int rc; /* -ENOMEM or -EBADMSG if a line could not be used */
 };
 
 static struct follow_slot *slot_at(struct follow_slots *s, json_int_t n)
@@ -57,8 +57,8 @@ static json_int_t number_at(const json_t *array, size_t i)
 	return json_integer_value(json_array_get(array, i));
 }
 
-/* Take the slots of a line: their number, a process if there are `width` = 3
- * elements, and the text. */
+/* Store the texts of a line's slots. Each element has the number of the slot,
+ * the process if `width` is 3, and the text. */
 static int take_slots(
 	struct follow_slots *slots, const json_t *array, size_t width)
 {
@@ -126,7 +126,7 @@ static void take_trace_line(void *arg, const json_t *line)
 		f->rc = take_read(f, reads, i);
 }
 
-/* Receive lines until the end. */
+/* Receive lines until the trace ends. */
 static int follow_lines(
 	struct ctl_client *client, struct follower *f, struct error *err)
 {

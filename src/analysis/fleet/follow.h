@@ -10,22 +10,24 @@
 #include "analysis/fleet/client.h"
 #include "common/base/read_trace.h"
 
-/* A READ. The strings are valid during the call; they may hold any characters.
- */
+/* A READ. The strings are valid during the call, and may contain any
+ * characters. */
 struct followed_read {
-	uint64_t end_us; /* when it was answered, since 1970 */
+	uint64_t end_us; /* time at which it was answered, since 1970 */
 	uint64_t us;	 /* duration */
-	pid_t process;	 /* 0: not known */
+	pid_t process;	 /* process that has read; 0: not known */
 	const char *program, *path;
 	uint64_t off, len;
-	enum latency_kind source; /* as in struct read_record */
+	/* a value of enum latency_kind, as in struct read_record */
+	enum latency_kind source;
 };
 
 typedef void follow_fn(void *arg, const struct followed_read *read);
 
 struct read_follow {
-	uint64_t slow_us; /* only READs that took this long; 0: all */
-	pid_t process;	  /* only those of this process; 0: of all */
+	/* follow only READs that took at least this long; 0: all */
+	uint64_t slow_us;
+	pid_t process; /* follow only READs of this process; 0: of all */
 	follow_fn *read;
 	/* Called when READs were lost. May be NULL. */
 	void (*lost)(void *arg, uint64_t reads);

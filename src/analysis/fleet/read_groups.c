@@ -19,9 +19,10 @@
 #include "common/base/size.h"
 #include "common/base/table.h"
 
-/* Further groups are not kept: there may be millions of directories. */
+/* Maximum number of groups. The limit is needed because there may be millions
+ * of directories. */
 #define GROUPS_MAX 100000u
-/* The lines of a table. */
+/* Number of lines of a table. */
 #define GROUPS_SHOWN 10u
 
 struct read_group {
@@ -152,8 +153,8 @@ static int takes_longer(const void *a, const void *b)
 	return ((*x)->us < (*y)->us) - ((*x)->us > (*y)->us);
 }
 
-/* The groups with the longest time first. NULL: there are none, or memory is
- * short. */
+/* Returns the groups, the one with the longest time first. Returns NULL if
+ * there are none, or if memory is short. */
 static const struct read_group **groups_sorted(const struct read_table *t)
 {
 	const struct read_group **sorted = calloc(t->n + 1, sizeof(*sorted));

@@ -10,16 +10,17 @@
 
 struct read_groups;
 
-/* NULL: memory is short. */
+/* Returns NULL if memory is short. */
 struct read_groups *read_groups_new(void);
 void read_groups_free(struct read_groups *g); /* NULL is allowed */
 
-/* Add a READ. For want of memory it counts in the totals only. */
+/* Add a READ. If memory is short, only the totals include it. */
 void read_groups_add(struct read_groups *g, const struct followed_read *read);
 void read_groups_lost(struct read_groups *g, uint64_t reads);
 
 /* Print the groups whose READs took longest, as text or as one object. */
 void read_groups_print(struct read_groups *g, FILE *to);
-json_t *read_groups_json(struct read_groups *g); /* NULL: memory is short */
+/* returns NULL if memory is short */
+json_t *read_groups_json(struct read_groups *g);
 
 #endif

@@ -144,7 +144,7 @@ struct cache_read {
 	bool planned, ahead, again;
 	size_t again_bytes;
 	unsigned plan_readers;
-	pid_t thread; /* that reads, for traces; set by the caller */
+	pid_t thread; /* thread that reads, for traces; set by the caller */
 	/* Set if cache_read() has returned `len`; valid until
 	 * cache_read_end() */
 	const void *data;

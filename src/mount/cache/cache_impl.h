@@ -64,7 +64,7 @@ static inline struct flight *cache_flight(struct cache *c)
 	return &c->requests.flight;
 }
 
-/* The best length of a request to the origin. */
+/* Returns the best length of a request to the origin. */
 static inline size_t cache_request_bytes(const struct cache *c)
 {
 	return c->requests.bytes;
@@ -117,8 +117,8 @@ static inline bool cache_hides(const struct cache *c, struct hash128 key)
 				  &c->config.mask->limit, memory_order_relaxed);
 }
 
-/* cache_read.c: count how long a read has taken that is answered now, and
- * record it if reads are traced. */
+/* Count how long a read that is answered now has taken, and record the read if
+ * reads are traced. In cache_read.c. */
 void cache_read_timed(const struct cache *c, const struct cache_item *item,
 	const struct cache_read *r, enum latency_kind source, uint64_t now_ns);
 

@@ -305,7 +305,7 @@ struct reservation fill_take_reservation(
  * caller holds the lock. */
 int item_path(struct cache *c, const struct cache_item *item, char **out);
 
-void fill_table_init(struct cache *c); /* call this before there are threads */
+void fill_table_init(struct cache *c); /* Call this before there are threads. */
 
 /* -- fill.c; all assert the lock -- */
 
@@ -441,7 +441,7 @@ void fill_drop(struct cache *c, struct fill *f);
 
 /* -- fill_serve.c; all assert the lock -- */
 
-void readers_init(struct cache *c); /* asserts nothing */
+void readers_init(struct cache *c); /* Does not assert that the lock is held. */
 void readers_status(struct cache *c, struct cache_status *status);
 void fill_begun(struct cache *c, struct fill *f);
 
@@ -504,12 +504,12 @@ bool planned_end(
 /* Function of a job; called without the lock. */
 struct fill *planned_run(struct cache *c, struct list *link);
 
-/* fill_publish.c */
+/* The functions of fill_publish.c. */
 int publish_start(struct cache *c, struct error *err);
-/* Waits until all publications have ended; asserts the lock */
+/* Wait until all publications have ended. Asserts that the lock is held. */
 void publish_wait(struct cache *c);
 void publish_stop(struct cache *c);
 struct fill *publish_run(struct cache *c, struct list *link, struct after *a);
-void publish_ended(struct cache *c); /* asserts the lock */
+void publish_ended(struct cache *c); /* Asserts that the lock is held. */
 
 #endif

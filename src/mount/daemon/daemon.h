@@ -35,10 +35,10 @@ struct mount_options {
 	const char *mountpoint; /* as given by the user; may be relative */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
-	/* The root of one more tier, the last; dir is set by the daemon. No
-	 * root: NULL. */
+	/* The root of one more tier, which comes last; the daemon sets `dir`.
+	 * `root` is NULL if there is none. */
 	struct tier_config root;
-	const char *keep_free; /* of all tiers; or NULL */
+	const char *keep_free; /* limit for all tiers, or NULL */
 	bool foreground;
 	bool held; /* refrain-hold has started this process in the background */
 	/* Only check whether this program could take over */
@@ -47,7 +47,7 @@ struct mount_options {
 	char *const *words;
 	size_t nwords;
 	/* Maximum size of a file that is one item; 0: MOUNT_LIMIT_BYTES, or
-	 * less where memory is short. */
+	 * less if memory is short. */
 	uint64_t limit_bytes;
 	/* Size of the items of larger files; 0: the origin's default. */
 	uint64_t chunk_bytes;

@@ -38,7 +38,8 @@ static void held_assign(struct session_fds *fds, const char *name, int fd)
 	int *at[HELD_FDS] = {
 		&fds->fuse, &fds->session, &fds->names, &fds->requests};
 
-	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail: it is open */
+	/* cannot fail: the descriptor is open */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	for (size_t i = 0; i < HELD_FDS; i++)
 		if (strcmp(name, held_names[i]) == 0 && *at[i] < 0) {
 			*at[i] = fd;
@@ -161,9 +162,9 @@ void held_take(struct mount *m)
 	take_listened(fds);
 	take_inherited(fds);
 	(void)unsetenv("REFRAIN_TAKEOVER");
-	/* programs that the daemon starts must not */
+	/* programs that the daemon starts must not take the */
 	(void)unsetenv("LISTEN_PID");
-	(void)unsetenv("LISTEN_FDS"); /* take the descriptors for their own */
+	(void)unsetenv("LISTEN_FDS"); /* descriptors for their own */
 	(void)unsetenv("LISTEN_FDNAMES");
 	/* Children that outlive the daemon must not inherit the link, because
 	 * the holder takes its closing for the end of the daemon. */
@@ -198,9 +199,9 @@ void held_drop(const struct mount *m)
 }
 
 /*
- * Unmount what was passed on, and end its connection, because a process that
- * notifies the kernel may hang, and have the connection. If that is not
- * allowed, refuse its requests, so that the process can end.
+ * Unmount what was passed on, and end its connection, because a notifier may
+ * hang in the kernel while it has the connection. If this user may not end the
+ * connection, refuse its requests, so that the notifier can end.
  */
 static void end_given(const struct mount *m)
 {
@@ -226,7 +227,8 @@ void held_refuse(struct mount *m, const char *why)
 	m->refused = strdup(why);
 	atomic_store(&m->has_holder, false);
 	held_drop(m);
-	/* If it has ended, the path may belong to another mount by now. */
+	/* If the mount has ended, the path may belong to another mount by now.
+	 */
 	if (m->given.fuse >= 0 && !connection_ended(m->given.fuse))
 		end_given(m);
 	close_fd(&m->given.fuse);

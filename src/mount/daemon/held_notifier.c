@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that do what can hang in the kernel, so that a killed daemon
- * can end; see common/base/notifier.h. refrain-hold forks them, so that they
- * are not in the daemon's control group or PID namespace, whose end would wait
- * for them. systemd cannot, so a daemon of a unit forks them before it has
- * threads, and cannot replace them. A mount that ends with its daemon has none.
+ * The notifiers: processes that make calls that can hang in the kernel, so that
+ * a killed daemon can end; see common/base/notifier.h. refrain-hold forks them,
+ * so that they are not in the daemon's control group or PID namespace, whose
+ * end would wait for them. systemd cannot fork them, so a daemon of a unit
+ * forks them before it has threads, and cannot replace them. A mount that ends
+ * with its daemon has no notifiers.
  */
 #include "mount/daemon/mount_impl.h"
 
@@ -18,7 +19,7 @@
 /* Indexed by enum notifier_kind. */
 static const struct {
 	const char *comm;
-	const char *ask; /* what refrain-hold is told */
+	const char *ask; /* text of the request to refrain-hold */
 	enum event_kind replaced, lost;
 } notifier_kinds[] = {
 	{NOTIFIER_COMM, "X_REFRAIN_NOTIFIER=1", EVENT_NOTIFIER_REPLACED,
@@ -27,7 +28,8 @@ static const struct {
 		EVENT_DROPPER_LOST},
 };
 
-/* The other end of the pair is the new process's. */
+/* Have refrain-hold start a notifier, which gets the other end of the socket
+ * pair. Returns the daemon's end, or -errno. */
 static int notifier_ask(enum notifier_kind kind)
 {
 	int end[2];
@@ -35,13 +37,13 @@ static int notifier_ask(enum notifier_kind kind)
 	if (notifier_pair(end) < 0)
 		return -1;
 	/* A refrain-hold that does not know this request closes the descriptor
-	 * that it was sent. */
+	 * that came with it. */
 	notify_holder(notifier_kinds[kind].ask, end[1]);
 	(void)close(end[1]);
 	return end[0];
 }
 
-/* Returns its socket, or -1. */
+/* Fork a notifier. Returns its socket, or -1. */
 static int notifier_fork(struct notifier *n)
 {
 	pid_t parent = getpid();
@@ -51,7 +53,7 @@ static int notifier_fork(struct notifier *n)
 		return -1;
 	n->pid = fork();
 	if (n->pid == 0) {
-		/* It ends with the daemon even if it is stopped. */
+		/* The notifier ends with the daemon even if it is stopped. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
@@ -65,7 +67,7 @@ static int notifier_fork(struct notifier *n)
 	return -1;
 }
 
-/* One that still waits in the kernel is left. */
+/* Kill a notifier. If it still waits in the kernel, leave it there. */
 static void notifier_kill(struct notifier *n)
 {
 	if (n->pid == 0)
@@ -75,7 +77,8 @@ static void notifier_kill(struct notifier *n)
 	n->pid = 0;
 }
 
-/* The agent calls this when the process has ended, or is of no use. */
+/* Start another notifier. The agent calls this when the old one has ended, or
+ * is useless. */
 static int notifier_again(void *arg)
 {
 	struct notifier *n = arg;
@@ -93,7 +96,8 @@ static bool notifier_wanted(const struct mount *m, enum notifier_kind kind)
 
 void notifiers_start(struct mount *m)
 {
-	/* Reap those of the program before, whose process this is. */
+	/* Reap the notifiers of the previous program, which ran in this
+	 * process. */
 	while (held_by_somebody() && waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	for (unsigned i = 0; i < NOTIFIER_KINDS; i++) {
@@ -125,7 +129,8 @@ int notifiers_connect(struct mount *m, struct error *err)
 			continue;
 		rc = agent_new(&n->agent, &config, n->socket, err);
 		if (rc == 0)
-			n->socket = -1; /* the agent's */
+			/* the socket belongs to the agent now */
+			n->socket = -1;
 	}
 	return rc;
 }

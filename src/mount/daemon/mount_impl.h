@@ -112,7 +112,7 @@ struct mount_epochs {
 
 #define COMMANDS_MAX 24
 
-/* The processes of held_notifier.c. */
+/* Kinds of notifiers; see held_notifier.c. */
 enum notifier_kind {
 	NOTIFIER_NAMES, /* notifies the kernel of changed names */
 	NOTIFIER_PAGES, /* drops the kernel's pages */
@@ -121,12 +121,13 @@ enum notifier_kind {
 
 struct notifier {
 	enum notifier_kind kind;
-	/* Until notifiers_connect(): the socket, or -1. The main thread's */
+	/* The socket, or -1, until notifiers_connect(). Used by the main thread
+	 */
 	int socket;
-	/* The child process, or 0. The main thread's, then the thread's that
-	 * uses the agent */
+	/* The child process, or 0. Used by the main thread, and then by the
+	 * thread that uses the agent */
 	pid_t pid;
-	struct agent *agent; /* NULL: there is no such process */
+	struct agent *agent; /* NULL: there is no such notifier */
 };
 
 /* The parts of one mount. Functions of other files get only the parts that they
@@ -145,7 +146,7 @@ struct mount {
 	/* Why this mount does not continue the one of the previous daemon, or
 	 * NULL */
 	char *refused;
-	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	char *tier_dir[STORE_TIERS_MAX]; /* absolute paths of the directories */
 	char *root, *root_dir; /* memory for the tier in a cache root */
 	/* The same directories, as given by the user */
 	const char *typed[STORE_TIERS_MAX];
@@ -203,11 +204,11 @@ void mount_quiesce(struct mount *m);
 void notify_holder(const char *state, int fd);
 
 /*
- * held_notifier.c: the processes that wait in the kernel, for a mount that
- * outlives its daemon (common/base/notifier.h). notifiers_start() starts them;
- * call it while there is one thread. notifiers_connect() makes their agents;
- * call it before other parts are made. notifiers_end() ends them, after these
- * parts.
+ * held_notifier.c: the notifiers of a mount that outlives its daemon
+ * (common/base/notifier.h). notifiers_start() starts the notifiers; call it
+ * while there is one thread. notifiers_connect() makes their agents; call it
+ * before other parts are made. notifiers_end() ends the notifiers; call it
+ * after the end of these parts.
  */
 void notifiers_start(struct mount *m);
 int notifiers_connect(struct mount *m, struct error *err);

@@ -236,13 +236,14 @@ static int find_given(struct mount *m, int fd, bool held, struct error *err)
 		rc = fs_check_connection(fd, err);
 	if (rc < 0)
 		return rc;
-	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail: it is open */
+	/* cannot fail: the descriptor is open */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	m->mountpoint = strdup(m->options.mountpoint);
 	return m->mountpoint ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }
 
-/* Add the tier of the dataset in the cache root, which has its name only when
- * the source is known. */
+/* Add the tier in the cache root. The name of its directory depends on the
+ * source, so the source must be known. */
 static int add_root_tier(struct mount *m, struct error *err)
 {
 	struct mount_options *o = &m->options;
@@ -259,13 +260,13 @@ static int add_root_tier(struct mount *m, struct error *err)
 			"cannot use cache root '%s': %m; create its parent "
 			"directory",
 			o->root.root);
-	/* Before anything is created in it */
+	/* This must be checked before anything is created in the root. */
 	if (stack_contains(m->stack, root))
 		return error_set(err, -EINVAL,
 			"cache root '%s' is inside the source, which is never "
 			"written to; choose another place",
 			o->root.root);
-	/* The tier's own path is resolved below it. */
+	/* resolve_tier() will resolve the path of the tier below the root. */
 	if (mkdir(root, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno,
 			"cannot create cache root '%s': %m; choose a directory "
@@ -287,8 +288,9 @@ static int add_root_tier(struct mount *m, struct error *err)
 	return 0;
 }
 
-/* Open the source. If it cannot be reached, a saved manifest is enough; but
- * where one in a cache root is, only the source itself tells. */
+/* Open the source. If the source cannot be reached, a saved manifest is enough.
+ * But with a cache root, the directory of the manifest is known only when the
+ * source is open. */
 static int open_source(struct mount *m, bool held, struct error *err)
 {
 	struct error why;

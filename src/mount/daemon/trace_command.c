@@ -31,8 +31,8 @@
 
 /* The time between two looks at the rings. */
 #define LOOK_MS 10
-/* A line is sent although there is nothing to send, to show that the trace goes
- * on. */
+/* A line is sent although there is nothing to send, to show that the trace has
+ * not ended. */
 #define SILENT_NS NS_PER_S
 #define REMEMBER_NS NS_PER_S
 #define LINE_RECORDS 1024u
@@ -41,13 +41,13 @@
 #define THREAD_SLOTS 1024u
 
 struct slot {
-	uint64_t until_ns; /* it must be sent again after this time */
-	uint64_t key;	   /* node or thread */
-	uint64_t line;	   /* the last line that used it */
+	uint64_t until_ns; /* the slot must be sent again after this time */
+	uint64_t key;	   /* the node or the thread in the slot */
+	uint64_t line;	   /* number of the last line that used the slot */
 	pid_t process;
 };
 
-/* Texts of the arrays in one line. */
+/* The arrays of a line. */
 enum part {
 	PART_PROCESSES,
 	PART_PATHS,
@@ -58,8 +58,8 @@ enum part {
 struct trace_run {
 	const struct tracing *of;
 	struct ctl_conn *conn;
-	pid_t only; /* reads of this process; 0: of all */
-	/* Add it to a time of clock_now_ns() to get that of the day. */
+	pid_t only; /* trace only READs of this process; 0: of all */
+	/* Add this to a time of clock_now_ns() to get the time of the day. */
 	uint64_t real_ns;
 	uint64_t now_ns, sent_ns;
 	uint64_t line; /* number of the line that is being made */
@@ -74,8 +74,8 @@ static void line_text(struct array *to, const char *text, size_t len)
 {
 	char *at = array_grow(to, len);
 
-	if (at) /* for want of memory the line is malformed, and the trace ends
-		 */
+	/* if memory is short, the line is malformed, and the trace ends */
+	if (at)
 		memcpy(at, text, len);
 }
 
@@ -173,7 +173,7 @@ static void line_process(struct trace_run *t, uint64_t slot, pid_t thread)
 	char name[PROC_NAME_MAX] = "";
 	uint64_t n[2];
 
-	/* A thread that has ended is known by its own number only. */
+	/* If a thread has ended, only its number is known. */
 	s->process = thread > 0 ? proc_of_thread(thread) : 0;
 	if (s->process > 0)
 		proc_name(s->process, name);
@@ -187,7 +187,7 @@ static void line_process(struct trace_run *t, uint64_t slot, pid_t thread)
 }
 
 /* Get the slots of a record ready. Returns false if the line must be sent
- * first, because it uses one for something else. */
+ * first, because it uses one of the slots for something else. */
 static bool slots_take(struct trace_run *t, const struct read_record *r,
 	uint64_t *thread, uint64_t *path)
 {
@@ -236,7 +236,7 @@ static bool trace_record(struct trace_run *t, const struct read_record *r)
 	return true;
 }
 
-/* Send what the rings have. Returns false if the client is gone. */
+/* Send the records of the rings. Returns false if the client is gone. */
 static bool trace_look(struct trace_run *t, bool *more)
 {
 	size_t n = read_trace_take(
@@ -258,7 +258,7 @@ static void trace_serve(struct trace_run *t)
 	bool more = false;
 
 	t->now_ns = clock_now_ns();
-	if (!trace_send(t)) /* the client sees that the trace has begun */
+	if (!trace_send(t)) /* this shows the client that the trace has begun */
 		return;
 	while (!ctl_gone_within(t->conn, more ? 0 : LOOK_MS))
 		if (!trace_look(t, &more))

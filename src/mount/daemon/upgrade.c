@@ -35,7 +35,7 @@ struct upgrade {
 	char changes[COMMAND_CHANGES_MAX];
 	size_t changes_bytes;
 	uint64_t size[STORE_TIERS_MAX]; /* new sizes of tiers; 0: unchanged */
-	/* old sizes of tiers that were shrunk; 0 */
+	/* old sizes of tiers that were shrunk; 0: not shrunk */
 	uint64_t before[STORE_TIERS_MAX];
 };
 
@@ -43,8 +43,9 @@ struct upgrade {
 #define CHECK_NS (15 * NS_PER_S * TIME_LIMIT_FACTOR)
 #define CHECK_LOOK_MS 10
 
-/* The check where requests are recorded. Programs that read only older records
- * do not know this option, but would say yes to --check-takeover. */
+/* The option that checks a mount with a record of requests. Programs that read
+ * only older records do not know this option, but would say yes to
+ * --check-takeover. */
 #define CHECK_REQUESTS "--check-requests"
 
 /* -- Options --------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
-/* Time between two looks for space. */
+/* Time between two checks whether there is room. */
 #define AWAIT_MS 5
 /* Number of rounds, if files change while they are fetched. */
 #define ROUNDS_MAX 3u

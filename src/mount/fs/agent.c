@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speaks to a process that does what can hang; see agent.h. The socket belongs
- * to one thread at a time, which has set `busy`: one that calls agent_do(), or
- * the agent's own, which waits for the end of the process.
+ * The agent of a notifier; see agent.h. The socket belongs to one thread at a
+ * time, which has set `busy`: a thread that calls agent_do(), or the agent's
+ * own thread, which waits for the end of the process.
  *
  *   none --again()--> asked --says that it begins--> runs --ends, hangs--> none
  *
- * A process that waits in the kernel, in state D, hangs only after long: then
- * it may be frozen as well. What it had not answered is repeated.
+ * A process that waits in the kernel, in state D, counts as hanging only after
+ * a long time, because it may be frozen. Messages that it had not answered are
+ * sent again to the next process.
  */
 #include "mount/fs/agent.h"
 
@@ -28,23 +29,23 @@
 #include "common/base/proc.h"
 #include "common/base/send_fds.h"
 
-/* How often a process that does not answer is looked at. */
+/* Interval of checks while a process does not answer. */
 #define LOOK_MS 1000
-/* After so many looks a process is given up that does not begin, or that has
- * something to do and does not wait in the kernel. */
+/* A process that has not begun, or that has a task but does not wait in the
+ * kernel, is given up after this many checks. */
 #define IDLE_LOOKS 5
-/* The same for one that may wait in the kernel. Doubled each time, up to the
- * maximum, because the next one waits for the same. */
+/* The same limit for a process that may wait in the kernel. It doubles each
+ * time, up to the maximum, because the next process waits for the same lock. */
 #define WAIT_LOOKS 20
 #define WAIT_LOOKS_MAX 640
-/* When another one is asked for, after none could be had. */
+/* Time until the next request for a process, if none could be had. */
 #define AGAIN_NS (60 * NS_PER_S)
-/* Processes that end at once are not started more often than this. */
+/* Minimum time between starts of processes that end at once. */
 #define PAUSE_NS NS_PER_S
 
 enum answer {
 	ANSWERED,
-	ENDED,	/* or it is stopped, or does nothing */
+	ENDED,	/* the process has ended or is stopped, or has done nothing */
 	WAITED, /* for too long */
 };
 
@@ -54,16 +55,19 @@ struct agent {
 	pthread_t thread;	    /* set once */
 	int wake_fd; /* an eventfd: `fd` has changed, or `stopping` */
 	atomic_bool stopping;
-	pthread_mutex_t lock; /* guards the next two */
+	pthread_mutex_t lock; /* guards the next two members */
 	pthread_cond_t cond;
 	bool busy;	/* a thread uses the members below */
 	int fd;		/* -1: there is no process */
 	int connection; /* -1: none */
-	bool connected; /* the process has it */
-	pid_t pid; /* -1: it has not begun; 0: it cannot be seen from here */
+	bool connected; /* the process has the connection */
+	/* -1: the process has not begun; 0: its number is not visible here */
+	pid_t pid;
 	int wait_looks;
-	uint64_t asked_ns; /* when another one was asked for; 0: never */
-	uint64_t again_ns; /* when to ask again if there is none; 0: never */
+	/* time at which a process was requested last; 0: never */
+	uint64_t asked_ns;
+	/* time at which to request one again if there is none; 0: never */
+	uint64_t again_ns;
 };
 
 /* -- One process ----------------------------------------------------------- */
@@ -73,13 +77,14 @@ static bool agent_quits(const struct agent *a, const atomic_bool *quit)
 	return atomic_load(&a->stopping) || (quit && atomic_load(quit));
 }
 
-/* What a look at a process says that has not answered yet. ANSWERED: wait. */
+/* Check a process that has not answered yet. Returns ANSWERED to wait longer.
+ */
 static enum answer agent_look(const struct agent *a, int looks, int *idle)
 {
 	char state = a->pid > 0 ? proc_state(a->pid) : 0;
 
 	if (state == 'T' || state == 't')
-		return ENDED; /* nobody knows how long it stays so */
+		return ENDED; /* nothing shows how long this state lasts */
 	*idle = a->pid < 0 || (a->pid > 0 && state != 'D') ? *idle + 1 : 0;
 	if (*idle == IDLE_LOOKS)
 		return ENDED;
@@ -107,7 +112,7 @@ static enum answer agent_answers(
 	return ANSWERED;
 }
 
-/* It says when it begins, and gets the connection then. */
+/* The process says that it begins, and gets the connection then. */
 static enum answer agent_begins(struct agent *a, const atomic_bool *quit)
 {
 	enum answer said = ANSWERED;
@@ -149,7 +154,7 @@ static void agent_close(struct agent *a)
 	a->fd = -1;
 }
 
-/* The process is of no use any more, or there has been none. */
+/* Replace the process, because it is useless now or there was none. */
 static void agent_replace(struct agent *a, const atomic_bool *quit)
 {
 	const struct agent_config *c = &a->config;
@@ -175,7 +180,7 @@ static void agent_wake(struct agent *a)
 {
 	const uint64_t one = 1;
 
-	/* It cannot be full. */
+	/* The counter of the eventfd cannot be full. */
 	(void)!write(a->wake_fd, &one, sizeof(one));
 }
 
@@ -263,7 +268,7 @@ static void agent_wait(struct agent *a, int fd, int ms)
 	struct pollfd p[] = {{.fd = a->wake_fd, .events = POLLIN}, {.fd = fd}};
 	uint64_t times;
 
-	(void)poll(p, 2, ms); /* after an error it is called again */
+	(void)poll(p, 2, ms); /* after an error, the caller calls this again */
 	if (p[0].revents & POLLIN)
 		(void)!read(a->wake_fd, &times, sizeof(times));
 }

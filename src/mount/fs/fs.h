@@ -47,8 +47,8 @@ struct fs_config {
 	/* If the session continues a connection: the journal of the previous
 	 * process, or -1 */
 	int journal;
-	/* The agent of the process that notifies the kernel of changed names;
-	 * it outlives the fs. NULL: the fs notifies the kernel itself */
+	/* The agent that notifies the kernel of changed names; it outlives the
+	 * fs. NULL: the fs notifies the kernel itself */
 	struct agent *notifier;
 	const char *source; /* shown by mount(8) */
 	/* a directory, or /dev/fd/N for a connection that another program has

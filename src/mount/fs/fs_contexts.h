@@ -7,10 +7,10 @@
 #define FS_CONTEXTS_H
 
 struct fs_contexts {
-	const char *context;	 /* of all files, at all times */
-	const char *fscontext;	 /* of the file system */
-	const char *defcontext;	 /* of files without one */
-	const char *rootcontext; /* of the mountpoint */
+	const char *context;	 /* context of all files, at all times */
+	const char *fscontext;	 /* context of the file system */
+	const char *defcontext;	 /* context of files that have none */
+	const char *rootcontext; /* context of the mountpoint */
 };
 
 #endif

@@ -193,7 +193,7 @@ struct asked {
 	enum plans_turn turn;	/* relation to the plans */
 	struct plans_read more; /* more about its relation to the plans */
 	bool again;		/* the request was repeated for a new version */
-	bool has_room;		/* it has got memory of fs.gathers */
+	bool has_room;		/* the request has got memory of fs.gathers */
 };
 
 static inline node_id asked_node(const struct asked *ask)

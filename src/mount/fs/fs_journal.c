@@ -41,7 +41,7 @@
 #define JOURNAL_BYTES ((SLOTS + 1) * SLOT_BYTES)
 #define JOURNAL_MAGIC "refrjrnl"
 #define JOURNAL_VERSION 2
-/* the previous version, whose slots have no checksums */
+/* the previous version of the format, whose slots have no checksums */
 #define JOURNAL_WITHOUT_SUMS 1
 #define JOURNAL_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -122,7 +122,7 @@ static unsigned slot_take(struct journal *j)
 	return SLOTS;
 }
 
-/* The checksum of a request whose length is right. */
+/* Returns the checksum of a request whose length is right. */
 static uint64_t request_sum(unsigned char *map, unsigned slot)
 {
 	const struct fuse_in_header *in = head_in(map, slot);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Has the kernel drop what it remembers. That can wait for the lock of a
- * directory, so a process of its own does it if there is one (agent.h). Where
- * there is none, the thread does it by itself. Entered by the tree's thread
- * only.
+ * Has the kernel drop names and attributes. This can wait for the lock of a
+ * directory, so a notifier does it if there is one (agent.h). Otherwise the
+ * calling thread does it. Only the tree's thread calls this file.
  */
 #include "mount/fs/fs_impl.h"
 
@@ -31,7 +30,7 @@ static struct notice notice_name(fuse_ino_t dir, const char *name)
 	struct notice n = {.head.error = FUSE_NOTIFY_INVAL_ENTRY};
 
 	memcpy(n.body, &out, sizeof(out));
-	/* the NUL is there: all of `n` is zeroed */
+	/* a NUL follows the name, because all of `n` is zeroed */
 	memcpy(n.body + sizeof(out), name, len);
 	n.head.len = (uint32_t)(sizeof(n.head) + sizeof(out) + len + 1);
 	return n;
@@ -47,8 +46,7 @@ static struct notice notice_inode(fuse_ino_t ino, int64_t off)
 	return n;
 }
 
-/* Let another process send the notifications. Returns false if there is none
- * that can. */
+/* Let the notifier send the notifications. Returns false if there is none. */
 static bool notify_elsewhere(
 	struct fs *fs, const struct notice *notice, unsigned count)
 {
@@ -59,8 +57,8 @@ static bool notify_elsewhere(
 	for (unsigned i = 0; i < count; i++)
 		m[i] = (struct agent_message){
 			&notice[i], notice[i].head.len, -1};
-	/* What the kernel says does not matter: it may know no such name. If
-	 * the mount is ending, the connection is, too. */
+	/* The answer of the kernel does not matter: it may not know the name.
+	 * If the mount is ending, so is the connection. */
 	return agent_do(fs->config.notifier, m, count, &fs->exiting) !=
 		-ESHUTDOWN;
 }

@@ -13,11 +13,11 @@
  * to the kernel would wait for such pages, unkillable and with the descriptor
  * of the session open: after a kill -9 the reader would wait for the daemon,
  * and the daemon for the reader. For the same reason the thread has its own
- * table of descriptors, without that of the session. Only to open a file can
- * wait for the daemon, too, if its name may not be remembered any longer. A
- * daemon that waits for itself cannot end, so for a mount that outlives its
- * daemon another process opens the file (common/base/notifier.h). If there is
- * none, the pages stay until the kernel needs their memory.
+ * table of descriptors, without that of the session. But opening a file can
+ * wait for the daemon, too, if the kernel's name of it has expired. A daemon
+ * that waits for itself cannot end, so for a mount that outlives its daemon
+ * another process opens the file (common/base/notifier.h). If there is none,
+ * the pages stay until the kernel needs their memory.
  *
  * The thread also calls the keeper, which finds out which of the pages that
  * stay were read.
@@ -110,7 +110,8 @@ struct pages {
 	bool changed;
 	uint64_t kept_bytes; /* bytes() of the keeper after the last look */
 	bool stopping;
-	/* The same, for a thread that waits for the agent without the lock */
+	/* like `quit`, for a thread that waits for the agent without the lock
+	 */
 	atomic_bool quitting;
 };
 
@@ -193,7 +194,7 @@ static bool has_pages(int fd, const struct passed *i)
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
 }
 
-/* Have another process drop the pages. */
+/* Have the agent's process drop the pages. */
 static void forget_elsewhere(
 	const struct pages *p, const struct passed *i, const char *path)
 {

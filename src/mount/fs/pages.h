@@ -51,8 +51,9 @@ struct pages_config {
 	 * no files. */
 	uint64_t whole_max_bytes;
 	const struct pages_keeper *keeper; /* NULL: no pages have to stay */
-	/* The process that drops pages, for a mount that outlives its daemon;
-	 * it outlives the pages. NULL: the thread does it */
+	/* The agent of the process that drops pages, for a mount that outlives
+	 * its daemon; it outlives the pages. NULL: a thread of the daemon drops
+	 * pages */
 	struct agent *agent;
 };
 

@@ -35,7 +35,7 @@ struct tree_config {
 	 * them in order, with no lock held. ceased(): a version of a file no
 	 * longer exists. */
 	void (*ceased)(void *arg, const struct node_info *old);
-	/* Another node has this name now, or none. */
+	/* Another node has this name now, or no node has it. */
 	void (*renamed)(void *arg, node_id dir, const char *name);
 	/* The attributes of a node changed. */
 	void (*changed)(void *arg, node_id id);

@@ -4,8 +4,8 @@
  * its own in it. Each tier has a grant, the space that it may use, and the
  * grants together never exceed the size of the root. They are in one file of
  * the root (doc/formats.md), which is changed under a lock, as a whole. A grant
- * is written before a tier uses it, so whatever is killed, the tiers use no
- * more than their grants.
+ * is written before a tier uses it, so even if a process is killed at any time,
+ * the tiers use no more than their grants.
  *
  * The functions block: they write to disk, and wait for the lock for up to
  * GRANTS_WAIT_MS.
@@ -23,37 +23,38 @@
 #define GRANT_NAME_MAX 32
 
 struct grant {
-	char name[GRANT_NAME_MAX]; /* of the directory in the root */
+	/* name of the tier's directory in the root */
+	char name[GRANT_NAME_MAX];
 	uint64_t bytes, inodes;
 };
 
 struct grants {
-	uint64_t bytes, inodes; /* sizes of the root; inodes 0: no limit */
+	uint64_t bytes, inodes; /* sizes of the root; 0 inodes: no limit */
 	unsigned n;
 	struct grant grant[GRANTS_DATASETS_MAX];
 };
 
-/* The name of the directory of a dataset. */
+/* Write the name of the directory of a dataset. */
 void grant_name(const char *dataset, char name[GRANT_NAME_MAX]);
 
 /* Lock the grants of a root, an open directory. Returns a descriptor whose
  * closing unlocks them; -EBUSY if another process keeps the lock; or -errno. */
 int grants_lock(int root_fd);
 
-/* Read the grants; all 0 if there are none yet. -EBADMSG: the file is damaged.
- */
+/* Read the grants, which are all 0 if there are none yet. Returns 0, -EBADMSG
+ * if the file is damaged, or another -errno. */
 int grants_read(int root_fd, struct grants *g);
 
-/* Replace the grants; the lock is held. */
+/* Replace the grants. The caller holds the lock. */
 int grants_write(int root_fd, const struct grants *g);
 
-/* The grant of a name; NULL: it has none. */
+/* Returns the grant with this name, or NULL. */
 struct grant *grants_find(struct grants *g, const char *name);
-/* Add one of 0 bytes; NULL if there are too many. */
+/* Add a grant of 0 bytes. Returns NULL if there are too many. */
 struct grant *grants_add(struct grants *g, const char *name);
 void grants_remove(struct grants *g, struct grant *grant);
 
-/* What all grants leave. */
+/* Return the space of the root that no grant has. */
 uint64_t grants_left_bytes(const struct grants *g);
 uint64_t grants_left_inodes(const struct grants *g); /* UINT64_MAX: no limit */
 

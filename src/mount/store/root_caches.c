@@ -22,7 +22,7 @@
 #include "mount/store/store.h"
 #include "mount/store/tier_identity_impl.h"
 
-/* Before the name of a cache that is being dropped. */
+/* Prefix of the name of a cache that is being dropped. */
 #define DROP_PREFIX "drop-"
 
 static int caches_open(const char *root, struct grants *g, struct error *err)
@@ -41,8 +41,9 @@ static int caches_open(const char *root, struct grants *g, struct error *err)
 	return steal_fd(&fd);
 }
 
-/* Fill in what the directory of a cache tells. `dataset` is memory. Returns 0
- * also if there is no directory, or -errno if it cannot be looked at. */
+/* Fill in the facts that the directory of a cache shows. `dataset` is memory
+ * for one of them. Returns 0, even if there is no directory, or -errno if the
+ * directory cannot be read. */
 static int cache_look(int root_fd, struct root_cache *c, char **dataset)
 {
 	CLEANUP_FD int dir = openat(root_fd, c->dir,
@@ -83,8 +84,9 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 	fd = caches_open(root, g, err);
 	if (fd < 0)
 		return fd;
-	/* No mount begins while this looks at locks. Without the lock, which
-	 * another user does not get, one might say that its cache is in use. */
+	/* While the root is locked, no mount begins. Without that lock, which
+	 * another user cannot get, the cache of a mount that begins now may be
+	 * reported as in use. */
 	lock = root_is_own(fd) ? grants_lock(fd) : -1;
 	*size = (struct root_size){g->bytes, g->bytes - grants_left_bytes(g)};
 	for (unsigned i = 0; i < g->n; i++) {
@@ -120,7 +122,7 @@ static int cache_set_aside(
 			err, -errno, "cannot open '%s': %m", one->name);
 	if (is_dropping(one->name))
 		return 0;
-	/* A mount that uses it keeps this lock. */
+	/* A mount that uses the cache holds this lock. */
 	if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) < 0)
 		return -EBUSY;
 	if ((size_t)snprintf(name, sizeof(name), DROP_PREFIX "%s", one->name) >=
@@ -152,7 +154,9 @@ static int cache_delete(
 		rc = store_clear_dir(path, &removed, err);
 	else if (errno != ENOENT)
 		rc = error_set(err, -errno, "cannot look at '%s': %m", path);
-	if (rc == -EINVAL) /* empty: it was killed after the last file */
+	/* the directory is empty: an earlier call was killed after the last
+	 * file */
+	if (rc == -EINVAL)
 		rc = 0;
 	if (rc < 0)
 		return rc;
@@ -171,7 +175,8 @@ static int cache_delete(
 	return rc < 0 ? error_set(err, rc, "cannot write the grants: %m") : 0;
 }
 
-/* Drop one cache if it may be. 1: it was dropped, or would be. */
+/* Drop one cache if that is allowed. Returns 1 if the cache was dropped, or
+ * would be. */
 static int cache_drop(const char *root, int root_fd, const char *name,
 	time_t before, bool dry_run, struct root_cache *c, char **dataset,
 	struct error *err)
@@ -201,7 +206,7 @@ static int cache_drop(const char *root, int root_fd, const char *name,
 		}
 	}
 	if (lock >= 0)
-		(void)close(lock); /* which unlocks */
+		(void)close(lock); /* this unlocks the root */
 	if (rc == -EBUSY)
 		return 0;
 	if (rc < 0 || !*aside)

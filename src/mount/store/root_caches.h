@@ -10,10 +10,10 @@
 #include "common/base/err.h"
 
 struct root_cache {
-	const char *dir;     /* in the root */
-	const char *dataset; /* as identity files have it; "" if unknown */
+	const char *dir;     /* name of the directory in the root */
+	const char *dataset; /* dataset, as in identity files; "" if unknown */
 	uint64_t granted_bytes, granted_inodes;
-	time_t used; /* when a mount used it last; 0: unknown */
+	time_t used; /* time at which a mount last used the cache; 0: unknown */
 	bool in_use; /* a mount has locked it */
 };
 
@@ -29,9 +29,9 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 
 /*
  * Drop the caches that no mount has used since `before`, and call fn() for
- * each; with `dry_run` only that. A cache that a mount has locked stays. If
- * this is killed, the next call goes on. If some cache cannot be dropped, the
- * others are, and then the first failure is returned; -EPERM if the root
+ * each; with `dry_run`, only call fn(). A cache that a mount has locked stays.
+ * If this is killed, the next call continues. If a cache cannot be dropped, the
+ * others still are, and the first failure is returned; -EPERM if the root
  * belongs to another user.
  */
 int root_caches_drop(const char *root, time_t before, bool dry_run,

@@ -39,10 +39,11 @@ struct tier {
 	_Atomic bool tmpfile;
 
 	/* Set once, by tier_open(). */
-	int root_fd; /* of the cache root; -1: there is none */
-	uint64_t keep_bytes, keep_inodes; /* to be left free */
+	int root_fd; /* descriptor of the cache root; -1: there is none */
+	/* space of the file system that must stay free */
+	uint64_t keep_bytes, keep_inodes;
 	/* The thread that watches the tier */
-	uint64_t grant_ns, touch_ns; /* of the next attempt */
+	uint64_t grant_ns, touch_ns; /* times of the next attempts */
 
 	/* Guards all members below. It is taken after the lock of a shard of
 	 * entries; no other lock is taken with it. */
@@ -57,12 +58,13 @@ struct tier {
 	uint64_t errors;	 /* operations that failed */
 	bool full;		 /* reported as full */
 	uint64_t capacity_entries, reserved_items;
-	/* Free space when it was last looked at, beyond what is to be kept,
-	 * less what was reserved since; UINT64_MAX: all */
+	/* Free space at the last check, without the space that must stay free
+	 * and without reservations since then; UINT64_MAX: no limit */
 	uint64_t room_bytes, room_inodes;
-	uint64_t step_bytes, step_inodes; /* by which a grant grows */
+	uint64_t step_bytes, step_inodes; /* steps by which the grant grows */
 	bool grant_last;		  /* the grant cannot grow now */
-	/* The grant with all that the root had left when it was last asked */
+	/* The grant that the tier would have with all space that the root had
+	 * left at the last request */
 	uint64_t grant_max_bytes;
 	uint64_t refused_bytes; /* largest charge that the grant had no room for
 				 */
@@ -142,10 +144,10 @@ void tier_close_admission(struct tier *t);
 
 /* tier_root.c: tier_root_begin() opens the cache root and gets a grant. Returns
  * a descriptor, whose closing unlocks the root, or -errno. tier_keep_free()
- * sets what is to be left free. tier_watch() does that and gets a larger grant;
- * it blocks. tier_root_end() returns what a tier does not use, if all its
- * entries are counted. tier_root_undo() removes a grant that
- * tier_root_begin() added. */
+ * sets the space that must stay free. tier_watch() notes the free space and
+ * gets a larger grant; it blocks. tier_root_end() returns the space that a tier
+ * does not use, if all its entries are counted. tier_root_undo() removes a
+ * grant that tier_root_begin() added. */
 int tier_root_begin(
 	struct tier *t, const struct tier_config *config, struct error *err);
 int tier_keep_free(struct tier *t, const char *text, struct error *err);

@@ -27,8 +27,9 @@
 #define TIER_INODES (TIER_SUBDIRS + 8u)
 /* A grant grows by this share of the root. */
 #define GRANT_STEP 16u
-/* The time until a root without space is asked again, and until the lock file
- * is touched again, whose time says when the tier was used last. */
+/* Time until the next request to a root without space, and time until the lock
+ * file is touched again. The mtime of the lock file shows when the tier was
+ * last used. */
 #define GRANT_AGAIN_NS NS_PER_S
 #define TOUCH_NS (30 * NS_PER_S)
 
@@ -63,7 +64,7 @@ static int root_open(struct tier *t, const char *root, struct error *err)
 	return 0;
 }
 
-/* The size of the root, in bytes and inodes. */
+/* Compute the size of the root, in bytes and inodes. */
 static int root_size(const struct tier *t, const struct tier_config *config,
 	struct grants *g, struct error *err)
 {
@@ -85,7 +86,7 @@ static int root_size(const struct tier *t, const struct tier_config *config,
 			"cache root '%s' must have a size, which is not larger "
 			"than its file system; give one, as in '%s:80%%'",
 			config->root, config->root);
-	/* The same share of the inodes as of the bytes. */
+	/* The root gets the same share of the inodes as of the bytes. */
 	g->inodes = fs.f_files && whole
 		? (uint64_t)((double)fs.f_files * (double)g->bytes /
 			  (double)whole)
@@ -93,7 +94,7 @@ static int root_size(const struct tier *t, const struct tier_config *config,
 	return 0;
 }
 
-/* A grant has the name of the tier's directory in the root. */
+/* Returns the name of the tier's grant: that of its directory in the root. */
 static const char *name_in_root(const struct tier *t)
 {
 	return strrchr(t->dir, '/') + 1;
@@ -158,8 +159,8 @@ static int grant_begin(struct tier *t, const struct tier_config *config,
 			"cache root '%s' has %u datasets already; drop some "
 			"with 'refrain caches'",
 			config->root, g->n);
-	/* A full disk cannot be written to, but the grant that the tier has
-	 * already is as it was. */
+	/* On a full disk this write fails, but the tier still has the grant
+	 * from before. */
 	known = one->bytes > 0;
 	t->made_grant = made;
 	if (!known)
@@ -194,7 +195,7 @@ int tier_root_begin(
 	return rc < 0 ? rc : steal_fd(&lock);
 }
 
-/* What a disk has free beyond what is to be kept. */
+/* Returns the free space of a disk without the space that must stay free. */
 static uint64_t space_beyond(uint64_t free, uint64_t keep)
 {
 	return free > keep ? free - keep : 0;
@@ -207,7 +208,7 @@ static void watch_space(struct tier *t)
 	if (t->keep_bytes == 0 || fstatvfs(t->fd, &fs) < 0)
 		return;
 	LOCK_SCOPE(&t->lock);
-	/* Nothing of what is reserved need be written yet. */
+	/* No reserved byte may have been written yet. */
 	t->room_bytes = space_beyond((uint64_t)fs.f_bavail * fs.f_frsize,
 		t->keep_bytes + t->reserved_bytes);
 	t->room_inodes = fs.f_files == 0
@@ -240,7 +241,7 @@ int tier_keep_free(struct tier *t, const char *text, struct error *err)
 /* Why a tier needs a larger grant. */
 struct grant_want {
 	bool step;	     /* what is left is less than a step */
-	uint64_t item_bytes; /* that a refused item lacks */
+	uint64_t item_bytes; /* bytes that a refused item lacks */
 };
 
 static bool grant_wanted(struct tier *t, struct grant_want *want)
@@ -260,8 +261,8 @@ static bool grant_wanted(struct tier *t, struct grant_want *want)
 	return want->step || want->item_bytes > 0;
 }
 
-/* Note how much the root has left. An item that it cannot take is not to get
- * the space that others want. */
+/* Note how much the root has left. An item that does not fit must not take the
+ * space that other tiers need. */
 static void grant_note_left(
 	struct tier *t, const struct grants *g, struct grant_want *want)
 {
@@ -275,7 +276,8 @@ static void grant_note_left(
 	}
 }
 
-/* Get a larger grant. False: the root has no space, or it failed. */
+/* Get a larger grant. Returns false if the root has no space, or if that
+ * failed. */
 static bool grant_extend(struct tier *t, struct grant_want *want)
 {
 	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
@@ -350,7 +352,8 @@ void tier_root_end(struct tier *t, bool complete)
 	if (lock < 0 || grants_read(t->root_fd, g) < 0)
 		return;
 	one = grants_find(g, name_in_root(t));
-	/* All entries were counted, so what they do not use is for others. */
+	/* All entries were counted, so space that they do not use is returned.
+	 */
 	if (one && t->charged_bytes <= one->bytes &&
 		(g->inodes == 0 || t->entries + TIER_INODES <= one->inodes)) {
 		one->bytes = t->charged_bytes;
