@@ -59,7 +59,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	jobs_init(c);
 	fill_table_init(c);
 	room_init(c);
-	readers_init(c);
+	list_init(&c->readers.waiting);
 	providers_init(c);
 	dispatch_init(c);
 	timer_init(&c->last_timer, last_fire);

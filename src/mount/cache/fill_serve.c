@@ -98,11 +98,6 @@ static void readers_count(struct cache *c, int change)
 	r->parked += (uint64_t)(int64_t)change;
 }
 
-void readers_init(struct cache *c)
-{
-	list_init(&cache_readers(c)->waiting);
-}
-
 void readers_status(struct cache *c, struct cache_status *status)
 {
 	const struct list *waiting = &cache_readers(c)->waiting;

@@ -43,7 +43,7 @@ void conn_free(struct ctl_conn *conn)
 	free(conn);
 }
 
-static int send_text(struct ctl_conn *conn, char *text, size_t len)
+int ctl_send_line(struct ctl_conn *conn, char *text, size_t len)
 {
 	text[len] = '\n';
 	return line_send(
@@ -63,18 +63,13 @@ int ctl_send(struct ctl_conn *conn, json_t *line)
 	if (!text)
 		return -ENOMEM;
 	/* The newline replaces the NUL */
-	return send_text(conn, text, strlen(text));
+	return ctl_send_line(conn, text, strlen(text));
 }
 
 int ctl_send_text(struct ctl_conn *conn, char *text, size_t len)
 {
 	conn->answered = true;
-	return send_text(conn, text, len);
-}
-
-int ctl_send_progress(struct ctl_conn *conn, char *text, size_t len)
-{
-	return send_text(conn, text, len);
+	return ctl_send_line(conn, text, len);
 }
 
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)

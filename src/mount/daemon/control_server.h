@@ -53,13 +53,12 @@ void ctl_server_stop(struct ctl_server *server);
  * Returns 0; -EPIPE if the peer is gone; or -ENOMEM, also if `line` is NULL. */
 int ctl_send(struct ctl_conn *conn, json_t *line);
 
-/* Send the last line of a successful request as text: `len` bytes of JSON
- * without a newline. The newline is written to text[len]. Returns like
- * ctl_send(). */
-int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
+/* Send a line of progress as text: `len` bytes of JSON without a newline. The
+ * newline is written to text[len]. Returns like ctl_send(). */
+int ctl_send_line(struct ctl_conn *conn, char *text, size_t len);
 
-/* Send a progress line as text, like ctl_send_text(). */
-int ctl_send_progress(struct ctl_conn *conn, char *text, size_t len);
+/* Like ctl_send_line(), for the last line of a successful request. */
+int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
 
 /* Send the last line of a request that failed. Returns like ctl_send(). */
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)

@@ -133,10 +133,9 @@ static bool trace_send(struct trace_run *t)
 		(void)array_pop(&t->text[i], bytes);
 	}
 	line_text(&line, "}", 2);
-	rc = array_bytes(&line) > 0
-		? ctl_send_progress(
-			  t->conn, array_data(&line), array_bytes(&line) - 1)
-		: -ENOMEM;
+	rc = array_bytes(&line) > 0 ? ctl_send_line(t->conn, array_data(&line),
+					      array_bytes(&line) - 1)
+				    : -ENOMEM;
 	array_release(&line);
 	t->lost = 0;
 	t->line++;

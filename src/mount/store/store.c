@@ -474,7 +474,7 @@ bool store_remove(struct store *s, const struct entry_ref *ref,
 	return true;
 }
 
-static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
+bool store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	struct entry_ref ref;
 
@@ -482,12 +482,6 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 	(void)store_has(s, key, item_bytes);
 	return entries_drop(s->entries, key, &ref) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL);
-}
-
-void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
-{
-	/* discard() counts its own failure */
-	(void)discard(s, key, item_bytes);
 }
 
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
@@ -514,7 +508,7 @@ bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	if (discard(s, key, item_bytes))
+	if (store_discard(s, key, item_bytes))
 		COUNT(s->counters, invalidated);
 }
 

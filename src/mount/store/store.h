@@ -127,8 +127,9 @@ void store_unreserve(struct store *s, struct reservation *r);
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);
 
-/* Delete an entry if it exists. */
-void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
+/* Delete an entry if it exists. Returns true if it was deleted. A failure is
+ * counted. */
+bool store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /* Delete an entry, and reserve its space for an item of item_bytes, if the tier
  * then has enough space for the item. Returns false if the entry was not

@@ -86,7 +86,7 @@ int store_part_write(struct store *s, struct reservation *r, struct hash128 key,
 
 	complete_data(data, item_bytes, map);
 	store_unreserve(s, r);
-	store_discard(s, part_key(key), bytes);
+	(void)store_discard(s, part_key(key), bytes);
 	rc = store_reserve(s, bytes, r);
 	if (rc < 0)
 		return rc;
@@ -96,7 +96,7 @@ int store_part_write(struct store *s, struct reservation *r, struct hash128 key,
 void store_part_discard(
 	struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	store_discard(s, part_key(key), part_bytes(item_bytes));
+	(void)store_discard(s, part_key(key), part_bytes(item_bytes));
 }
 
 bool store_part_exchange(struct store *s, struct hash128 key,
