@@ -48,8 +48,10 @@ struct peer_host {
 	enum peer_state state;
 	bool give_up;
 	bool trial;
-	/* states that the log has reported */
-	bool was_away, was_full, was_other, was_stranger;
+	/* states of the host that the log has reported */
+	struct {
+		bool away, full, other, stranger;
+	} reported;
 	/* time of the next attempt, and length of the last pause */
 	uint64_t retry_ns, wait_ns;
 	uint64_t stats_ns; /* time to ask for statistics again */
@@ -221,13 +223,13 @@ static void host_set(
 	peer_host_say(h, reason);
 	if (state == before)
 		return;
-	if (state == PEER_UP && h->was_away)
+	if (state == PEER_UP && h->reported.away)
 		peer_host_report(h, EVENT_PEER_BACK, NULL);
 	if (state == PEER_DOWN)
 		peer_host_report(h, EVENT_PEER_DOWN, reason);
 	if (state == PEER_REFUSED)
 		peer_host_report(h, EVENT_PEER_REFUSED, reason);
-	h->was_away = state != PEER_UP;
+	h->reported.away = state != PEER_UP;
 }
 
 static void peer_host_close_all(struct peer_host *h, int status)
@@ -317,13 +319,13 @@ static void peer_host_told(struct inquiry *i, uint64_t now_ns)
 	 * each failure. */
 	if (!fault && !h->trial)
 		h->wait_ns = 0;
-	if (other && !h->was_other)
+	if (other && !h->reported.other)
 		peer_host_report(h, EVENT_PEER_MANIFEST, NULL);
-	h->was_other = other;
-	if (stranger && !h->was_stranger)
+	h->reported.other = other;
+	if (stranger && !h->reported.stranger)
 		peer_host_report(h, EVENT_PEER_SECRET, NULL);
-	*h->config.nstrangers += stranger - h->was_stranger;
-	h->was_stranger = stranger;
+	*h->config.nstrangers += stranger - h->reported.stranger;
+	h->reported.stranger = stranger;
 }
 
 /* -- Connections ----------------------------------------------------------- */
@@ -520,9 +522,9 @@ void peer_host_delete(
 
 void peer_host_full(struct peer_host *h, bool full)
 {
-	if (full && !h->was_full)
+	if (full && !h->reported.full)
 		peer_host_report(h, EVENT_PEER_FULL, NULL);
-	h->was_full |= full;
+	h->reported.full |= full;
 	h->full = full;
 }
 

@@ -14,7 +14,6 @@
  * too slow delays only some reads.
  *
  * Used only by the thread of the peers, except host_status() and the counts.
- *
  */
 #ifndef PEER_HOST_IMPL_H
 #define PEER_HOST_IMPL_H
