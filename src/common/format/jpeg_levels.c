@@ -28,8 +28,9 @@ static bool is_restart(unsigned char marker)
 	return marker >= 0xd0 && marker <= 0xd7;
 }
 
-/* Of all frames but the progressive one with Huffman codes, the markers are
- * SOF0 to SOF15; DHT, JPG and DAC lie among their numbers. */
+/* Does the marker begin a frame other than the progressive one with Huffman
+ * codes? Frames have the markers SOF0 to SOF15, except three numbers in this
+ * range: DHT, JPG and DAC. */
 static bool is_other_frame(unsigned char marker)
 {
 	return marker >= 0xc0 && marker <= 0xcf && marker != SOF2 &&
@@ -159,7 +160,7 @@ void jpeg_levels(const void *jpeg, size_t n, uint64_t end[JPEG_DROP_BITS_MAX])
 {
 	const unsigned char *first = jpeg;
 	struct scan_walk w = {.at = first + 2, .end = first + n};
-	/* The ends are known when another scan follows. */
+	/* An end counts only if another scan follows it. */
 	uint64_t found[JPEG_DROP_BITS_MAX] = {0};
 
 	memset(end, 0, JPEG_DROP_BITS_MAX * sizeof(*end));

@@ -16,10 +16,12 @@
 #include "common/base/cond.h"
 #include "common/base/lock.h"
 
-/* Requests in flight are enough for a remote source, and few for memory. */
+/* So many requests in flight are enough for a remote source, and do not need
+ * much memory. */
 #define LEVELS_THREADS 16u
 #define LEVELS_TELL_NS (200 * NS_PER_MS)
-/* A larger file is no image that a loader decodes; it is shown whole. */
+/* A larger file is shown whole, because loaders do not decode such large
+ * images. */
 #define LEVELS_FILE_MAX_BYTES ((uint64_t)64 << 20)
 
 struct levels_job {
@@ -36,7 +38,7 @@ struct levels_job {
 	const char *path;
 };
 
-/* One read; the thread waits for its end. */
+/* A read for whose end a thread waits. */
 struct level_read {
 	struct origin_read read;
 	unsigned char *to;
@@ -91,7 +93,7 @@ static int level_read(const struct levels_job *j, struct origin_file *file,
 	return q.status;
 }
 
-/* Read a JPEG whole; of another file, read only the first piece. */
+/* Read the whole file if it is a JPEG, otherwise only its first piece. */
 static int level_read_file(struct levels_job *j, struct index_row *row,
 	struct origin_file *file, unsigned char *to)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Levels for --drop-bits, from an index in a file or at a URL. The tag of the
  * root's version stands for the level, so that names of one level are not used
- * for another. If names come from an index, its own tag does that. */
+ * for another. If the names come from an index, the tag of that index does
+ * this. */
 #include "origin/layer/stack_impl.h"
 
 #include <errno.h>

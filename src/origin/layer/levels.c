@@ -2,9 +2,10 @@
 /*
  * An origin that shows a level of each progressive JPEG: the prefix that lacks
  * the lowest bits, with an end marker. The levels come from an index. A file
- * without one, or whose version is not that of the index, is shown whole. At
- * the root is a file recode.json that names the level, so that a reader can
- * tell which rendition of a dataset it sees; the dataset's own is hidden.
+ * without a level, or whose version differs from the index, is shown whole. The
+ * root has a file recode.json that names the level, so that a reader can tell
+ * which rendition of a dataset it sees. This file hides the dataset's own file
+ * of that name.
  *
  * A request of the inner origin is a copy. Its struct is freed when it has been
  * answered and no call of the inner origin uses it any more.
@@ -44,22 +45,22 @@ struct levels {
 	struct array level; /* sorted by path */
 	char rendition[128];
 	struct file_attr rendition_attr;
-	uint64_t tag; /* for the version of the root; 0: leave it */
+	/* tag of the root's version; 0: that version is not changed */
+	uint64_t tag;
 };
 
-/* A request that the inner origin has, or an answer that was not asked of it.
- */
+/* A request to the inner origin, or one that is answered without it. */
 struct level_request {
 	struct thread_job job;
 	struct levels *o;
 	struct origin_request *outer; /* set once */
-	/* Guarded by the lock: 1 until the answer, and 1 for each call of the
-	 * inner origin. */
+	/* Number of users, guarded by the lock: 1 until the request is
+	 * answered, and 1 for each call of the inner origin. */
 	unsigned refs;
-	/* Guarded by the lock: the inner origin has got the request, and it is
-	 * to be given up. */
+	/* Guarded by the lock. passed: the inner origin has the request.
+	 * abandoned: the request must be abandoned. */
 	bool passed, abandoned;
-	/* The end of the prefix that a read is part of; 0: the whole file. */
+	/* The end of the prefix to which a read belongs; 0: the whole file. */
 	uint64_t end;
 	struct file_attr attr;
 	union origin_any in;

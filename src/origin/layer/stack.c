@@ -197,8 +197,8 @@ static int resolve_index(struct stack *s, struct error *err)
 	return resolve_text("--manifest", s->config.manifest, &s->index, err);
 }
 
-/* The levels are in the index that is named, in that of the names, or in a file
- * of the source. */
+/* Find the index with the levels: the one that --levels names, that of the
+ * names, or a file of the source. */
 static int resolve_levels(struct stack *s, struct error *err)
 {
 	size_t n = strlen(s->name);

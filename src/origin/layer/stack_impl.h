@@ -34,7 +34,8 @@ struct stack {
 	 * the scan uses it. */
 	char *index;	    /* absolute path or URL, or NULL */
 	uint64_t index_tag; /* hash64() of the index's text; 0: not known */
-	char *levels;	    /* the same of the index with levels, or NULL */
+	/* the index with levels: absolute path or URL, or NULL */
+	char *levels;
 	/* tag of the root if levels are shown and names are listed; else 0 */
 	uint64_t levels_tag;
 	/* the mount's names are from an index that has changed since */
