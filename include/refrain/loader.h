@@ -186,6 +186,12 @@ enum refrain_share_slow {
 	REFRAIN_SHARE_SOLO = 1,
 };
 
+/* When a loader makes samples itself that workers could make. */
+enum refrain_service_local {
+	REFRAIN_SERVICE_LATE = 0, /* if they would come too late */
+	REFRAIN_SERVICE_ALSO = 1, /* whenever a thread has nothing else to do */
+};
+
 /* A value of refrain_config.echo: measure, and adapt the factor. */
 #define REFRAIN_ECHO_AUTO (-1.0)
 
@@ -505,6 +511,21 @@ struct refrain_config {
 	 * or REFRAIN_FLAG_IN_ORDER. NULL: no mix.
 	 */
 	const char *mix;
+
+	/*
+	 * Pull samples that workers on other hosts have prepared (`refrain
+	 * work`). HOST[:PORT] or the path of a socket: a memcached on which
+	 * loaders and workers meet. The stream is the same as without it,
+	 * and the loader makes itself what does not come in time. Not with
+	 * callbacks, fields, a mix, raw records, or a factor that changes.
+	 * NULL: no service.
+	 */
+	const char *service;
+	const char *service_dataset; /* the workers' name of the dataset */
+	int32_t service_local;	     /* enum refrain_service_local */
+	/* File with the secret that the checksums of samples depend on; NULL:
+	 * none */
+	const char *service_secret;
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -817,6 +838,19 @@ struct refrain_stats {
 	/* number of rows that `fields` had no room for (option max), in all
 	 * servings that were made */
 	uint64_t rows_cut;
+	/* With refrain_config.service; else 0. */
+	/* servings whose samples workers have made; the loader has made the
+	 * others itself */
+	uint64_t service_remote;
+	/* servings that the loader made itself although a worker had begun
+	 * them, because they would have come too late */
+	uint64_t service_late;
+	uint64_t service_missing; /* samples that were not in their store */
+	uint64_t service_bad;	  /* samples with a wrong checksum or size */
+	uint64_t service_failed;  /* samples whose store did not answer */
+	uint64_t service_bytes;	  /* bytes of the samples that were pulled */
+	uint64_t service_live;	  /* 1: the board answers */
+	uint64_t service_workers; /* number of workers on the board now */
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -268,6 +268,8 @@ other_tests = \
 	tests/system/tree-packages.sh \
 	tests/system/tree-alerts.sh \
 	tests/system/tree-rooms.sh \
+	tests/system/service-faults.sh \
+	tests/system/service-load.sh \
 	tests/system/work-command.sh
 
 system_tests = $(drop_tests) $(long_tests) $(long_mount_tests) \
@@ -292,6 +294,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh tests/system/load-lib.sh \
+	tests/system/service-lib.sh \
 	tests/system/http-lib.sh tests/system/http-odd-lib.sh \
 	tests/system/s3-answers-lib.sh tests/system/s3-safety-lib.sh \
 	tests/system/s3-reads-lib.sh tests/system/cache-remount-lib.sh \

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks a memcached and waits for the answers: a connection for a thread that
- * has nothing else to do while it waits. After a failure the asker rests, and
- * its requests fail at once, so that a server that is gone costs its users no
- * time. One thread uses an asker.
- *
- * 	       asked               a failure, or no answer in time
- * 	CLOSED -----> CONNECTED ---------------------------------> RESTING
- * 	   ^                                                          |
- * 	   +----------------- after ASK_REST_MS ----------------------+
+ * has nothing else to do meanwhile. After a failure it rests for a while, so
+ * that a server that is gone costs its users no time; memcached_remote.h shows
+ * its states. One thread uses it.
  */
 #ifndef MEMCACHED_ASK_H
 #define MEMCACHED_ASK_H
@@ -26,9 +21,10 @@ int asker_new(struct asker **out, const char *host, uint32_t value_max_bytes,
 void asker_free(struct asker *a); /* NULL is allowed */
 
 /*
- * Send the requests and wait until all of them are answered. This thread calls
- * answered() of each request, with -errno if the connection is lost. Returns 0,
- * or -errno if any request failed in this way: -EHOSTDOWN while the asker
+ * Send the requests and wait until all of them are answered: at most answer_ms
+ * for each of them, and at most four times as long for all of them. Their
+ * answered() are called by this thread, with -errno if the connection is lost.
+ * Returns 0, or -errno if any request failed in this way: -EHOSTDOWN while it
  * rests.
  */
 int asker_ask(struct asker *a, struct request *const *requests, unsigned n);

@@ -12,7 +12,8 @@ libloader_la_SOURCES = \
 	src/loader/api/stats_json.c \
 	src/loader/api/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libshare.la libengine.la libmounthelp.la libdataset.la \
+libloader_la_LIBADD = libshare.la libengine.la libpull.la libservice.la \
+	libmounthelp.la libdataset.la \
 	libfields.la libimage.la libcore.la libschedule.la libformat.la \
 	libbase.la \
 	$(JPEG_LIBS) -lm

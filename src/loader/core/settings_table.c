@@ -242,6 +242,18 @@ static const struct member table[] = {
 		"Serve parts of the dataset in fixed proportions, as in "
 		"'web=9 books=1'."),
 
+	TEXT(service, NOT, "BOARD[:PORT]",
+		"Pull samples that workers on other hosts have prepared. They "
+		"meet on the memcached at BOARD (default port: 11213)."),
+	TEXT(service_dataset, NOT, "NAME",
+		"Name under which the workers know the dataset."),
+	WORD(service_local, REFRAIN_SERVICE_ALSO, NOT, "late|also",
+		"With a service, make samples here if they would come too late "
+		"(late, the default), or whenever a thread is idle (also)."),
+	TEXT(service_secret, NOT, "FILE",
+		"Pull only samples whose checksums depend on the content of "
+		"FILE."),
+
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),
 	BIT("no_orient", NO_ORIENT, HASHED(13), "Ignore EXIF orientation."),

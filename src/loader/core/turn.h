@@ -23,6 +23,8 @@ enum turn_who {
 	TURN_CALLERS, /* callers of refrain_next(): a batch */
 	/* The thread of mount help: a message to the mount */
 	TURN_HELP,
+	/* The clerk of a puller: the end; it wakes up by itself otherwise */
+	TURN_PULLER,
 	/* The caller of refrain_close(): the end of threads and calls */
 	TURN_CLOSER,
 	TURN_WHO,

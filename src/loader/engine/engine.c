@@ -10,6 +10,7 @@
 #include "common/base/magic.h"
 #include "loader/engine/engine_impl.h"
 #include "loader/engine/engine_mix.h"
+#include "loader/engine/pulled_impl.h"
 
 #define READS_END_NS (400 * NS_PER_MS * TIME_LIMIT_FACTOR)
 #define CLOSE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
@@ -41,6 +42,7 @@ static void *end_turn(void *arg)
 		turn_mark_workers(&engine->turn,
 			(uint64_t)steps_ready(engine->parts.steps) +
 				planner_wants(engine->parts.planner) +
+				pulled_is_late(&engine->parts) +
 				budget_feeds(engine->parts.budget));
 	if (help_take_stirred(engine->parts.help))
 		turn_mark(&engine->turn, TURN_HELP);
@@ -104,6 +106,7 @@ static void engine_free(struct engine *engine)
 {
 	reader_free(engine->parts.reader);
 	help_free(engine->parts.help);
+	puller_free(engine->parts.puller);
 	workers_free(engine->parts.workers);
 	echo_free(engine->parts.echoes);
 	planner_free(engine->parts.planner);
@@ -135,6 +138,7 @@ int engine_close(struct batch_source *source)
 		return 0;
 	}
 	say_closing(engine);
+	puller_stop(engine->parts.puller);
 	left = reader_stop(engine->parts.reader, READS_END_NS);
 	ended = workers_stop(engine->parts.workers, until_ns) &&
 		callers_left(engine, until_ns);

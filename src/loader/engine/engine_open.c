@@ -15,6 +15,7 @@
 #include "loader/engine/engine_impl.h"
 #include "loader/engine/engine_mix.h"
 #include "loader/engine/make_fields_impl.h"
+#include "loader/engine/pulled_impl.h"
 
 /* The minimum memory for reading and decoding one example, and for one worker,
  * in bytes. */
@@ -255,6 +256,9 @@ static int open_parts(struct engine *engine, const struct slab_place *place,
 		rc = workers_new(&parts->workers, parts, err);
 	if (rc < 0)
 		return rc;
+	rc = pulled_open(parts, start.step, start.outstanding_max, err);
+	if (rc < 0)
+		return rc;
 	open_help(engine, &start);
 	rc = planner_new(&parts->planner, parts, start.step, err);
 	if (rc == 0)
@@ -283,6 +287,11 @@ static int begin_threads(struct engine *engine, struct error *err)
 			engine->s.c.reads_ahead);
 	if (rc == 0)
 		rc = workers_start(engine->parts.workers, err);
+	if (rc == 0) {
+		rc = puller_start(engine->parts.puller);
+		if (rc < 0)
+			(void)error_set(err, rc, "cannot start a thread: %m");
+	}
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
@@ -296,6 +305,7 @@ static void forget_callers(struct refrain_config *c)
 	c->state = NULL;
 	c->echo_log = NULL;
 	c->fields = c->annotations = NULL;
+	c->service = c->service_dataset = c->service_secret = NULL;
 }
 
 int engine_open(struct batch_source **out, const struct refrain_config *config,

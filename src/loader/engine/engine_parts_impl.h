@@ -20,6 +20,7 @@ struct mount_help;
 struct originals;
 struct outcome;
 struct planner;
+struct puller;
 struct reader;
 struct schedule;
 struct settings;
@@ -43,6 +44,7 @@ struct engine_parts {
 	struct budget *budget;
 	struct workers *workers;
 	struct mount_help *help; /* help of the dataset's mount, or NULL */
+	struct puller *puller;   /* NULL: there is no service */
 	struct planner *planner;
 	struct echoes *echoes;
 	struct reader *reader;

@@ -80,6 +80,22 @@ static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 		(uint64_t)(all * ratio((double)augment->busy_ns, busy));
 }
 
+static void derive_service(
+	const struct engine *engine, struct refrain_stats *out)
+{
+	struct pull_counts c;
+
+	puller_counts(engine->parts.puller, &c);
+	out->service_remote = c.remote;
+	out->service_late = c.late;
+	out->service_missing = c.missing;
+	out->service_bad = c.bad;
+	out->service_failed = c.failed;
+	out->service_bytes = c.bytes;
+	out->service_live = c.live;
+	out->service_workers = c.workers;
+}
+
 static void derive(struct engine *engine, const struct meter_view *m,
 	struct refrain_stats *out)
 {
@@ -115,6 +131,7 @@ static void derive(struct engine *engine, const struct meter_view *m,
 		ratio((double)(now->wait_ns - m->first.wait_ns),
 			(double)(now->wall_ns - m->first.wall_ns));
 	out->stream_hash = m->stream_hash;
+	derive_service(engine, out);
 	out->echo_reason =
 		echo_reason(engine->parts.echoes, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
@@ -128,7 +145,8 @@ static void derive(struct engine *engine, const struct meter_view *m,
 void engine_tick(struct engine *engine)
 {
 	bool unread = steps_unfinished(engine->parts.steps) >
-		budget_working(engine->parts.budget) +
+		puller_waiting(engine->parts.puller) +
+			budget_working(engine->parts.budget) +
 			steps_ready(engine->parts.steps);
 	struct meter_state state = {
 		.waiting = unread ? turn_idle(&engine->turn) : 0,

@@ -28,6 +28,7 @@ libengine_la_SOURCES = \
 	src/loader/engine/outcome.c src/loader/engine/outcome_impl.h \
 	src/loader/engine/planner.c src/loader/engine/planner_impl.h \
 	src/loader/engine/pool_impl.h \
+	src/loader/engine/pulled.c src/loader/engine/pulled_impl.h \
 	src/loader/engine/reader.c src/loader/engine/reader_impl.h \
 	src/loader/engine/reader_files_impl.h \
 	src/loader/engine/reader_life.c \

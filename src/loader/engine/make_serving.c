@@ -558,13 +558,53 @@ static bool make_from_file(struct make *m)
 	return true;
 }
 
+/* -- Making a sample from one that was pulled ------------------------------ */
+
+/* A pulled sample is that of the example itself, even if another serving of the
+ * original has found it damaged here. */
+static void describe_pulled(const struct engine_parts *parts, struct serving *s)
+{
+	const struct schedule_slot *slot = &s->step->slots[s->place];
+	struct slab *slab = s->step->slab;
+	struct example own;
+
+	dataset_example(parts->dataset, slot->index, &own);
+	slab->indices[s->place] = slot->index;
+	slab->substitutes[s->place] = slot->index;
+	slab->echoes[s->place] = slot->echo;
+	slab->seeds[s->place] = slot->augment_seed;
+	slab->status[s->place] = 0;
+	slab->labels[s->place] = own.label;
+}
+
+void serving_finish(struct worker *w, struct serving *s)
+{
+	const struct engine_parts *parts = w->parts;
+	const struct schedule_slot *slot = &s->step->slots[s->place];
+	const struct pull_sample pulled = pull_get(&s->pull);
+	const struct decoded none = {.width = 0};
+	const struct picture pic = {.probed = true,
+		.info = {.width = pulled.width, .height = pulled.height}};
+
+	ASSERT_TURN(parts->turn);
+	turn_unlock(parts->turn);
+	sample_finish(w->sampler, &pic, slot->augment_seed, pulled.pixels,
+		place_of(parts, s));
+	sample_crop(
+		parts->s, &pic, &none, slot->augment_seed, crop_place(s));
+	describe_pulled(parts, s);
+	turn_lock(parts->turn);
+	puller_done(parts->puller, &s->pull);
+	original_pulled(parts->pool, s);
+}
+
 bool serving_make(
 	struct worker *w, struct serving *s, enum original_state state)
 {
 	struct make m = {.w = w, .s = s, .o = s->original};
 
 	ASSERT_TURN(w->parts->turn);
-	m.more = m.o->left > 1;
+	m.more = m.o->left - m.o->pulled > 1;
 	switch (state) {
 	case ORIGINAL_KEPT:
 		make_from_kept(&m);

@@ -43,4 +43,8 @@ struct workers {
 bool serving_make(
 	struct worker *w, struct serving *s, enum original_state state);
 
+/* Make a serving from the sample that was pulled for it, and end the pull.
+ * Called like serving_make(). */
+void serving_finish(struct worker *w, struct serving *s);
+
 #endif

@@ -410,14 +410,11 @@ void original_wait(struct original *o, struct serving *s)
 	list_add_tail(&o->waiting, &s->node);
 }
 
-void original_plan(
+/* Queue a planned serving, or make it wait for its original. */
+static void original_begin(
 	struct originals *pool, struct original *o, struct serving *s)
 {
-	ASSERT_TURN(pool->parts->turn);
 	o->planned++;
-	o->planned_once = true;
-	o->last_step = s->step->number;
-	steps_plan(pool->parts->steps);
 	switch (o->state) {
 	case ORIGINAL_ABSENT:
 		original_list(pool, o, ON_URGENT);
@@ -438,6 +435,33 @@ void original_plan(
 		queue(pool, s);
 		break;
 	}
+}
+
+static void note_planned(
+	struct originals *pool, struct original *o, const struct serving *s)
+{
+	o->planned_once = true;
+	o->last_step = s->step->number;
+	steps_plan(pool->parts->steps);
+}
+
+void original_plan(
+	struct originals *pool, struct original *o, struct serving *s)
+{
+	ASSERT_TURN(pool->parts->turn);
+	note_planned(pool, o, s);
+	original_begin(pool, o, s);
+}
+
+void original_pull(
+	struct originals *pool, struct original *o, struct serving *s)
+{
+	ASSERT_TURN(pool->parts->turn);
+	note_planned(pool, o, s);
+	if (!o->planned)
+		original_list(pool, o, ON_NONE); /* it need not be read */
+	o->pulled++;
+	s->state = SERVING_WAITS;
 }
 
 bool original_step_before(const struct original *o, uint64_t *step)
@@ -506,6 +530,27 @@ void original_served(struct originals *pool, struct serving *s)
 	o->left--;
 	if (o->low == s->echo)
 		o->low++;
+}
+
+void original_pulled(struct originals *pool, struct serving *s)
+{
+	struct original *o = s->original;
+
+	ASSERT_TURN(pool->parts->turn);
+	steps_done(pool->parts->steps, s);
+	o->pulled--;
+	o->left--;
+	if (o->low == s->echo)
+		o->low++;
+	if (!o->left)
+		original_free(pool, o); /* nobody else can have it */
+}
+
+void original_make(struct originals *pool, struct serving *s)
+{
+	ASSERT_TURN(pool->parts->turn);
+	s->original->pulled--;
+	original_begin(pool, s->original, s);
 }
 
 void original_settle(struct originals *pool, struct original *o)

@@ -78,7 +78,9 @@ struct original {
 	int32_t error_stage; /* enum refrain_stage_name */
 	uint64_t error_index;
 	uint32_t left;	  /* remaining servings, planned or not */
-	uint32_t planned; /* number of remaining servings that are planned */
+	/* Numbers of remaining servings that are planned and are made here, or
+	 * are pulled */
+	uint32_t planned, pulled;
 	uint32_t low;	  /* all servings with lower numbers are over */
 	uint32_t users;	  /* number of workers that are using `kept` */
 	bool planned_once;
@@ -178,6 +180,14 @@ void original_list(
  * original. */
 void original_plan(
 	struct originals *pool, struct original *o, struct serving *s);
+/* Note that a serving is planned whose sample is pulled. The original must be
+ * ABSENT. */
+void original_pull(
+	struct originals *pool, struct original *o, struct serving *s);
+/* Note that the sample of such a serving is in the batch. */
+void original_pulled(struct originals *pool, struct serving *s);
+/* Note that the sample of such a serving is made here instead. */
+void original_make(struct originals *pool, struct serving *s);
 /* Get the step of the last planned serving. Returns false if no serving was
  * planned in this run. */
 bool original_step_before(const struct original *o, uint64_t *step);

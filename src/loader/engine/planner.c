@@ -107,7 +107,11 @@ static void publish_serving(struct planner *p, struct step *st, uint32_t place,
 		p->epoch = slot->epoch;
 		p->planned_fresh = slot->fresh + 1;
 	}
-	original_plan(p->parts->pool, o, s);
+	if (o->state == ORIGINAL_ABSENT &&
+		puller_take(p->parts->puller, &s->pull, slot, st->number))
+		original_pull(p->parts->pool, o, s);
+	else
+		original_plan(p->parts->pool, o, s);
 }
 
 /* Find the epochs whose last fresh example is in this step. */
@@ -188,10 +192,11 @@ static void plan_ahead(struct planner *p)
 		p->fresh_end = from + n;
 	p->read_fresh = from + n;
 	for (uint32_t i = 0; i < n; i++)
-		original_list(p->parts->pool,
-			original_add(p->parts->pool, &p->ahead[i],
-				&p->ahead_examples[i]),
-			ON_AHEAD);
+		if (!puller_expects(p->parts->puller, from + i))
+			original_list(p->parts->pool,
+				original_add(p->parts->pool, &p->ahead[i],
+					&p->ahead_examples[i]),
+				ON_AHEAD);
 }
 
 void planner_run(struct planner *p)

@@ -341,6 +341,16 @@ int sample_augment(struct sampler *p, const struct picture *pic,
 	return augment(p->augmenter, &in->image, &crop, out);
 }
 
+void sample_finish(struct sampler *p, const struct picture *pic, uint64_t seed,
+	const uint8_t *pixels, uint8_t *out)
+{
+	const struct decoded none = {.width = 0};
+	struct crop crop;
+
+	find_crop(p->s, pic, &none, seed, &crop);
+	augment_finish(p->augmenter, &crop, pixels, out);
+}
+
 void sample_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct refrain_crop *out)
 {

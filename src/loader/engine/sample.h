@@ -113,6 +113,10 @@ void sample_take_shape(struct decoded *d);
 /* Make one sample. Returns 0 or -errno. */
 int sample_augment(struct sampler *p, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, uint8_t *out);
+/* Make a sample from the u8 pixels that a worker has made from an image of this
+ * size. `out` is in the type and layout of the settings. */
+void sample_finish(struct sampler *p, const struct picture *pic, uint64_t seed,
+	const uint8_t *pixels, uint8_t *out);
 /* Fill in the part of the image that the sample shows. */
 void sample_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct refrain_crop *out);

@@ -14,6 +14,7 @@
 #include "common/base/list.h"
 #include "loader/core/turn.h"
 #include "common/schedule/schedule.h"
+#include "loader/pull/pull.h"
 
 struct original;
 struct slab;
@@ -21,7 +22,7 @@ struct step;
 struct steps;
 
 enum serving_state {
-	SERVING_WAITS,
+	SERVING_WAITS, /* for its original, or for a pull */
 	SERVING_QUEUED,
 	SERVING_WORKS,
 	SERVING_DONE
@@ -38,6 +39,7 @@ struct serving {
 	uint64_t lag;
 	uint64_t since_ns;
 	enum serving_state state;
+	struct pull pull; /* of its sample; NONE: it is made here */
 };
 
 /* An unfinished batch. */

@@ -17,8 +17,18 @@
 #include "common/base/magic.h"
 #include "loader/engine/make_fields_impl.h"
 #include "loader/engine/make_serving_impl.h"
+#include "loader/engine/pulled_impl.h"
 
 /* -- Servings -------------------------------------------------------------- */
+
+static void work_pulled(struct worker *w, struct serving *s)
+{
+	s->state = SERVING_WORKS;
+	budget_begin_work(w->all->parts->budget, w->desk);
+	serving_finish(w, s);
+	budget_end_work(w->all->parts->budget, w->desk);
+	budget_charge(w->all->parts->budget, w->desk);
+}
 
 static void work(struct worker *w, struct serving *s)
 {
@@ -29,6 +39,10 @@ static void work(struct worker *w, struct serving *s)
 	enum original_state state;
 	bool made;
 
+	if (s->pull.state != PULL_NONE) {
+		work_pulled(w, s);
+		return;
+	}
 	if (!original_take(all->parts->pool, s, &state))
 		return; /* another worker has the file */
 	if (state == ORIGINAL_ENCODED)
@@ -60,6 +74,13 @@ static void be_nice(const struct workers *all)
 				all->parts->c->nice);
 }
 
+static void wake_puller(const struct engine_parts *parts)
+{
+	turn_unlock(parts->turn);
+	puller_wake(parts->puller);
+	turn_lock(parts->turn);
+}
+
 static void *worker_thread(void *arg)
 {
 	struct worker *w = OBJECT(worker, arg);
@@ -81,10 +102,12 @@ static void *worker_thread(void *arg)
 		}
 		if (budget_feeds(all->parts->budget))
 			budget_feed(all->parts->budget, w->desk);
+		if (puller_take_stirred(all->parts->puller))
+			wake_puller(all->parts);
 		s = steps_take(all->parts->steps);
 		if (s)
 			work(w, s);
-		else
+		else if (!pulled_take_back(all->parts))
 			turn_wait(all->parts->turn, TURN_WORKERS);
 	}
 	all->running--;

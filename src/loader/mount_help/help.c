@@ -378,6 +378,7 @@ struct mount_help *help_new(const struct help_config *config)
 		return NULL;
 	MAGIC_BEGIN(m, mount_help);
 	m->c = *config;
+	m->no_plan = config->s->c.service != NULL;
 	m->parts = dataset_parts(config->dataset);
 	m->files = dataset_count(config->dataset) * m->parts;
 	m->answered = config->first_fresh;

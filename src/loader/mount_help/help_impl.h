@@ -140,6 +140,7 @@ struct mount_help {
 	 * miss; the thread clears it when the mount has the beginning of the
 	 * plan, or when no plan is needed any more. */
 	bool gated;
+	bool no_plan; /* set once */
 	/* Number of hits since the last read through the mount. It begins with
 	 * the number of files in an epoch, as if all of them had been hits. */
 	uint64_t in_row;

@@ -107,12 +107,13 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 	return fresh_returned(m, run) + plan_span(m);
 }
 
-/* Is a plan needed? Entries stay in the tiers, so after a whole pass without a
+/* Is a plan needed? With a service, this host does not read most files of its
+ * schedule. Entries stay in the tiers, so after a whole pass without a
  * miss there is nothing to fetch. The counter of hits begins as if there had
  * been such a pass. */
 static bool plan_wanted(const struct mount_help *m)
 {
-	return m->plan_state != PLAN_REFUSED &&
+	return m->plan_state != PLAN_REFUSED && !m->no_plan &&
 		m->in_row < m->pass_fresh * m->parts;
 }
 

@@ -6,4 +6,3 @@ libwork_la_SOURCES = \
 	src/loader/work/work_jobs.c \
 	src/loader/work/work_make.c
 libwork_la_CFLAGS = $(AM_CFLAGS)
-libwork_la_LIBADD = libservice.la

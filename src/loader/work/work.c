@@ -131,37 +131,6 @@ static void *hand_main(void *arg)
 
 /* -- The scout ------------------------------------------------------------- */
 
-/* Keep the id of this worker in the list of workers, and count the workers. */
-static void scout_list(struct work *w)
-{
-	char *list = malloc(ROSTER_MAX);
-	size_t bytes = 0, at = 0, len;
-	unsigned count = 0;
-	struct service_call c;
-
-	if (!list)
-		return;
-	call_get(&c, SERVICE_WORKERS_KEY, list, ROSTER_MAX);
-	if (calls_make(w->board, &c, 1) == 0 && !c.cut) {
-		size_t old = c.kind == META_VA ? c.bytes : 0;
-		bool there = c.kind == META_VA;
-
-		bytes = roster_add(list, old, w->id);
-		if (bytes > old)
-			call_put(&c, SERVICE_WORKERS_KEY, list, bytes,
-				there ? CALL_COMPARE : CALL_ADD, c.cas, 600);
-		if (bytes > old)
-			/* if this fails, the next call tries again */
-			(void)calls_make(w->board, &c, 1);
-		while ((len = roster_next(list, bytes, &at)) > 0) {
-			at += len;
-			count++;
-		}
-	}
-	w->nworkers = count ? count : 1;
-	free(list);
-}
-
 /* Once a second, write the record of this worker and renew the claims of its
  * hands. */
 static void scout_beat(struct work *w)
@@ -186,7 +155,8 @@ static void scout_beat(struct work *w)
 	(void)service_worker_key(key, w->id);
 	call_put(&c, key, text, (size_t)len, CALL_SET, 0, WORKER_TTL_S);
 	if (calls_make(w->board, &c, 1) == 0)
-		scout_list(w);
+		(void)board_join(w->board, SERVICE_WORKERS_KEY, w->id,
+			&w->nworkers); /* again next time */
 	work_renew(w);
 }
 

@@ -76,7 +76,7 @@ static void claim_fill(
 	(void)snprintf(s.who, sizeof(s.who), "%s", h->work->id);
 	(void)snprintf(s.store, sizeof(s.store), "%s", h->work->config->store);
 	*c = (struct work_claim){.range = *r};
-	(void)service_range_key(c->key, r->job->id, r->name);
+	(void)service_range_key(c->key, r->job->id, r->r.name);
 	(void)range_state_text(&s, c->text);
 }
 

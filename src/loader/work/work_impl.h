@@ -14,13 +14,13 @@
 
 #include "common/memcached/memcached_ask.h"
 #include "loader/dataset/dataset.h"
-#include "loader/service/service_call.h"
+#include "loader/service/service_board.h"
 #include "loader/service/service_conf.h"
+#include "loader/service/service_range.h"
 #include "loader/service/service_state.h"
 #include "loader/work/work.h"
 
 #define WORK_JOBS_MAX 64u
-#define WORK_READERS_MAX 64u /* maximum number of readers of one job */
 /* maximum number of ranges found in one look */
 #define WORK_CANDIDATES_MAX 512u
 #define WORK_ANSWER_MS 2000u
@@ -39,9 +39,7 @@ struct work_job {
 /* A range that somebody needs. */
 struct work_range {
 	const struct work_job *job;
-	struct hash128 name;
-	uint32_t count;
-	struct sample_name example[RANGE_EXAMPLES_MAX];
+	struct service_range r;
 };
 
 /* The claim of a hand on a range; guarded by work.lock. */

@@ -20,21 +20,6 @@
  * for the key and memcached's own data. */
 #define STORE_SAMPLE_MAX ((1U << 20) - 1024u)
 
-/* Get a value from the board. Returns its length; -ENOENT if there is no value,
- * or if it does not fit; or another -errno. */
-static int board_get(
-	struct asker *board, const char *key, char *value, size_t room)
-{
-	struct service_call c;
-	int rc;
-
-	call_get(&c, key, value, room);
-	rc = calls_make(board, &c, 1);
-	if (rc < 0)
-		return rc;
-	return c.kind == META_VA && !c.cut ? (int)c.bytes : -ENOENT;
-}
-
 /* -- Joining --------------------------------------------------------------- */
 
 static const struct dataset *work_dataset_of(
@@ -176,36 +161,6 @@ static int note_schedule(const struct work_job *j, const struct reader_note *n,
 		out, &c, n->state, n->state_bytes, &restored, &err);
 }
 
-/* Fill in the range that begins at fresh number f. Returns false if f is after
- * the last example. */
-static bool range_at(const struct work_job *j, const struct schedule *s,
-	uint64_t f, uint32_t count, struct work_range *out)
-{
-	bool before = schedule_settings(s)->point == SCHEDULE_BEFORE;
-
-	*out = (struct work_range){.job = j};
-	for (uint32_t i = 0; i < count; i++) {
-		struct schedule_slot slot;
-		uint64_t need_by;
-
-		if (schedule_fresh(s, f + i, &slot, &need_by) < 0)
-			break;
-		out->example[out->count++] = (struct sample_name){
-			.pass = slot.pass,
-			.index = slot.index,
-			.servings = before ? slot.servings : 1,
-		};
-	}
-	out->name = range_name(out->example, out->count);
-	return out->count > 0;
-}
-
-/* Returns the number of examples in a range of this reader. */
-static uint32_t note_range(const struct reader_note *n)
-{
-	return range_examples((n->echo.p + n->echo.q - 1) / n->echo.q);
-}
-
 typedef bool range_fn(void *arg, const struct work_range *r);
 
 /* Call a function for each range from fresh number `from` on, until it returns
@@ -213,54 +168,17 @@ typedef bool range_fn(void *arg, const struct work_range *r);
 static void note_ranges(const struct work_job *j, const struct reader_note *n,
 	uint64_t from, range_fn *fn, void *arg)
 {
-	uint32_t count = note_range(n);
-	struct work_range r;
+	uint32_t count = service_range_size(n->echo);
+	struct work_range r = {.job = j};
 	struct schedule s;
 
 	if (note_schedule(j, n, &s) < 0)
 		return;
 	from -= from % count;
 	for (unsigned i = 0; i < NOTE_RANGES_MAX; i++, from += count)
-		if (from >= n->end || !range_at(j, &s, from, count, &r) ||
+		if (from >= n->end || !service_range_at(&s, from, &r.r) ||
 			!fn(arg, &r))
 			return;
-}
-
-/* Get the notes of all readers of a job. Returns their number, or -errno. */
-static int job_notes(struct asker *board, const struct work_job *j,
-	struct reader_note notes[WORK_READERS_MAX])
-{
-	CLEANUP_FREE char *list = malloc(ROSTER_MAX);
-	CLEANUP_FREE char *text =
-		malloc((size_t)WORK_READERS_MAX * READER_NOTE_MAX);
-	struct service_call calls[WORK_READERS_MAX];
-	char key[SERVICE_KEY_MAX], id[SERVICE_ID_MAX + 1];
-	unsigned n = 0, count = 0;
-	size_t at = 0, len;
-	int bytes, rc;
-
-	if (!list || !text)
-		return -ENOMEM;
-	(void)service_job_key(key, j->id, "readers");
-	bytes = board_get(board, key, list, ROSTER_MAX);
-	if (bytes < 0)
-		return bytes == -ENOENT ? 0 : bytes;
-	while (n < WORK_READERS_MAX &&
-		(len = roster_next(list, (size_t)bytes, &at)) > 0) {
-		(void)snprintf(id, sizeof(id), "%.*s", (int)len, list + at);
-		(void)service_reader_key(key, j->id, id);
-		call_get(&calls[n], key, text + n * READER_NOTE_MAX,
-			READER_NOTE_MAX);
-		n++;
-		at += len;
-	}
-	rc = calls_make(board, calls, n);
-	for (unsigned i = 0; i < n; i++)
-		if (calls[i].status == 0 && calls[i].kind == META_VA &&
-			reader_note_parse(calls[i].value, calls[i].bytes,
-				&notes[count]) == 0)
-			count++;
-	return rc < 0 ? rc : (int)count;
 }
 
 /* -- A look ---------------------------------------------------------------- */
@@ -284,11 +202,11 @@ static int look_job(
 	struct work *w, const struct work_job *j, struct job_look *l)
 {
 	CLEANUP_FREE struct reader_note *notes =
-		malloc(WORK_READERS_MAX * sizeof(*notes));
-	int n = notes ? job_notes(w->board, j, notes) : -ENOMEM;
+		malloc(SERVICE_READERS_MAX * sizeof(*notes));
+	int n = notes ? board_notes(w->board, j->id, NULL, notes) : -ENOMEM;
 
 	for (int i = 0; i < n; i++) {
-		uint32_t count = note_range(&notes[i]);
+		uint32_t count = service_range_size(notes[i].echo);
 
 		/* Skip the range in which `begin` is, because a part of it is
 		 * needed too soon. */
@@ -310,7 +228,7 @@ static int look_unclaimed(struct work *w, struct job_look *l)
 		return -ENOMEM;
 	for (unsigned i = 0; i < l->n; i++) {
 		(void)service_range_key(
-			key, l->ranges[i].job->id, l->ranges[i].name);
+			key, l->ranges[i].job->id, l->ranges[i].r.name);
 		call_get(&calls[i], key, NULL, 0);
 	}
 	rc = calls_make(w->board, calls, l->n);
@@ -367,7 +285,7 @@ static bool search_range(void *arg, const struct work_range *r)
 {
 	struct search *s = arg;
 
-	s->found = r->name.lo == s->name.lo && r->name.hi == s->name.hi;
+	s->found = r->r.name.lo == s->name.lo && r->r.name.hi == s->name.hi;
 	return !s->found;
 }
 
@@ -375,9 +293,9 @@ bool work_is_needed(
 	struct asker *board, const struct work_range *r, bool *known)
 {
 	CLEANUP_FREE struct reader_note *notes =
-		malloc(WORK_READERS_MAX * sizeof(*notes));
-	struct search s = {.name = r->name};
-	int n = notes ? job_notes(board, r->job, notes) : -ENOMEM;
+		malloc(SERVICE_READERS_MAX * sizeof(*notes));
+	struct search s = {.name = r->r.name};
+	int n = notes ? board_notes(board, r->job->id, NULL, notes) : -ENOMEM;
 
 	*known = n >= 0;
 	for (int i = 0; i < n && !s.found; i++)

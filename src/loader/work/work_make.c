@@ -247,19 +247,19 @@ static int find_present(
 	int rc;
 
 	*mask = 0;
-	for (uint32_t i = 0; i < r->count; i++)
-		for (uint32_t k = 0; k < r->example[i].servings; k++) {
+	for (uint32_t i = 0; i < r->r.count; i++)
+		for (uint32_t k = 0; k < r->r.example[i].servings; k++) {
 			if (n == RANGE_SAMPLES_MAX)
 				return 0;
 			(void)service_sample_key(
-				key, m->job->id, &r->example[i], k);
+				key, m->job->id, &r->r.example[i], k);
 			call_get(&calls[n++], key, NULL, 0);
 		}
 	rc = calls_make(m->hand->store, calls, n);
-	for (uint32_t i = 0; rc == 0 && i < r->count; i++) {
+	for (uint32_t i = 0; rc == 0 && i < r->r.count; i++) {
 		bool all = true;
 
-		for (uint32_t k = 0; k < r->example[i].servings; k++)
+		for (uint32_t k = 0; k < r->r.example[i].servings; k++)
 			all &= call_done(&calls[at++]);
 		*mask |= (uint32_t)all << i;
 	}
@@ -310,22 +310,22 @@ uint32_t maker_make(struct maker *m, const struct work_range *r)
 		rc = making_begin(&g, r->job);
 	if (rc == 0)
 		rc = find_present(m, r, &mask);
-	for (uint32_t i = 0; rc == 0 && i < r->count; i++) {
+	for (uint32_t i = 0; rc == 0 && i < r->r.count; i++) {
 		if (mask >> i & 1) {
 			work_count(&w->reused, 1);
 			continue;
 		}
 		if (work_is_lost(m->hand))
 			break;
-		g.slot = (struct schedule_slot){.pass = r->example[i].pass,
-			.index = r->example[i].index};
-		if (make_samples(m, &r->example[i], &g) < 0) {
+		g.slot = (struct schedule_slot){.pass = r->r.example[i].pass,
+			.index = r->r.example[i].index};
+		if (make_samples(m, &r->r.example[i], &g) < 0) {
 			/* The reader makes this example itself, and reports the
 			 * error. */
 			work_count(&w->failed, 1);
 			continue;
 		}
-		rc = put_samples(m, &r->example[i]);
+		rc = put_samples(m, &r->r.example[i]);
 		mask |= (uint32_t)(rc == 0) << i;
 	}
 	return mask;
