@@ -506,7 +506,8 @@ def main():
     times, hung = rounds(parent_of(daemon()), movement, errors) if kills \
         else watch(movement, errors)
     hung = hung or movement.settle(errors)
-    hung = hung or end_stalled(stalling, done)
+    stuck = end_stalled(stalling, done)  # nothing else ends these reads
+    hung = hung or stuck
     stop.set()
     for job in jobs:
         if job in (timed, replaced) and not hung:
