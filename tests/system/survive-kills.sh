@@ -141,6 +141,35 @@ scan_through
 ! grep -q 'info:' "$work/log" || fail "the old level: $(cat "$work/log")"
 ends_with_mount
 
+# A program that says that it can go on, and ends when it should: the program of
+# the holder does instead, and readers only wait.
+cat >"$work/bin/dies" <<END
+#!/bin/sh
+for word; do
+	case \$word in
+	--check*) exec "$refrain" "\$@" ;;
+	esac
+done
+echo >>"$work/died"
+exit 1
+END
+chmod +x "$work/bin/dies"
+for REFRAIN_DISABLE in '' resend; do
+	export REFRAIN_DISABLE
+	rm -f "$work/died"
+	held_mount
+	exec 9<"$mnt/shard"
+	program=$(readlink "/proc/$pid/exe")
+	"$refrain" upgrade "$mnt" "$work/bin/dies" || fail 'it is refused'
+	cmp - "$src/shard" <&9 || fail 'after a program that died'
+	exec 9<&-
+	[ -e "$work/died" ] || fail 'the program was not started'
+	expect 'the program' "$(readlink "/proc/$(status_field pid)/exe")" \
+		"$program"
+	ends_with_mount
+done
+REFRAIN_DISABLE=
+
 # SIGUSR2 ends the daemon, and the mount continues with the next one.
 held_mount
 exec 9<"$mnt/shard"
