@@ -37,7 +37,8 @@ libexporter_la_SOURCES = \
 libexporter_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) \
 	-I$(builddir)/src
 libexporter_la_LIBADD = libfleet.la $(MICROHTTPD_LIBS)
-# The page is part of the program.
+# The page is part of the program. `make refrain-exporter` makes it, too.
+$(libexporter_la_OBJECTS): src/analysis/fleet/exporter_page.inc
 BUILT_SOURCES += src/analysis/fleet/exporter_page.inc
 CLEANFILES += src/analysis/fleet/exporter_page.inc
 exporter_page = src/analysis/fleet/exporter_page.html
