@@ -46,7 +46,8 @@ int cmd_doctor(int argc, char **argv)
 	enum doctor_level worst = DOCTOR_OK;
 	struct doctor *d;
 	struct error err = {""};
-	int status, rc, prepared = 0,
+	int status, rc,
+		prepared = 0,
 		n = command_parse(&doctor_usage, argc, argv, &args, &status);
 
 	if (n < 0)

@@ -113,10 +113,12 @@ void status_print_debug(const json_t *o)
 	print_list(json_object_get(o, "oldest_requests"),
 		ask_number(o, "requests"), print_request);
 	(void)printf("fills: %" PRIu64, ask_number(o, "fills"));
-	json_object_foreach((json_t *)(uintptr_t)phases, name,
-		n) if (json_integer_value(n) > 0)(void)
-		printf(", %" JSON_INTEGER_FORMAT " %s", json_integer_value(n),
-			name);
+	json_object_foreach((json_t *)(uintptr_t)phases, name, n)
+	{
+		if (json_integer_value(n) > 0)
+			(void)printf(", %" JSON_INTEGER_FORMAT " %s",
+				json_integer_value(n), name);
+	}
 	(void)putchar('\n');
 	print_list(json_object_get(o, "oldest_fills"),
 		ask_number(o, "fills") - staged, print_debug_fill);

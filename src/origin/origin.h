@@ -394,7 +394,7 @@ struct origin_levels_config {
 	const char *text;
 	size_t bytes;
 	unsigned drop_bits; /* 1 to JPEG_DROP_BITS_MAX */
-	uint64_t root_tag; /* tag for the root's version; 0: that of inner */
+	uint64_t root_tag;  /* tag for the root's version; 0: that of inner */
 	struct counters *counters; /* must outlive the origin */
 };
 int origin_levels_new(struct origin **out, struct origin *inner,

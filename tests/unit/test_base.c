@@ -730,8 +730,8 @@ START_TEST(test_counter_table_reaches_every_counter)
 		ck_assert_uint_eq(counter_get(&c, i), it ? 6 : 0);
 		ck_assert_int_eq(i->help[strlen(i->help) - 1], '.');
 	}
-	ck_assert_uint_eq(
-		n, (sizeof(c) - sizeof(c.latency) - sizeof(c.trace)) /
+	ck_assert_uint_eq(n,
+		(sizeof(c) - sizeof(c.latency) - sizeof(c.trace)) /
 			sizeof(uint64_t));
 }
 END_TEST

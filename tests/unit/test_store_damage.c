@@ -119,8 +119,7 @@ START_TEST(test_store_without_verify_still_checks_length_and_key)
 	char path[256], other[256];
 	const void *data;
 
-	config.tiers[0] = (struct tier_config){
-		.dir = fx.dirs[0], .size = "1M"};
+	config.tiers[0] = (struct tier_config){.dir = fx.dirs[0], .size = "1M"};
 	ck_assert_int_eq(
 		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);
 	store_wait_ready(fx.store);

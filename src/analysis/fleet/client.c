@@ -279,8 +279,8 @@ static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	return rc;
 }
 
-int ctl_client_line(struct ctl_client *c, int timeout_ms,
-	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+int ctl_client_line(struct ctl_client *c, int timeout_ms, ctl_line_fn *progress,
+	void *arg, json_t **reply, struct error *err)
 {
 	json_error_t why;
 	json_t *line;

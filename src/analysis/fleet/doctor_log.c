@@ -94,8 +94,8 @@ static void write_log(void *arg, int to)
 		return;
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !may_name(w, &st)) {
-		(void)dprintf(to, "('%s' is not a file of the mount's user)\n",
-			path);
+		(void)dprintf(
+			to, "('%s' is not a file of the mount's user)\n", path);
 		return;
 	}
 	if (st.st_size > LOG_BYTES)

@@ -47,17 +47,22 @@ static void check_status(
 	const json_t *value;
 	size_t i;
 
-	json_array_foreach(json_object_get(status, "limits"), i,
-		value) doctor_find(d, DOCTOR_WARN, mountpoint, "", "%s",
-		json_string_value(value) ? json_string_value(value) : "");
-	json_array_foreach(
-		json_object_get(status, "errors"), i, value) doctor_find(d,
-		json_is_true(json_object_get(value, "present")) ? DOCTOR_BAD
-								: DOCTOR_WARN,
-		mountpoint,
-		"look it up in refrain-mount(1), or in operations.md",
-		"%s (%" PRIu64 " times)", ask_text(value, "message"),
-		ask_number(value, "events"));
+	json_array_foreach(json_object_get(status, "limits"), i, value)
+	{
+		const char *text = json_string_value(value);
+
+		doctor_find(
+			d, DOCTOR_WARN, mountpoint, "", "%s", text ? text : "");
+	}
+	json_array_foreach(json_object_get(status, "errors"), i, value)
+	{
+		bool present = json_is_true(json_object_get(value, "present"));
+
+		doctor_find(d, present ? DOCTOR_BAD : DOCTOR_WARN, mountpoint,
+			"look it up in refrain-mount(1), or in operations.md",
+			"%s (%" PRIu64 " times)", ask_text(value, "message"),
+			ask_number(value, "events"));
+	}
 	if (ask_number(status, "checksum_errors") > 0)
 		doctor_find(d, DOCTOR_BAD, mountpoint,
 			"check the memory and the disk of the cache, and run "
@@ -135,7 +140,9 @@ static void add_tiers(
 	size_t k;
 
 	json_array_foreach(tiers, k, tier)
+	{
 		add_place(d, list, i, PLACE_TIER, ask_text(tier, "dir"));
+	}
 	if (tiers)
 		return;
 	for (unsigned n = 0; (dir = doctor_option(&d->words[i], "cache", n));

@@ -184,8 +184,8 @@ static void secrets_of_words(struct doctor *d, const struct doctor_words *w)
 }
 
 /* Call a function for each variable of this process and of the daemons. */
-static void each_variable(struct doctor *d,
-	void (*take)(struct doctor *d, const char *variable))
+static void each_variable(
+	struct doctor *d, void (*take)(struct doctor *d, const char *variable))
 {
 	extern char **environ;
 

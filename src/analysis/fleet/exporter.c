@@ -221,9 +221,9 @@ static bool names_this_host(
 	const char *listen = e->config->listen;
 
 	return strncmp(listen, "unix:", 5) == 0 ||
-		exporter_host_allowed(MHD_lookup_connection_value(from,
-					      MHD_HEADER_KIND,
-					      MHD_HTTP_HEADER_HOST),
+		exporter_host_allowed(
+			MHD_lookup_connection_value(
+				from, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
 			listen);
 }
 

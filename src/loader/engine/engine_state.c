@@ -206,8 +206,8 @@ static int compare(
 			"the state belongs to another dataset: names, "
 			"positions or labels differ");
 	if (h->members > SAVED_HASHES)
-		return error_set(err, -ESTALE,
-			"the state was saved by a newer library");
+		return error_set(
+			err, -ESTALE, "the state was saved by a newer library");
 	for (size_t i = 0; i < SAVED_HASHES; i++) {
 		uint16_t hash = i < h->members ? (uint16_t)get(&h->rest, 2)
 					       : hash_of_none(i);
