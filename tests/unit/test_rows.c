@@ -153,6 +153,15 @@ START_TEST(test_crowds_are_numbers_or_truth_values)
 }
 END_TEST
 
+START_TEST(test_corners_that_are_no_floats_are_damaged)
+{
+	wrong(json("{\"boxes\": [[-1e300,0,1,1]], \"labels\": [1]}"),
+		"not [x0, y0, x1, y1]");
+	wrong(json("{\"boxes\": [[0,0,1,1e300]], \"labels\": [1]}"),
+		"not [x0, y0, x1, y1]");
+}
+END_TEST
+
 START_TEST(test_json_of_another_shape_is_damaged)
 {
 	wrong(json("{}"), "it has none of annotations");
@@ -307,6 +316,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_yolo_may_have_points);
 	tcase_add_test(tc, test_mistakes_in_yolo_are_named_with_their_line);
 	tcase_add_test(tc, test_json_has_objects_or_corners);
+	tcase_add_test(tc, test_corners_that_are_no_floats_are_damaged);
 	tcase_add_test(tc, test_crowds_are_numbers_or_truth_values);
 	tcase_add_test(tc, test_json_of_another_shape_is_damaged);
 	tcase_add_test(tc, test_rows_have_a_bound_of_bytes);

@@ -190,7 +190,8 @@ static bool add_corners(struct json_scan *s, void *arg)
 	if (!json_take_array(s, take_real_into, &reals) || reals.count != 4)
 		return false;
 	b->label = -1;
-	if (!(b->x1 >= b->x0 && b->y1 >= b->y0)) {
+	if (!(b->x1 >= b->x0 && b->y1 >= b->y0) || !isfinite(b->x0) ||
+		!isfinite(b->y0) || !isfinite(b->x1) || !isfinite(b->y1)) {
 		p->why = "a box is not [x0, y0, x1, y1]";
 		p->rc = -EBADMSG;
 		return false;
