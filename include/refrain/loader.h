@@ -838,19 +838,11 @@ struct refrain_stats {
 	/* number of rows that `fields` had no room for (option max), in all
 	 * servings that were made */
 	uint64_t rows_cut;
-	/* With refrain_config.service; else 0. */
-	/* servings whose samples workers have made; the loader has made the
-	 * others itself */
-	uint64_t service_remote;
-	/* servings that the loader made itself although a worker had begun
-	 * them, because they would have come too late */
-	uint64_t service_late;
-	uint64_t service_missing; /* samples that were not in their store */
-	uint64_t service_bad;	  /* samples with a wrong checksum or size */
-	uint64_t service_failed;  /* samples whose store did not answer */
-	uint64_t service_bytes;	  /* bytes of the samples that were pulled */
-	uint64_t service_live;	  /* 1: the board answers */
-	uint64_t service_workers; /* number of workers on the board now */
+	/* bytes of pixels that all decodes have produced: for a JPEG or PNG, 3
+	 * for each pixel of the region that the example's servings show, at the
+	 * scale of the decode, and of a margin of columns that a JPEG may
+	 * need; otherwise the bytes that decode() has returned */
+	uint64_t decoded_bytes;
 };
 
 /* -- Calls -------------------------------------------------------------- */

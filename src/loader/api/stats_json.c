@@ -48,6 +48,7 @@ static const struct stats_field fields[] = {
 	FIELD(bytes_read, UINT),
 	FIELD(direct_hits, UINT),
 	FIELD(decodes, UINT),
+	FIELD(decoded_bytes, UINT),
 	FIELD(redecodes, UINT),
 	FIELD(rereads, UINT),
 	FIELD(errors, UINT),

@@ -205,7 +205,7 @@ static uint64_t encoded_max(const struct settings *s)
 {
 	uint64_t pixels = s->c.max_pixels;
 
-	if (!s->jpeg || pixels > UINT64_MAX / ENCODED_PIXEL_BYTES)
+	if (!s->library_decodes || pixels > UINT64_MAX / ENCODED_PIXEL_BYTES)
 		return UINT64_MAX;
 	return pixels * ENCODED_PIXEL_BYTES > ENCODED_LEAST
 		? pixels * ENCODED_PIXEL_BYTES
@@ -217,7 +217,7 @@ static int check_samples(struct settings *s, struct error *err)
 	const struct refrain_config *c = &s->c;
 	bool raw = c->source == REFRAIN_SOURCE_RAW;
 
-	s->jpeg = !c->decode && !raw;
+	s->library_decodes = !c->decode && !raw;
 	s->plain = !c->decode && raw;
 	s->encoded_max = encoded_max(s);
 	if (raw && !c->record_bytes)
@@ -237,7 +237,7 @@ static int check_samples(struct settings *s, struct error *err)
 	if (c->augment_fn && !c->sample_bytes && !s->plain)
 		return error_set(err, -EINVAL,
 			"sample_bytes is 0: augment_fn() needs a size");
-	if (!c->augment_fn && s->jpeg && c->sample_bytes)
+	if (!c->augment_fn && s->library_decodes && c->sample_bytes)
 		return error_set(err, -EINVAL,
 			"sample_bytes is set, but the samples are images");
 	return 0;

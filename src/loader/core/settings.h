@@ -49,8 +49,9 @@ struct settings {
 	 * the name of that limit */
 	const char *memory_of;
 	struct augment_config augment;
-	bool jpeg;  /* examples are JPEG or PNG that the library decodes */
-	bool plain; /* samples are copies of the records */
+	/* examples are images that the library decodes */
+	bool library_decodes;
+	bool plain;	   /* samples are copies of the records */
 	bool image_sample; /* the library augments, so samples are images */
 	size_t sample_bytes;
 	/* The limit for the encoded bytes of an example. A JPEG with max_pixels

@@ -87,7 +87,7 @@ static int check_image(const struct settings *s, struct error *err)
 {
 	const struct field_def *image = NULL, *other = NULL;
 
-	if (!s->jpeg || !s->image_sample)
+	if (!s->library_decodes || !s->image_sample)
 		return error_set(err, -EINVAL,
 			"fields: the examples must be images that the library "
 			"decodes, without record_bytes, decode(), "

@@ -131,10 +131,13 @@ static void count_augment(
 	meter_stats(parts->meter)->rows_cut += m->cut;
 }
 
-static void count_decode(const struct engine_parts *parts, const struct make *m)
+/* Count a decode that has produced so many bytes. */
+static void count_decode(
+	const struct engine_parts *parts, const struct make *m, size_t bytes)
 {
 	meter_decoded(parts->meter, m->o->encoded_bytes, m->decode_ns,
 		m->o->was_decoded);
+	meter_stats(parts->meter)->decoded_bytes += bytes;
 	m->o->was_decoded = true;
 }
 
@@ -212,7 +215,7 @@ static struct decoded kept_of(const struct make *m)
 		.channels = o->channels,
 	};
 
-	if (sample_is_jpeg(parts->s, &o->picture))
+	if (sample_by_library(parts->s, &o->picture))
 		d.image = o->image;
 	else
 		sample_take_shape(&d);
@@ -394,7 +397,7 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 		adopt(m, d, m->keep, m->layout.bytes);
 	else if (parts->c->echo_point != REFRAIN_ECHO_BEFORE)
 		keep_copy(m, d, place_of(parts, m->s), parts->s->sample_bytes);
-	else if (!sample_is_jpeg(parts->s, &o->picture))
+	else if (!sample_by_library(parts->s, &o->picture))
 		keep_copy(m, d, d->data, d->bytes);
 	if (o->state == ORIGINAL_KEPT)
 		return;
@@ -446,7 +449,7 @@ static int take_room(struct make *m)
 static int find_room(struct make *m)
 {
 	const struct engine_parts *parts = m->w->parts;
-	bool pool = m->more && sample_is_jpeg(parts->s, &m->o->picture) &&
+	bool pool = m->more && sample_by_library(parts->s, &m->o->picture) &&
 		parts->c->echo_point == REFRAIN_ECHO_BEFORE;
 	int rc;
 
@@ -499,7 +502,7 @@ static int decode_in_room(struct make *m, int *status, struct error *err)
 	if (rc) {
 		give_back_keep(m);
 	} else {
-		count_decode(parts, m);
+		count_decode(parts, m, d.bytes);
 		settle_decoded(m, &d);
 	}
 	budget_done(parts->budget, m->w->desk, m->layout.extra_bytes);

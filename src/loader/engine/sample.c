@@ -36,7 +36,7 @@ int sampler_new(struct sampler **out, const struct settings *s)
 		return -ENOMEM;
 	p->s = s;
 	rc = augmenter_new(&p->augmenter, &s->augment);
-	if (rc == 0 && (s->jpeg || s->c.decode))
+	if (rc == 0 && (s->library_decodes || s->c.decode))
 		rc = decoder_new(&p->decoder, &limits);
 	if (rc < 0) {
 		sampler_free(p);
@@ -73,9 +73,9 @@ void sampler_trim(struct sampler *p)
 
 /* -- The region to decode -------------------------------------------------- */
 
-bool sample_is_jpeg(const struct settings *s, const struct picture *pic)
+bool sample_by_library(const struct settings *s, const struct picture *pic)
 {
-	return s->jpeg || pic->declined;
+	return s->library_decodes || pic->declined;
 }
 
 /* Compute the crop of one serving. */
@@ -115,7 +115,7 @@ int sample_probe(struct sampler *p, struct picture *pic,
 {
 	int rc;
 
-	if (!sample_is_jpeg(p->s, pic) || pic->probed)
+	if (!sample_by_library(p->s, pic) || pic->probed)
 		return 0;
 	rc = decode_probe(p->decoder, in->data, in->bytes, &pic->info, err);
 	if (rc < 0)
@@ -127,7 +127,7 @@ int sample_probe(struct sampler *p, struct picture *pic,
 void sample_find_region(
 	struct sampler *p, struct picture *pic, const struct seeds *all)
 {
-	if (!sample_is_jpeg(p->s, pic) || pic->region.width)
+	if (!sample_by_library(p->s, pic) || pic->region.width)
 		return;
 	if (p->s->image_sample)
 		find_union(p->s, pic, all);
@@ -161,7 +161,7 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	struct rect region = pic->region;
 
 	out->extra_bytes = out->new_extra_bytes = 0;
-	if (!sample_is_jpeg(s, pic)) {
+	if (!sample_by_library(s, pic)) {
 		out->bytes = s->plain ? 0 : s->c.decoded_max_bytes;
 		return;
 	}
@@ -189,7 +189,7 @@ static void close_rows(struct decoded *d)
 	d->bytes = row * d->height;
 }
 
-static int decode_jpeg(struct sampler *p, const struct picture *pic,
+static int decode_image(struct sampler *p, const struct picture *pic,
 	const struct encoded *in, struct sample_layout *layout,
 	struct decoded *out, struct error *err)
 {
@@ -294,8 +294,8 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 		out->bytes = in->bytes;
 		return check_decoded(s, out, err);
 	}
-	if (sample_is_jpeg(s, pic))
-		rc = decode_jpeg(p, pic, in, layout, out, err);
+	if (sample_by_library(s, pic))
+		rc = decode_image(p, pic, in, layout, out, err);
 	else
 		rc = decode_other(&s->c, settings_samples(s), in, out, err);
 	return rc ? rc : check_decoded(s, out, err);
@@ -307,10 +307,10 @@ int sample_decode(struct sampler *p, const struct picture *pic,
 static void find_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct crop *out)
 {
-	bool jpeg = sample_is_jpeg(s, pic);
+	bool ours = sample_by_library(s, pic);
 
-	crop_by_boxes(&s->augment, seed, jpeg ? pic->info.width : in->width,
-		jpeg ? pic->info.height : in->height, pic->boxes,
+	crop_by_boxes(&s->augment, seed, ours ? pic->info.width : in->width,
+		ours ? pic->info.height : in->height, pic->boxes,
 		pic->box_count, out);
 }
 
@@ -354,7 +354,7 @@ void sample_finish(struct sampler *p, const struct picture *pic, uint64_t seed,
 void sample_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct refrain_crop *out)
 {
-	bool jpeg = sample_is_jpeg(s, pic);
+	bool ours = sample_by_library(s, pic);
 	struct crop crop;
 
 	*out = (struct refrain_crop){0};
@@ -366,8 +366,8 @@ void sample_crop(const struct settings *s, const struct picture *pic,
 		.y = crop.y,
 		.width = crop.width,
 		.height = crop.height,
-		.image_width = jpeg ? pic->info.width : in->width,
-		.image_height = jpeg ? pic->info.height : in->height,
+		.image_width = ours ? pic->info.width : in->width,
+		.image_height = ours ? pic->info.height : in->height,
 		.flip = crop.flip ? REFRAIN_FLIP_HORIZONTAL : 0,
 	};
 }

@@ -86,8 +86,8 @@ struct decoded {
 	uint32_t width, height, channels; /* 0: the example is not an image */
 };
 
-/* Does the library decode this image? (It may also be a PNG.) */
-bool sample_is_jpeg(const struct settings *s, const struct picture *pic);
+/* Does the library decode this image, not the user's decode()? */
+bool sample_by_library(const struct settings *s, const struct picture *pic);
 
 /* Check the header, unless it was checked before. Returns 0, or -errno with err
  * set. */

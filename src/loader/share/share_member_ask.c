@@ -188,6 +188,15 @@ static double ratio_of(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
+void shared_add_work(struct refrain_stats *to, const struct refrain_stats *from)
+{
+	to->decodes += from->decodes;
+	to->decoded_bytes += from->decoded_bytes;
+	to->files_read += from->files_read;
+	to->bytes_read += from->bytes_read;
+	to->rows_cut += from->rows_cut;
+}
+
 static void add_consumed(struct shared *sh, struct refrain_stats *out)
 {
 	const struct shared_count *c = &sh->count;
@@ -211,9 +220,7 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 		ratio_of(
 			(double)c->wait_ns, (double)(c->last_ns - c->first_ns));
 	out->stream_hash = hash_stream_value(c->stream);
-	out->decodes += c->decodes;
-	out->files_read += c->files_read;
-	out->bytes_read += c->bytes_read;
+	shared_add_work(out, &c->work);
 	if (sh->alone.engine)
 		return;
 	out->echo_factor = ratio_of(e.p, e.q);
@@ -226,9 +233,7 @@ static void add_host(struct shared *sh, struct refrain_stats *out)
 	struct refrain_stats host;
 
 	shared_host_stats(sh->host, &host);
-	out->decodes += host.decodes;
-	out->files_read += host.files_read;
-	out->bytes_read += host.bytes_read;
+	shared_add_work(out, &host);
 }
 
 static void add_share(struct shared *sh, struct refrain_stats *out)

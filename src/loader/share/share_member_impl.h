@@ -112,8 +112,9 @@ struct shared_count {
 	/* Times at which the first and the last batch were returned */
 	uint64_t first_ns, last_ns;
 	uint64_t parted; /* how often the job has continued alone */
-	/* The work of this job's own engines that were closed. */
-	uint64_t decodes, files_read, bytes_read;
+	/* the work of this job's own engines that were closed; other members
+	 * are 0 */
+	struct refrain_stats work;
 	struct hash_stream *stream;
 };
 
@@ -274,6 +275,9 @@ int shared_echo_log(struct batch_source *source, char *buf, size_t size);
 int shared_memory(
 	struct batch_source *source, const void **base, size_t *bytes);
 void shared_stats(struct batch_source *source, struct refrain_stats *out);
+/* Add the reads, the decodes and what came of them. */
+void shared_add_work(
+	struct refrain_stats *to, const struct refrain_stats *from);
 /* Set the message for a time-out. With `ask`, this first asks the host for a
  * view, and releases the lock while it waits for the answer. */
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);

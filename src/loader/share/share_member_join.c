@@ -206,9 +206,7 @@ static void close_retired(struct shared *sh)
 	engine->ops->stats(engine, &stats);
 	rc = batch_close(engine);
 	LOCK_SCOPE(&sh->lock);
-	sh->count.decodes += stats.decodes;
-	sh->count.files_read += stats.files_read;
-	sh->count.bytes_read += stats.bytes_read;
+	shared_add_work(&sh->count.work, &stats);
 	/* If a thread of the engine hangs, it may still use the dataset, so the
 	 * loader stays */
 	sh->left = sh->left || rc != 0;
