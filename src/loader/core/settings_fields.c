@@ -87,11 +87,10 @@ static int check_image(const struct settings *s, struct error *err)
 {
 	const struct field_def *image = NULL, *other = NULL;
 
-	if (!s->library_decodes || !s->image_sample)
+	if (s->plain || s->c.record_bytes || !s->image_sample)
 		return error_set(err, -EINVAL,
-			"fields: the examples must be images that the library "
-			"decodes, without record_bytes, decode(), "
-			"augment_fn() or sample_bytes");
+			"fields: the examples must be images, without "
+			"record_bytes, augment_fn() or sample_bytes");
 	if (count_fields(s, REFRAIN_KIND_IMAGE, &image) != 1)
 		return error_set(err, -EINVAL,
 			"fields: there must be one field of the kind image");

@@ -203,7 +203,8 @@ static bool is_json(const struct part_view *part)
 }
 
 /* Parse the rows of a member, unless that was done for another field that has
- * the same member. */
+ * the same member. The number of rows does not depend on the image's size,
+ * which may not be known yet. */
 static int parse_rows(struct field_maker *f, int member, struct error *err)
 {
 	const struct part_view *part = &f->part[member];
@@ -221,7 +222,8 @@ static int parse_rows(struct field_maker *f, int member, struct error *err)
 	rows->most_bytes = (size_t)most;
 	rc = is_json(part)
 		? rows_json(rows, text, part->bytes, err)
-		: rows_yolo(rows, text, part->bytes, f->width, f->height, err);
+		: rows_yolo(rows, text, part->bytes, f->width ? f->width : 1,
+			  f->height ? f->height : 1, err);
 	if (rc == 0)
 		f->parsed |= UINT32_C(1) << member;
 	return rc;
@@ -286,6 +288,16 @@ static int load_bytes(struct field_maker *f, unsigned i)
 	return 0;
 }
 
+static int check_mask(const struct field_maker *f,
+	const struct image_info *info, struct error *err)
+{
+	if (!f->width || (info->width == f->width && info->height == f->height))
+		return 0;
+	return error_set(err, -EBADMSG,
+		"it is %u x %u pixels large, but the image %u x %u",
+		info->width, info->height, f->width, f->height);
+}
+
 static int load_mask(struct field_maker *f, unsigned i, struct error *err)
 {
 	const struct part_view *part = &f->part[f->s->members.of[i]];
@@ -297,12 +309,8 @@ static int load_mask(struct field_maker *f, unsigned i, struct error *err)
 	if (!info->id_bytes)
 		return error_set(err, -EBADMSG,
 			"it must be a PNG of grey samples or palette indices");
-	if (info->width != f->width || info->height != f->height)
-		return error_set(err, -EBADMSG,
-			"it is %u x %u pixels large, but the image %u x %u",
-			info->width, info->height, f->width, f->height);
 	f->value[i].id_bytes = info->id_bytes;
-	return 0;
+	return check_mask(f, info, err);
 }
 
 static int load_member(struct field_maker *f, unsigned i, struct error *err)
@@ -407,6 +415,42 @@ int fields_load(struct field_maker *f, struct original *o, struct error *err)
 	return rc;
 }
 
+/* Check or compute again what depends on the image's size. */
+static int size_field(struct field_maker *f, const struct original *o,
+	unsigned i, struct error *err)
+{
+	const struct field_def *def = &f->s->fields.field[i];
+	int member = f->s->members.of[i], rc = 0;
+
+	if (member == MEMBER_ANNOTATED)
+		return load_annotated(f, o, def, err);
+	if (f->value[i].lacks)
+		return 0;
+	if (def->kind == REFRAIN_KIND_MASK)
+		rc = check_mask(f, &f->mask[i], err);
+	else if (def->kind == REFRAIN_KIND_BOXES ||
+		def->kind == REFRAIN_KIND_POINTS)
+		rc = parse_rows(f, member, err);
+	return rc < 0 ? error_wrap(err, rc, "field '%s'", def->name) : 0;
+}
+
+int fields_sized(struct field_maker *f, struct original *o, uint32_t width,
+	uint32_t height, struct error *err)
+{
+	int rc = 0;
+
+	if (!f || f->width)
+		return 0;
+	f->width = width;
+	f->height = height;
+	f->parsed = 0;
+	for (unsigned i = 0; rc == 0 && i < f->s->fields.count; i++)
+		rc = size_field(f, o, i, err);
+	if (rc == 0)
+		set_boxes(f, o);
+	return rc;
+}
+
 /* -- The block ------------------------------------------------------------- */
 
 static size_t head_bytes(const struct field_maker *f)
@@ -415,12 +459,15 @@ static size_t head_bytes(const struct field_maker *f)
 }
 
 /* Returns the size of a value in the block. For a mask, sets *ids to the layout
- * of its ids. */
+ * of its ids. A region without pixels stands for the whole mask. */
 static size_t value_bytes(const struct field_maker *f, unsigned i,
 	const struct rect *region, struct image *ids)
 {
+	const struct image_info *mask = &f->mask[i];
+	struct rect whole = {0, 0, mask->width, mask->height};
+
 	return f->value[i].id_bytes
-		? decode_ids_layout(&f->mask[i], region, ids)
+		? decode_ids_layout(mask, region->width ? region : &whole, ids)
 		: f->value[i].bytes;
 }
 

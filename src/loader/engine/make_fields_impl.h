@@ -56,15 +56,22 @@ void field_maker_trim(struct field_maker *f);
 
 /*
  * Parse the rows of an encoded original, check the headers of its masks, and
- * set the boxes of its picture, which are valid until fields_done(). The header
- * of its image must be known. Needs no lock, like all functions below. Returns
- * 0; or -errno with err set if the example has no member for a field, or if a
- * member or the entry of the annotations is damaged.
+ * set the boxes of its picture, which are valid until fields_done(). If the
+ * image's header is not known, call fields_sized() after the decode. Needs no
+ * lock, like all functions below. Returns 0; or -errno with err set if the
+ * example has no member for a field, or if a member or the entry of the
+ * annotations is damaged.
  */
 int fields_load(struct field_maker *f, struct original *o, struct error *err);
 
+/* Tell the size of an image that decode() has decoded. Without fields, or if
+ * the header of the image was known, this does nothing. Otherwise it does what
+ * fields_load() could not do, and returns as that does. */
+int fields_sized(struct field_maker *f, struct original *o, uint32_t width,
+	uint32_t height, struct error *err);
+
 /* Returns the size of the block of the loaded original, if its image is decoded
- * in this region. */
+ * in this region. If the region has no pixels, masks are decoded as a whole. */
 size_t fields_block_bytes(
 	const struct field_maker *f, const struct rect *region);
 

@@ -310,6 +310,8 @@ static int decode_and_make(
 	rc = sample_decode(m->w->sampler, &m->o->picture, &in, &m->layout,
 		m->room, d, err);
 	if (rc == 0)
+		rc = fields_sized(m->w->fields, m->o, d->width, d->height, err);
+	if (rc == 0)
 		rc = fields_fill(m->w->fields, &m->layout.region, block, err);
 	then_ns = clock_now_ns();
 	m->decode_ns = then_ns - now_ns;

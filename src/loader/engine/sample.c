@@ -161,6 +161,7 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	struct rect region = pic->region;
 
 	out->extra_bytes = out->new_extra_bytes = 0;
+	out->region = (struct rect){0};
 	if (!sample_by_library(s, pic)) {
 		out->bytes = s->plain ? 0 : s->c.decoded_max_bytes;
 		return;

@@ -70,8 +70,8 @@ struct picture {
 /* The region to decode, and the memory that it needs. */
 struct sample_layout {
 	struct image image; /* only if the library decodes the image */
-	/* only if the library decodes the image; in pixels of the image at full
-	 * size */
+	/* in pixels of the image at full size; without pixels if decode()
+	 * decodes the image, or there is none */
 	struct rect region;
 	size_t bytes;
 	uint64_t extra_bytes;	  /* memory of the decoder during the decode */
