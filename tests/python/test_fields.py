@@ -321,6 +321,44 @@ def test_image_mask_and_boxes_agree_to_one_pixel(shapes, augment, epochs):
     assert servings == epochs * 4 * 60 and blobs > servings
 
 
+def region_of(crops):
+    """The union of crops, in whole pixels: x, y, width, height."""
+    first = np.floor(np.min([view['at'] for view in crops], axis=0))
+    last = np.ceil(np.max([view['at'] + view['size'] for view in crops],
+                          axis=0))
+    return (*first, *(last - first))
+
+
+@pytest.mark.parametrize('augment', ['iou', 'train'])
+@pytest.mark.parametrize('kind', ['png', 'jpeg'])
+def test_only_the_union_of_the_crops_is_decoded(shapes, tmp_path, kind,
+                                                augment):
+    """The crops of boxes, too, are known before the decode."""
+    top, margin = shapes[0], 0
+    options = {**OPTIONS, 'annotations': top / 'coco.json', 'echo': 3,
+               'fields': 'image; boxes', 'augment': augment}
+    if kind == 'jpeg':
+        # libjpeg crops to whole MCUs, with one more column on each side
+        top, margin = tmp_path / 'made', 2 * 17
+        command('make-dataset', '--classes', 3, '--images', 60, '--size',
+                '320x240', '--boxes', top)
+        options.update(annotations=top / 'instances.json', size='200x160')
+    crops, times = collections.defaultdict(list), collections.Counter()
+    with refrain.Loader(top, epochs=3, **options) as loader:
+        for batch in (b for _ in range(3) for b in loader):
+            for index, echo, view in zip(batch.indices, batch.echoes,
+                                         views(batch)):
+                crops[index, times[index, echo]].append(view)
+                times[index, echo] += 1
+        stats = loader.stats()
+    assert stats['decodes'] == len(crops) == 3 * 60
+    regions = [region_of(of) for of in crops.values()]
+    least = sum(3 * w * h for _, _, w, h in regions)
+    most = sum(3 * h * (w + margin) for _, _, w, h in regions)
+    whole = sum(3 * np.prod(of[0]['image']) for of in crops.values())
+    assert least <= stats['decoded_bytes'] <= min(most, whole - 1)
+
+
 def text_of(batch):
     """Return all columns of a batch, for comparisons."""
     return [(name, c.values.tobytes(),
@@ -364,6 +402,51 @@ def test_a_resumed_run_has_the_same_columns(shapes):
                   {'fields': None, 'annotations': None, 'augment': 'train'}):
         with pytest.raises(refrain.Error, match='differs|dataset'):
             refrain.Loader(top, state=state, **{**options, **other})
+
+
+def link_files(top, to, *patterns):
+    for path in (p for pattern in patterns for p in top.glob(pattern)):
+        link = to / path.relative_to(top)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        os.link(path, link)
+
+
+@pytest.mark.parametrize('more', [
+    {'augment': 'iou', 'annotations': 'coco.json'}, {}, {'yolo': True},
+    {'echo_point': 'after'}, {'memory_bytes': '20M', 'batches_ahead': 1},
+], ids=str)
+def test_fields_of_images_that_a_function_decodes_are_the_same(
+        shapes, tmp_path, more):
+    top, examples = shapes
+    options = {**OPTIONS, 'echo': 3, 'epochs': 2,
+               'fields': ALL.replace('boxes', 'boxes=json').replace(
+                   'points p', 'points=json p'), **more}
+    if options.pop('yolo', False):
+        options['fields'] = 'image; boxes=labels/; mask; ' \
+            'wide=wide/ kind=mask type=u16'
+        link_files(top, tmp_path, 'images/*.png', 'labels/*')
+    else:
+        link_files(top, tmp_path, 'images/*')
+    link_files(top, tmp_path, 'masks/*', 'wide/*')
+    if 'annotations' in more:
+        options.update(annotations=top / more['annotations'], fields=ALL)
+
+    def decode(data, path, index):
+        return np.repeat(40 * examples[os.path.basename(path)[:3]].ids[
+            ..., None], 3, axis=2)
+
+    own = run_of(tmp_path, **options)
+    assert run_of(tmp_path, decode=decode, decoded_max_bytes=30000,
+                  **options) == own
+
+
+def test_what_does_not_fit_a_decoded_image_is_damage(damaged):
+    def decode(data, path, index):
+        return np.zeros((50, 60, 3), np.uint8)
+
+    with pytest.raises(refrain.Error, match='large, but the image 60 x 50'):
+        run_of(damaged, decode=decode, decoded_max_bytes=9000, policy='fail',
+               fields='image; mask; boxes=json; classes=cls.txt', **OPTIONS)
 
 
 def test_members_of_a_tar_are_those_of_the_folder(tmp_path):
@@ -705,3 +788,37 @@ def test_a_dataset_of_pytorch_yields_the_fields(shapes):
                 refrain_torch.rows(batch, 'mask')
             steps += 1
     assert steps == 4
+
+
+def test_rows_are_nested_tensors_where_pytorch_has_them(shapes, monkeypatch):
+    """PyTorch's own constructor gets the values and the offsets."""
+    torch = pytest.importorskip('torch')
+    refrain_torch = pytest.importorskip('refrain.torch')
+    monkeypatch.setattr(torch.nested, 'nested_tensor_from_jagged',
+                        lambda *parts: parts, raising=False)
+    with refrain.Loader(shapes[0], fields='image; boxes=json',
+                        **OPTIONS) as loader:
+        batch = next(iter(loader))
+        values, offsets = refrain_torch.rows(batch, 'boxes')
+        assert values.data_ptr() == batch['boxes'].values.ctypes.data
+        assert offsets.dtype == torch.int64
+        assert offsets.tolist() == batch['boxes'].offsets.tolist()
+
+
+@pytest.mark.filterwarnings('ignore:The PyTorch API of nested tensors')
+def test_rows_become_the_nested_tensors_of_older_pytorch(shapes):
+    """Those from before nested_tensor_from_jagged(), as doc/python.md says."""
+    torch = pytest.importorskip('torch')
+    refrain_torch = pytest.importorskip('refrain.torch')
+    if not hasattr(torch, 'nested') or hasattr(
+            torch.nested, 'nested_tensor_from_jagged'):
+        pytest.skip('this PyTorch has others')
+    with refrain.Loader(shapes[0], fields='image; boxes=json',
+                        **OPTIONS) as loader:
+        batch = next(iter(loader))
+        values, offsets = refrain_torch.rows(batch, 'boxes')
+        nested = torch.nested.as_nested_tensor(
+            list(values.tensor_split(offsets[1:-1])))
+        np.testing.assert_array_equal(
+            torch.nested.to_padded_tensor(nested, 0).numpy(),
+            batch['boxes'].padded())
