@@ -44,19 +44,16 @@ trace_has() {
 	[ "$(grep -c '"path"' "$out")" -ge "$1" ]
 }
 
-# read_all FILE [GO]: read the small files in one process, and write its number
-# to FILE. With GO the process lives until the file GO exists.
+# read_all FILE: read the small files in one process, whose number FILE gets.
 read_all() {
 	python3 -c '
-import os, sys, time
+import os, sys
 with open(sys.argv[1], "w") as f:
     f.write(str(os.getpid()))
 for i in range(int(sys.argv[3])):
     with open("%s/some dir/f%d" % (sys.argv[2], i), "rb", 0) as f:
         assert len(f.read(30000)) == 30000
-while len(sys.argv) > 4 and not os.path.exists(sys.argv[4]):
-    time.sleep(0.01)
-' "$1" "$mnt" $files ${2:+"$2"} || fail 'cannot read'
+' "$1" "$mnt" $files || fail 'cannot read'
 }
 
 note 'each READ of a run, and the histograms of that run'
@@ -67,13 +64,8 @@ trace_start "$work/trace" --json
 read_all "$work/reader"
 wait_for 20 has_status entries $files || fail 'not all is cached'
 drop_caches
-# A process that ends at once has no name in the trace, so let it wait.
-read_all "$work/again" "$work/go" &
-reader=$!
+read_all "$work/again"
 wait_for 20 trace_has $((2 * files)) || fail "READs are missing: $(cat "$out")"
-: >"$work/go"
-wait $reader || exit 1
-rm "$work/go"
 trace_stop
 "$refrain" status "$mnt" --json >"$work/status.json"
 python3 - "$work" $files <<'END' || fail 'the trace is wrong'
@@ -105,6 +97,21 @@ assert all(r['us'] >= 20000 for r in reads if r['source'] == 'origin')
 times = [r['time'] for r in reads]
 assert times == sorted(times), times
 END
+
+note 'processes that end right after their READ'
+drop_caches
+trace_start "$work/short" --json
+i=0
+while [ $i -lt 20 ]; do
+	head -c 1 "$mnt/some dir/f$i" >"$work/none"
+	i=$((i + 1))
+done
+wait_for 20 trace_has 20 || fail "READs are missing: $(cat "$out")"
+trace_stop
+expect 'READs without a name' "$(grep path "$work/short" |
+	grep -vc '"program":"head"')" 0
+expect 'processes' "$(sed -n 's/.*"pid":\([0-9]*\),.*/\1/p' "$work/short" |
+	sort -u | wc -l)" 20
 
 note 'only slow ones, only those of one process'
 drop_caches
@@ -156,11 +163,8 @@ grep -q '^100.0 % .*  some dir$' "$work/summary" ||
 	fail "said: $(cat "$work/summary")"
 drop_caches
 trace_start "$work/lines"
-read_all "$work/reader" "$work/go" &
-reader=$!
+read_all "$work/reader"
 wait_for 20 grep -q 'some dir/f39$' "$work/lines" || fail 'READs are missing'
-: >"$work/go"
-wait $reader || exit 1
 trace_stop
 grep -q ' tier .* python3 .*  some dir/f7$' "$work/lines" ||
 	fail "said: $(cat "$work/lines")"

@@ -20,26 +20,56 @@
  * that follows. This number of tries is enough. */
 #define READ_TRIES 3
 
+static void trace_timed(struct read_trace *trace, const struct cache_item *item,
+	const struct cache_read *r, enum latency_kind source, uint64_t now_ns)
+{
+	read_trace_add(trace,
+		&(struct read_record){
+			.end_ns = now_ns,
+			.ns = now_ns - r->begun_ns,
+			.node = item->cookie,
+			.off = item->base + r->off,
+			.len = (uint32_t)r->len,
+			.thread = r->thread,
+			.source = source,
+		});
+}
+
 void cache_read_timed(const struct cache *c, const struct cache_item *item,
 	const struct cache_read *r, enum latency_kind source, uint64_t now_ns)
 {
 	const struct counters *counters = cache_config(c)->counters;
 	struct read_trace *trace = counters_trace(counters);
-	uint64_t ns = now_ns - r->begun_ns;
 
 	if (source != READ_TRACE_FAILED)
-		COUNT_TIME(counters, source, ns);
+		COUNT_TIME(counters, source, now_ns - r->begun_ns);
 	if (trace)
-		read_trace_add(trace,
-			&(struct read_record){
-				.end_ns = now_ns,
-				.ns = ns,
-				.node = item->cookie,
-				.off = item->base + r->off,
-				.len = (uint32_t)r->len,
-				.thread = r->thread,
-				.source = source,
-			});
+		trace_timed(trace, item, r, source, now_ns);
+}
+
+/* Like cache_read_timed(), for a hit. */
+static void hit_timed(const struct cache *c, const struct cache_item *item,
+	const struct cache_read *r)
+{
+	const struct counters *counters = cache_config(c)->counters;
+	struct read_trace *trace = counters_trace(counters);
+	uint64_t now_ns = clock_now_ns();
+
+	COUNT_TIME(counters, LATENCY_TIER, now_ns - r->begun_ns);
+	if (!trace)
+		return;
+	read_trace_meet(trace, r->thread, r->begun_ns);
+	trace_timed(trace, item, r, LATENCY_TIER, now_ns);
+}
+
+/* Note who reads what is not in a tier. The answer is timed with the cache's
+ * lock held, and perhaps by a thread of the origin. */
+static void meet_reader(const struct cache *c, const struct cache_read *r)
+{
+	struct read_trace *trace = counters_trace(cache_config(c)->counters);
+
+	if (trace)
+		read_trace_meet(trace, r->thread, r->begun_ns);
 }
 
 /* Read from a tier. Returns 0 if no tier has the item or an analysis hides
@@ -78,10 +108,11 @@ ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	for (int i = 0;; i++) {
 		n = read_hit(c, s, item, key, r);
 		if (n > 0) {
-			cache_read_timed(
-				c, item, r, LATENCY_TIER, clock_now_ns());
+			hit_timed(c, item, r);
 			return n;
 		}
+		if (i == 0)
+			meet_reader(c, r);
 		jobs_enter_serving(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);

@@ -25,7 +25,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/magic.h"
-#include "common/base/proc.h"
 #include "common/base/read_trace.h"
 #include "mount/daemon/json_text.h"
 
@@ -45,6 +44,8 @@ struct slot {
 	uint64_t key;	   /* the node or the thread in the slot */
 	uint64_t line;	   /* number of the last line that used the slot */
 	pid_t process;
+	/* the thread that was noted last; only for threads */
+	struct read_thread met;
 };
 
 /* The arrays of a line. */
@@ -169,19 +170,15 @@ static void line_path(struct trace_run *t, uint64_t slot, uint64_t node)
 static void line_process(struct trace_run *t, uint64_t slot, pid_t thread)
 {
 	struct slot *s = &t->thread[slot];
-	char name[PROC_NAME_MAX] = "";
+	bool met = s->met.thread == thread;
 	uint64_t n[2];
 
-	/* If a thread has ended, only its number is known. */
-	s->process = thread > 0 ? proc_of_thread(thread) : 0;
-	if (s->process > 0)
-		proc_name(s->process, name);
-	else
-		s->process = thread;
+	/* A thread that could not be noted is known by its own number only. */
+	s->process = met ? s->met.process : thread;
 	n[0] = slot;
 	n[1] = (uint64_t)s->process;
 	line_numbers(&t->text[PART_PROCESSES], ",", n, 2);
-	line_name(&t->text[PART_PROCESSES], name);
+	line_name(&t->text[PART_PROCESSES], met ? s->met.program : "");
 	slot_set(t, s, (uint64_t)thread);
 }
 
@@ -217,10 +214,26 @@ static bool line_full(const struct trace_run *t)
 	return bytes > LINE_BYTES;
 }
 
+/* Take a note of who reads. The slot is sent again if that is news. */
+static void trace_met(struct trace_run *t, const struct read_thread *who)
+{
+	struct slot *s = &t->thread[(unsigned)who->thread % THREAD_SLOTS];
+
+	if (s->met.thread != who->thread || s->met.process != who->process ||
+		strcmp(s->met.program, who->program) != 0)
+		s->until_ns = 0;
+	s->met = *who;
+}
+
 static bool trace_record(struct trace_run *t, const struct read_record *r)
 {
+	struct read_thread who;
 	uint64_t n[7];
 
+	if (read_trace_met(r, &who)) {
+		trace_met(t, &who);
+		return true;
+	}
 	while (line_full(t) || !slots_take(t, r, &n[1], &n[2]))
 		if (!trace_send(t))
 			return false;
