@@ -15,6 +15,10 @@
 #include "common/base/size.h"
 #include "mount/store/root_caches.h"
 
+/* The cache of a mount whose daemon was killed is not locked until the next
+ * daemon has begun. Daemons note every 30 s that they use a cache. */
+#define UNUSED_LEAST_S 120
+
 struct caches_args {
 	time_t unused_s;
 	bool drop, dry_run, json;
@@ -33,6 +37,11 @@ static int set_unused(void *out, const char *value, struct error *err)
 		return error_set(err, -EINVAL,
 			"'%s' is not a time such as 30d, 12h, 5m or 10s",
 			value);
+	if (n * seconds[unit - units] < UNUSED_LEAST_S)
+		return error_set(err, -EINVAL,
+			"'%s' is too short: give at least 2m, because a mount "
+			"whose daemon was killed goes on using its cache",
+			value);
 	args->unused_s = (time_t)(n * seconds[unit - units]);
 	args->drop = true;
 	return 0;
@@ -43,7 +52,8 @@ static const struct option_def caches_table[] = {
 		.name = "drop-unused",
 		.arg = "TIME",
 		.help = "Delete the caches that no mount has used for TIME, "
-			"such as 30d, 12h or 5m. Caches in use stay.",
+			"such as 30d, 12h or 5m; at least 2m. Caches in use "
+			"stay.",
 		.kind = OPTION_CALL,
 		.call = set_unused,
 	},

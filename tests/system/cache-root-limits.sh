@@ -3,7 +3,8 @@
 #
 # The limits of a cache root: items larger than a step of a grant, or than the
 # root; short inodes; file systems that do not count inodes or bytes; mounts
-# that fail; and caches that cannot be opened or dropped.
+# that fail; grants that somebody has deleted; and caches that cannot be opened
+# or dropped.
 set -eu
 name='cache-root-limits'
 # shellcheck source=tests/system/lib.sh
@@ -112,16 +113,53 @@ for n in 1 2 3; do
 	refuses . mount --no-hold "$work/s$n" "$mnt" \
 		--cache-root "$work/disk/c:40M" --fscontext bogus
 done
-n=$(granted "$work/disk/c")
-expect 'bytes that failed mounts keep' "$n" 0
+expect 'caches that failed mounts keep' \
+	"$(sed 1,2d "$work/disk/c/refrain-grants"; ls "$work/disk/c" |
+		grep -v refrain-grants)" ''
 refuses 'inside the source' mount --no-hold "$work/s1" "$mnt" \
 	--cache-root "$work/s1/new:40M"
 [ ! -e "$work/s1/new" ] || fail 'a refused root was created'
+
+note 'a size with too few inodes'
+mkdir "$work/inodes"
+mount -t tmpfs -o size=100M,nr_inodes=4000 none "$work/inodes"
+serve "$work/many" --cache-root "$work/inodes/r:80M"
+warm 0
+end
+refuses 'inodes, more than the' mount --no-hold "$work/many" "$mnt" \
+	--cache-root "$work/inodes/r:10M"
+
+note 'grants that somebody has deleted'
+d=$work/disk/lost
+serve "$work/big" --cache-root "$d:22M"
+warm 0
+end
+grants=$(granted "$d")
+rm "$d/refrain-grants"
+# What the cache of big uses is granted again, so 7 MB are left.
+serve "$work/large" --cache-root "$d:22M"
+expect 'the grant of a cache that nobody uses' \
+	"$(awk -v most="$grants" 'NR > 2 && $2 == most' "$d/refrain-grants" |
+		wc -l)" 1
+warm any
+[ "$(granted "$d")" -le $((22 << 20)) ] || fail 'more than the root is granted'
+# A mount writes its own again, and another waits for that.
+hash=$(sed -n '$s/ .*//p' "$d/refrain-grants")
+rm "$d/refrain-grants"
+mkdir "$work/m2"
+refuses 'another mount' mount --no-hold "$work/large" "$work/m2" \
+	--cache-root "$d:22M"
+has_grant() {
+	grep -q "^$hash " "$d/refrain-grants"
+}
+wait_for 20 has_grant || fail 'the grant of a mount is lost'
+end
 
 note 'a cache that is a link'
 d=$work/disk/d
 for n in 1 2 3; do
 	serve "$work/s$n" --cache-root "$d:40M"
+	warm 0
 	end
 done
 hash_of() {
@@ -138,6 +176,7 @@ two=$(hash_of 2)
 three=$(hash_of 3)
 : >"$d/$two/foreign"
 touch -d '-2 hours' "$d"/*/refrain-lock
+refuses 'at least 2m' caches "$d" --drop-unused 119s
 refuses . caches "$d" --drop-unused 1h
 [ -e "$work/elsewhere/x/refrain-tier" ] || fail 'it followed a link'
 [ -e "$d/drop-$two/foreign" ] || fail 'a foreign file was deleted'

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,21 +142,42 @@ void grants_remove(struct grants *g, struct grant *grant)
 	*grant = g->grant[--g->n];
 }
 
+bool grant_is_dropping(const char *name)
+{
+	return strncmp(name, GRANT_DROP_PREFIX, strlen(GRANT_DROP_PREFIX)) == 0;
+}
+
+uint64_t grants_file(int root_fd)
+{
+	struct stat st;
+
+	if (fstatat(root_fd, GRANTS_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return st.st_ino ^ (uint64_t)st.st_mtim.tv_nsec << 32;
+}
+
+struct grants_sum grants_sum(const struct grants *g)
+{
+	struct grants_sum sum = {0, 0};
+
+	for (unsigned i = 0; i < g->n; i++) {
+		sum.bytes += g->grant[i].bytes;
+		sum.inodes += g->grant[i].inodes;
+	}
+	return sum;
+}
+
 uint64_t grants_left_bytes(const struct grants *g)
 {
-	uint64_t sum = 0;
+	uint64_t sum = grants_sum(g).bytes;
 
-	for (unsigned i = 0; i < g->n; i++)
-		sum += g->grant[i].bytes;
 	return sum < g->bytes ? g->bytes - sum : 0;
 }
 
 uint64_t grants_left_inodes(const struct grants *g)
 {
-	uint64_t sum = 0;
+	uint64_t sum = grants_sum(g).inodes;
 
-	for (unsigned i = 0; i < g->n; i++)
-		sum += g->grant[i].inodes;
 	if (g->inodes == 0)
 		return UINT64_MAX;
 	return sum < g->inodes ? g->inodes - sum : 0;

@@ -21,6 +21,8 @@
 #define GRANTS_WAIT_MS 5000
 #define GRANTS_DATASETS_MAX 1024u
 #define GRANT_NAME_MAX 32
+/* Before the name of a cache that is being dropped. */
+#define GRANT_DROP_PREFIX "drop-"
 
 struct grant {
 	/* name of the tier's directory in the root */
@@ -54,7 +56,28 @@ struct grant *grants_find(struct grants *g, const char *name);
 struct grant *grants_add(struct grants *g, const char *name);
 void grants_remove(struct grants *g, struct grant *grant);
 
-/* Return the space of the root that no grant has. */
+/* Is this the name of a cache that is being dropped? */
+bool grant_is_dropping(const char *name);
+
+/*
+ * Add grants for the tiers of the root that have none, as after the file of the
+ * grants was deleted. Each gets what it uses, for which its files are counted,
+ * so this may take long. The tier `own` is left to the caller. The lock is
+ * held. -EAGAIN: a tier without a grant is in use; the mount that uses it
+ * writes its grant again within a second or two. Or another -errno.
+ */
+int grants_find_lost(int root_fd, struct grants *g, const char *own);
+
+/* Identifies the file of the grants; 0: there is none. It changes when the
+ * grants are replaced. */
+uint64_t grants_file(int root_fd);
+
+struct grants_sum {
+	uint64_t bytes, inodes;
+};
+struct grants_sum grants_sum(const struct grants *g);
+
+/* What all grants leave. */
 uint64_t grants_left_bytes(const struct grants *g);
 uint64_t grants_left_inodes(const struct grants *g); /* UINT64_MAX: no limit */
 

@@ -65,8 +65,8 @@ static int measure_tier(int tier_fd, struct grant *used)
 
 static int add_found(int root_fd, const char *name, struct grants *g)
 {
-	CLEANUP_FD int fd = openat(root_fd, name,
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP_FD int fd = openat(
+		root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct grant *one;
 
 	/* Anything else in the root is not a tier. */

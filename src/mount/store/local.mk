@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += libstore.la
 libstore_la_SOURCES = \
 	src/mount/store/entry_table.c src/mount/store/entry_table_impl.h \
 	src/mount/store/grants.c src/mount/store/grants.h \
+	src/mount/store/grants_found.c \
 	src/mount/store/root_caches.c src/mount/store/root_caches.h \
 	src/mount/store/store.c src/mount/store/store.h \
 	src/mount/store/store_impl.h \

@@ -22,9 +22,6 @@
 #include "mount/store/store.h"
 #include "mount/store/tier_identity_impl.h"
 
-/* Prefix of the name of a cache that is being dropped. */
-#define DROP_PREFIX "drop-"
-
 static int caches_open(const char *root, struct grants *g, struct error *err)
 {
 	CLEANUP_FD int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,11 +99,6 @@ int root_caches_list(const char *root, root_cache_fn *fn, void *arg,
 	return 0;
 }
 
-static bool is_dropping(const char *name)
-{
-	return strncmp(name, DROP_PREFIX, strlen(DROP_PREFIX)) == 0;
-}
-
 /* Give the cache another name. The root is locked, and the grants are written.
  */
 static int cache_set_aside(
@@ -120,13 +112,13 @@ static int cache_set_aside(
 	if (dir < 0 && errno != ENOENT)
 		return error_set(
 			err, -errno, "cannot open '%s': %m", one->name);
-	if (is_dropping(one->name))
+	if (grant_is_dropping(one->name))
 		return 0;
 	/* A mount that uses the cache holds this lock. */
 	if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) < 0)
 		return -EBUSY;
-	if ((size_t)snprintf(name, sizeof(name), DROP_PREFIX "%s", one->name) >=
-			sizeof(name) ||
+	if ((size_t)snprintf(name, sizeof(name), GRANT_DROP_PREFIX "%s",
+		    one->name) >= sizeof(name) ||
 		grants_find(g, name))
 		return -EBUSY;
 	if (dir >= 0 && renameat(root_fd, one->name, root_fd, name) < 0)
@@ -199,7 +191,7 @@ static int cache_drop(const char *root, int root_fd, const char *name,
 				"cannot open cache '%s/%s': %m; it stays", root,
 				name);
 		else if (!c->in_use &&
-			(c->used < before || is_dropping(name))) {
+			(c->used < before || grant_is_dropping(name))) {
 			rc = dry_run ? 0
 				     : cache_set_aside(root_fd, g, one, err);
 			(void)snprintf(aside, sizeof(aside), "%s", one->name);

@@ -6,6 +6,7 @@
  * needs it, and looks at the free space of the disk, so that no admission waits
  * for a disk. Each tier is watched by one thread.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -23,8 +25,6 @@
 #include "mount/store/tier_identity_impl.h"
 #include "mount/store/tier_impl.h"
 
-/* The inodes of an empty tier: its directories and files. */
-#define TIER_INODES (TIER_SUBDIRS + 8u)
 /* A grant grows by this share of the root. */
 #define GRANT_STEP 16u
 /* Time until the next request to a root without space, and time until the lock
@@ -32,15 +32,25 @@
  * last used. */
 #define GRANT_AGAIN_NS NS_PER_S
 #define TOUCH_NS (30 * NS_PER_S)
+/* The time until a tier looks again whether it still has its grant. */
+#define LOOK_NS NS_PER_S
+/* How long a mount waits until the other mounts have looked. */
+#define LOST_WAIT_NS (5 * NS_PER_S)
+#define LOST_TRY_NS (50 * NS_PER_MS)
 
 static int root_failed(int rc, const char *root, struct error *err)
 {
 	if (rc == -EBADMSG)
 		return error_set(err, rc,
 			"the grants of cache root '%s' are damaged or of "
-			"another version; clear its caches with 'refrain "
-			"clear', and delete '%s/refrain-grants'",
+			"another version; delete '%s/refrain-grants', and the "
+			"next mount counts anew what the caches use",
 			root, root);
+	if (rc == -EAGAIN)
+		return error_set(err, rc,
+			"a cache in '%s' is in use but has no grant; unmount "
+			"it, or try again",
+			root);
 	return error_set(err, rc,
 		"cannot use cache root '%s': %m; choose a directory of your "
 		"own that you can write to",
@@ -123,6 +133,8 @@ static void grant_take(
 	LOCK_SCOPE(&t->lock);
 	t->capacity_bytes = one->bytes;
 	t->grant_max_bytes = one->bytes + grants_left_bytes(g);
+	t->root_bytes = g->bytes;
+	t->root_inodes = g->inodes;
 	t->refused_bytes = 0;
 	t->step_bytes = g->bytes / GRANT_STEP;
 	t->step_inodes = g->inodes / GRANT_STEP;
@@ -131,26 +143,49 @@ static void grant_take(
 					     : 0;
 }
 
-static int grant_begin(struct tier *t, const struct tier_config *config,
-	const char *name, struct grants *g, struct error *err)
+/* Set the size of the root, which must be enough for all grants. The number of
+ * inodes of some file systems changes, so it counts only if the size is a new
+ * one that is smaller. */
+static int root_resize(const struct tier *t, const struct tier_config *config,
+	struct grants *g, struct error *err)
 {
-	uint64_t before;
-	struct grant *one;
-	bool known, made;
-	int rc = grants_read(t->root_fd, g);
+	uint64_t before = g->bytes;
+	struct grants_sum sum = grants_sum(g);
+	int rc = root_size(t, config, g, err);
 
 	if (rc < 0)
-		return root_failed(rc, config->root, err);
-	before = g->bytes - grants_left_bytes(g);
-	rc = root_size(t, config, g, err);
-	if (rc < 0)
 		return rc;
-	if (before > g->bytes)
+	if (sum.bytes > g->bytes)
 		return error_set(err, -ENOSPC,
 			"the caches in '%s' have grants of %llu bytes, more "
 			"than its new size; give a larger size, or drop some "
 			"with 'refrain caches %s --drop-unused'",
-			config->root, (unsigned long long)before, config->root);
+			config->root, (unsigned long long)sum.bytes,
+			config->root);
+	if (g->bytes < before && g->inodes && sum.inodes > g->inodes)
+		return error_set(err, -ENOSPC,
+			"the caches in '%s' have grants of %llu inodes, more "
+			"than the %llu of its new size; give a larger size, or "
+			"drop some with 'refrain caches %s --drop-unused'",
+			config->root, (unsigned long long)sum.inodes,
+			(unsigned long long)g->inodes, config->root);
+	return 0;
+}
+
+static int grant_begin(struct tier *t, const struct tier_config *config,
+	const char *name, struct grants *g, struct error *err)
+{
+	struct grant *one;
+	bool known, made;
+	int rc = grants_read(t->root_fd, g);
+
+	if (rc == 0)
+		rc = grants_find_lost(t->root_fd, g, "");
+	if (rc < 0)
+		return root_failed(rc, config->root, err);
+	rc = root_resize(t, config, g, err);
+	if (rc < 0)
+		return rc;
 	one = grants_find(g, name);
 	made = !one;
 	one = one ? one : grants_add(g, name);
@@ -172,18 +207,14 @@ static int grant_begin(struct tier *t, const struct tier_config *config,
 	return 0;
 }
 
-int tier_root_begin(
-	struct tier *t, const struct tier_config *config, struct error *err)
+/* Lock the root and get a grant. Returns as tier_root_begin(); -EAGAIN: a tier
+ * in use has no grant. */
+static int root_try(struct tier *t, const struct tier_config *config,
+	struct grants *g, struct error *err)
 {
-	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
-	CLEANUP_FD int lock = -1;
-	int rc = root_open(t, config->root, err);
+	CLEANUP_FD int lock = grants_lock(t->root_fd);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	if (!g)
-		return error_set(err, -ENOMEM, "cannot open a cache: %m");
-	lock = grants_lock(t->root_fd);
 	if (lock == -EBUSY)
 		return error_set(err, -EBUSY,
 			"another process keeps the lock of cache root '%s'; "
@@ -195,7 +226,25 @@ int tier_root_begin(
 	return rc < 0 ? rc : steal_fd(&lock);
 }
 
-/* Returns the free space of a disk without the space that must stay free. */
+int tier_root_begin(
+	struct tier *t, const struct tier_config *config, struct error *err)
+{
+	const struct timespec wait = {.tv_nsec = LOST_TRY_NS};
+	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
+	uint64_t until_ns = clock_now_ns() + LOST_WAIT_NS;
+	int rc = root_open(t, config->root, err);
+
+	if (rc < 0)
+		return rc;
+	if (!g)
+		return error_set(err, -ENOMEM, "cannot open a cache: %m");
+	while ((rc = root_try(t, config, g, err)) == -EAGAIN &&
+		clock_now_ns() < until_ns)
+		(void)nanosleep(&wait, NULL); /* an early return is harmless */
+	return rc;
+}
+
+/* What a disk has free beyond what is to be kept. */
 static uint64_t space_beyond(uint64_t free, uint64_t keep)
 {
 	return free > keep ? free - keep : 0;
@@ -284,7 +333,8 @@ static bool grant_extend(struct tier *t, struct grant_want *want)
 	CLEANUP_FD int lock = grants_lock(t->root_fd);
 	struct grant *one;
 
-	if (!g || lock < 0 || grants_read(t->root_fd, g) < 0)
+	if (!g || lock < 0 || grants_read(t->root_fd, g) < 0 ||
+		grants_find_lost(t->root_fd, g, name_in_root(t)) < 0)
 		return false;
 	one = grants_find(g, name_in_root(t));
 	if (!one)
@@ -297,6 +347,45 @@ static bool grant_extend(struct tier *t, struct grant_want *want)
 		return false;
 	grant_take(t, g, one);
 	return true;
+}
+
+/* Write the grant of the tier again, with the root locked. */
+static int grant_restore(struct tier *t, struct grants *g)
+{
+	struct grant *one = grants_add(g, name_in_root(t));
+
+	if (!one)
+		return -ENOSPC;
+	if (g->bytes == 0) {
+		g->bytes = t->root_bytes;
+		g->inodes = t->root_inodes;
+	}
+	LOCK_SCOPE(&t->lock);
+	one->bytes = t->capacity_bytes;
+	one->inodes = t->capacity_entries == UINT64_MAX
+		? 0
+		: t->capacity_entries + TIER_INODES;
+	return 0;
+}
+
+/* Does the file of the grants still have that of this tier? Somebody may have
+ * deleted it, and the next mount must not get what this tier uses. */
+static void grant_look(struct tier *t)
+{
+	CLEANUP_FREE struct grants *g = NULL;
+	CLEANUP_FD int lock = -1;
+	uint64_t file = grants_file(t->root_fd);
+
+	if (file && file == t->grants_seen)
+		return;
+	g = malloc(sizeof(*g));
+	lock = g ? grants_lock(t->root_fd) : -1;
+	if (lock < 0 || grants_read(t->root_fd, g) < 0)
+		return;
+	if (!grants_find(g, name_in_root(t)) &&
+		(grant_restore(t, g) < 0 || grants_write(t->root_fd, g) < 0))
+		return;
+	t->grants_seen = grants_file(t->root_fd);
 }
 
 void tier_watch(struct tier *t)
@@ -312,6 +401,10 @@ void tier_watch(struct tier *t)
 		t->touch_ns = now_ns + TOUCH_NS;
 		/* a failure makes the tier look unused, but it is locked */
 		(void)futimens(t->lock_fd, NULL);
+	}
+	if (now_ns > t->look_ns) {
+		t->look_ns = now_ns + LOOK_NS;
+		grant_look(t);
 	}
 	if (now_ns < t->grant_ns || !grant_wanted(t, &want))
 		return;
@@ -339,6 +432,42 @@ void tier_root_undo(struct tier *t)
 	}
 }
 
+/* Has the directory nothing but what makes it a tier? */
+static bool tier_is_bare(const struct tier *t)
+{
+	CLEANUP_DIR DIR *dir = tier_open_subdir(t->fd, ".");
+	const struct dirent *e;
+
+	while (dir && (errno = 0, e = readdir(dir)))
+		if (!name_is_dots(e->d_name) && strlen(e->d_name) != 2 &&
+			strcmp(e->d_name, TMP_DIR_NAME) != 0 &&
+			strcmp(e->d_name, IDENTITY_NAME) != 0 &&
+			strcmp(e->d_name, LOCK_FILE_NAME) != 0)
+			return false;
+	return dir && errno == 0;
+}
+
+/* Delete a tier that this mount has made and that has nothing, as after a mount
+ * that has failed: its directories would keep inodes. Returns false if it
+ * stays; what was deleted of it is then made again by the next mount. */
+static bool tier_remove_bare(struct tier *t)
+{
+	char name[] = "00";
+
+	if (!t->made_dir || t->entries > 0 || !tier_is_bare(t))
+		return false;
+	for (unsigned i = 0; i < TIER_SUBDIRS; i++) {
+		(void)snprintf(name, sizeof(name), "%02x", i & 0xff);
+		if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			return false;
+	}
+	if (unlinkat(t->fd, TMP_DIR_NAME, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return false;
+	return unlinkat(t->fd, IDENTITY_NAME, 0) == 0 &&
+		unlinkat(t->fd, LOCK_FILE_NAME, 0) == 0 &&
+		unlinkat(t->root_fd, name_in_root(t), AT_REMOVEDIR) == 0;
+}
+
 void tier_root_end(struct tier *t, bool complete)
 {
 	CLEANUP_FREE struct grants *g = malloc(sizeof(*g));
@@ -348,12 +477,17 @@ void tier_root_end(struct tier *t, bool complete)
 	if (t->root_fd < 0)
 		return;
 	(void)futimens(t->lock_fd, NULL); /* as in tier_watch() */
+	grant_look(t);
 	lock = complete && g ? grants_lock(t->root_fd) : -1;
 	if (lock < 0 || grants_read(t->root_fd, g) < 0)
 		return;
 	one = grants_find(g, name_in_root(t));
-	/* All entries were counted, so space that they do not use is returned.
-	 */
+	if (one && tier_remove_bare(t)) {
+		grants_remove(g, one);
+		(void)grants_write(t->root_fd, g); /* the grant stays */
+		return;
+	}
+	/* All entries were counted, so what they do not use is for others. */
 	if (one && t->charged_bytes <= one->bytes &&
 		(g->inodes == 0 || t->entries + TIER_INODES <= one->inodes)) {
 		one->bytes = t->charged_bytes;
