@@ -25,6 +25,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_option,
 	&fuzz_decode,
 	&fuzz_levels,
+	&fuzz_transcode,
 	&fuzz_png,
 	&fuzz_yolo,
 	&fuzz_rows,

@@ -113,6 +113,7 @@ unit_tests = \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
 	tests/unit/test_trail \
+	tests/unit/test_transcode \
 	tests/unit/test_tree \
 	tests/unit/test_trust \
 	tests/unit/test_uring \

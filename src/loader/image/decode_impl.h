@@ -27,6 +27,8 @@ struct decoder {
 	/* Used during one call: */
 	uint8_t orientation;
 	bool exif_seen;	   /* only the first EXIF block counts */
+	bool keep_markers; /* set once: keep APPn and COM in cinfo.marker_list
+			    */
 	struct error *err; /* may be NULL */
 	int rc;		   /* the result, after libjpeg has failed */
 	jmp_buf failed;

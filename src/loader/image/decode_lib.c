@@ -12,6 +12,9 @@
 
 #include <jerror.h> /* must follow jpeglib.h, whose options it needs */
 
+/* The longest marker that a file can contain, in bytes. */
+#define MARKER_MAX 0xffff
+
 static struct decoder *decoder_of(j_common_ptr cinfo)
 {
 	return cinfo->client_data;
@@ -197,6 +200,11 @@ void decoder_create(struct decoder *d)
 	d->cinfo.progress = &d->progress;
 	d->cinfo.src = &d->source;
 	jpeg_set_marker_processor(&d->cinfo, JPEG_APP0 + 1, take_app1);
+	if (!d->keep_markers)
+		return;
+	jpeg_save_markers(&d->cinfo, JPEG_COM, MARKER_MAX);
+	for (int i = 0; i < 16; i++)
+		jpeg_save_markers(&d->cinfo, JPEG_APP0 + i, MARKER_MAX);
 }
 
 void decoder_set_input(struct decoder *d, const void *data, size_t bytes)

@@ -21,6 +21,11 @@ libimage_la_SOURCES = \
 	src/loader/image/png_convert.c \
 	src/loader/image/png_header.c \
 	src/loader/image/png_lib.c src/loader/image/png_lib_impl.h \
-	src/loader/image/region.h
+	src/loader/image/likeness.c src/loader/image/likeness.h \
+	src/loader/image/region.h \
+	src/loader/image/transcode.c src/loader/image/transcode.h \
+	src/loader/image/transcode_impl.h \
+	src/loader/image/transcode_lib.c \
+	src/loader/image/transcode_pixels.c
 libimage_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libimage_la_LIBADD = $(JPEG_LIBS) -lm
