@@ -48,7 +48,7 @@ levels
 for bits in 2 1 0 1 2; do
 	set -- $([ $bits = 0 ] || echo --levels "$work/index")
 	same $bits "$@"
-	[ $bits = 0 ] || grep -q "\"drop_bits\":$bits" "$mnt/recode.json" ||
+	[ $bits = 0 ] || grep -q "drop-bits=$bits " "$mnt/recode.json" ||
 		fail 'recode.json does not name the level'
 	[ $bits != 0 ] || [ ! -e "$mnt/recode.json" ] || fail 'a file too many'
 	stop_mount

@@ -27,6 +27,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/magic.h"
+#include "common/format/rendition.h"
 #include "refrain/loader.h"
 
 #define CANCEL_POLL_NS (20 * NS_PER_MS)
@@ -325,6 +326,22 @@ static void note_fs_type(struct dataset *ds)
 		ds->fs_type = (uint32_t)fs.f_type;
 }
 
+/* Read how the images differ from the originals. */
+static int look_rendition(struct look *l)
+{
+	char text[RENDITION_MAX];
+	int rc;
+
+	look_doing(l, "reading " RENDITION_FILE);
+	rc = rendition_read(l->ds->dir, text);
+	if (rc < 0)
+		return look_fail(l, rc,
+			"cannot read '" RENDITION_FILE "' of '%s': %m",
+			l->path);
+	ds_set_rendition(l->ds, text);
+	return 0;
+}
+
 static int find(struct look *l)
 {
 	struct stat st;
@@ -338,6 +355,9 @@ static int find(struct look *l)
 	if (rc < 0)
 		return rc;
 	note_fs_type(l->ds);
+	rc = look_rendition(l);
+	if (rc < 0)
+		return rc;
 	look_doing(l, "comparing it with its catalogue");
 	return ds_catalogue_open(l) < 0 ? look_anew(l, &st) : 0;
 }

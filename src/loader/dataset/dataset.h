@@ -162,8 +162,11 @@ const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes);
 
 /* Returns a hash of all names, positions, labels and annotations. It does not
- * depend on contents or mtimes. */
+ * depend on contents or mtimes, but on the rendition of the images
+ * (common/format/rendition.h). */
 uint64_t dataset_fingerprint(const struct dataset *ds);
+/* Do two fingerprints differ only in the rendition? */
+bool dataset_other_rendition(uint64_t one, uint64_t other);
 
 /*
  * Returns the number of symbolic links that were skipped because their target

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/format/rendition.h"
 
 /* A directory. It belongs to its job until the job has ended, then to the
  * driver. */
@@ -98,6 +99,11 @@ static bool is_wanted(
 	const struct dir *d, const char *name, enum look_type type)
 {
 	if (look_is_hidden(name))
+		return false;
+	/* with any_file, it would be an example */
+	if (d->path_len == 0 &&
+		(strcmp(name, RENDITION_FILE) == 0 ||
+			strcmp(name, LEVELS_INDEX) == 0))
 		return false;
 	if (type == LOOK_DIR)
 		return d->path_len > 0 || strcmp(name, "lost+found") != 0;

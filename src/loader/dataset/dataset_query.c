@@ -7,10 +7,16 @@
 #include "loader/dataset/dataset_table_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/base/hash.h"
 #include "loader/dataset/annotations.h"
+
+/* A rendition changes the bits of the fingerprint from this one on. So two
+ * fingerprints show whether the datasets differ in more than that. */
+#define RENDITION_SHIFT 40
 
 void dataset_close(struct dataset *ds)
 {
@@ -200,7 +206,22 @@ const char *dataset_class_name(
 
 uint64_t dataset_fingerprint(const struct dataset *ds)
 {
-	return ds->fingerprint;
+	return ds->fingerprint ^ ds->rendition << RENDITION_SHIFT;
+}
+
+void ds_set_rendition(struct dataset *ds, const char *text)
+{
+	ds->rendition = 0;
+	if (!text[0])
+		return;
+	ds->rendition = hash64(text, strlen(text), 0) >> RENDITION_SHIFT;
+	if (!ds->rendition)
+		ds->rendition = 1; /* 0 stands for the originals */
+}
+
+bool dataset_other_rendition(uint64_t one, uint64_t other)
+{
+	return one != other && (one ^ other) << (64 - RENDITION_SHIFT) == 0;
 }
 
 uint64_t dataset_links(const struct dataset *ds)

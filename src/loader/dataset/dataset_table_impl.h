@@ -84,6 +84,9 @@ struct dataset {
 	uint32_t fs_type; /* file system of `dir`; see dataset_fs_type() */
 	enum ds_kind kind;
 	uint64_t count, links, fingerprint;
+	/* hash of the rendition; 0: the originals. It is not in
+	 * the catalogue, because recode.json may change without a new name */
+	uint64_t rendition;
 	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
 	uint32_t members; /* number of members of each example */
@@ -97,6 +100,9 @@ struct dataset {
 void ds_begin(struct dataset *ds, enum ds_kind kind);
 void ds_begin_records(
 	struct dataset *ds, uint32_t record_bytes, uint32_t label_bytes);
+
+/* Set the rendition of the images; see common/format/rendition.h. */
+void ds_set_rendition(struct dataset *ds, const char *text);
 
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 	uint64_t fingerprint);

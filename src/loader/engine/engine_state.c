@@ -201,6 +201,12 @@ static int compare(
 	struct refrain_config c = of->s->c;
 
 	normalise(&c);
+	if (dataset_other_rendition(h->fingerprint, of->fingerprint))
+		return error_set(err, -ESTALE,
+			"the state belongs to another rendition of the "
+			"dataset: its images were re-coded with loss "
+			"(recode.json); use the dataset of the state, or "
+			"begin anew");
 	if (h->fingerprint != of->fingerprint)
 		return error_set(err, -ESTALE,
 			"the state belongs to another dataset: names, "

@@ -24,10 +24,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
 #include "common/base/lock.h"
+#include "common/format/rendition.h"
 #include "origin/layer/layer_impl.h"
 #include "origin/layer/named_impl.h"
 
-#define RENDITION_NAME "recode.json"
 #define LEVELS_BATCH 64u
 
 /* A file that is shown as a prefix. */
@@ -231,7 +231,7 @@ static void make_stat(struct level_request *q)
 
 static bool is_rendition(const char *dir, const char *name)
 {
-	return !*dir && strcmp(name, RENDITION_NAME) == 0;
+	return !*dir && strcmp(name, RENDITION_FILE) == 0;
 }
 
 static void level_batch(
@@ -275,7 +275,7 @@ static void level_listed(struct origin_request *in, int status)
 		CONTAINER_OF(in, struct level_request, in.req);
 	struct origin_list *l = origin_list_of(q->outer);
 	struct file_entry rendition = {
-		.name = RENDITION_NAME, .attr = q->o->rendition_attr};
+		.name = RENDITION_FILE, .attr = q->o->rendition_attr};
 
 	if (status == 0 && !*l->path)
 		l->batch(l, &rendition, 1);
@@ -316,8 +316,8 @@ static void run_rendition(struct thread_job *job)
 static void rendition_make(struct levels *o, unsigned drop_bits, uint64_t hash)
 {
 	size_t n = (size_t)snprintf(o->rendition, sizeof(o->rendition),
-		"{\"format\":1,\"drop_bits\":%u,\"levels\":\"%016" PRIx64
-		"\"}\n",
+		"{\"refrain_recode\":1,\"rendition\":\"drop-bits=%u "
+		"levels=%016" PRIx64 "\"}\n",
 		drop_bits, hash);
 
 	o->rendition_attr = (struct file_attr){
