@@ -15,6 +15,7 @@ man_pages = \
 	man/refrain-mount.1 \
 	man/refrain-peers.1 \
 	man/refrain-plan.1 \
+	man/refrain-recode.1 \
 	man/refrain-refresh.1 \
 	man/refrain-serve.1 \
 	man/refrain-share.1 \

@@ -33,12 +33,14 @@ command_fn cmd_mount, cmd_umount, cmd_status, cmd_warm, cmd_refresh;
 command_fn cmd_verify, cmd_clear, cmd_fault, cmd_index, cmd_plan, cmd_load;
 command_fn cmd_hold, cmd_upgrade, cmd_serve, cmd_share, cmd_peers, cmd_analyze;
 command_fn cmd_top, cmd_exporter, cmd_trace, cmd_doctor, cmd_work, cmd_caches;
+command_fn cmd_recode;
 
 extern const struct option_usage mount_usage, umount_usage, status_usage,
 	warm_usage, refresh_usage, verify_usage, clear_usage, fault_usage,
 	index_usage, plan_usage, load_usage, serve_usage, share_usage,
 	peers_usage, analyze_usage, upgrade_usage, hold_usage, top_usage,
-	exporter_usage, trace_usage, doctor_usage, work_usage, caches_usage;
+	exporter_usage, trace_usage, doctor_usage, work_usage, caches_usage,
+	recode_usage;
 
 /* Entry point for mount(8): mount.refrain SOURCE MOUNTPOINT [-sfnv] [-o
  * OPTIONS]. */

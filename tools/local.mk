@@ -75,6 +75,8 @@ refrain_SOURCES = \
 	tools/peers_unit.c tools/peers_unit.h \
 	tools/plan.c \
 	tools/progress.c tools/progress.h \
+	tools/recode.c \
+	tools/recode_try.c tools/recode_try.h \
 	tools/refresh.c \
 	tools/serve.c \
 	tools/share.c \
@@ -91,8 +93,9 @@ refrain_SOURCES = \
 	tools/work.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
 	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
-refrain_LDADD = libwork.la libloader.la libstudy.la libsubject.la libdaemon.la \
-	libstore.la libfleet.la libmakedataset.la libbase.la $(JANSSON_LIBS)
+refrain_LDADD = librecode.la libwork.la libloader.la libstudy.la \
+	libsubject.la libdaemon.la libstore.la libfleet.la \
+	libmakedataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path. It
 # is a link to python/refrain/plan.py.

@@ -48,6 +48,8 @@ const struct command command_table[] = {
 	{"peers", "check the servers of a partitioned cache", cmd_peers,
 		&peers_usage},
 	{"index", "list the files of a dataset", cmd_index, &index_usage},
+	{"recode", "copy a dataset with its JPEGs re-coded", cmd_recode,
+		&recode_usage},
 	{"hold", "keep a mount whose daemon dies", cmd_hold, &hold_usage},
 	{"fault", "change the injected faults of a mount", cmd_fault,
 		&fault_usage},

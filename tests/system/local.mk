@@ -227,6 +227,10 @@ other_tests = \
 	tests/system/read-huge-file.sh \
 	tests/system/reader-foreign.sh \
 	tests/system/reader-killed.sh \
+	tests/system/recode-files.sh \
+	tests/system/recode-killed.sh \
+	tests/system/recode-shards.sh \
+	tests/system/recode-state.sh \
 	tests/system/s3-chunks.sh \
 	tests/system/s3-counted.sh \
 	tests/system/s3-creds-places.sh \
@@ -283,6 +287,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/survive-systemd.sh \
 	tests/system/analyze_mount.py \
 	tests/system/browser.py tests/system/command-lib.sh \
+	tests/system/recode-lib.sh \
 	tests/system/cache_damage.py tests/system/cache_parts.py \
 	tests/system/change_live.py tests/system/given_mount.py \
 	tests/system/kubernetes_train.py tests/system/loader.py \
