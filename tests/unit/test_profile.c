@@ -74,6 +74,15 @@ START_TEST(test_a_larger_cache_is_predicted)
 }
 END_TEST
 
+START_TEST(test_half_the_bytes_cache_twice_the_files)
+{
+	ck_assert_double_eq_tol(rate_after(0, CHANGE_RECODE), 100, 1e-6);
+	ck_assert_double_eq_tol(
+		rate_after(0.25, CHANGE_RECODE), 181.818, 1e-3);
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_RECODE), 500, 1e-6);
+}
+END_TEST
+
 START_TEST(test_a_plan_reads_at_the_rate_of_the_source)
 {
 	ck_assert_double_eq_tol(rate_after(0, CHANGE_PLAN), 400, 1e-6);
@@ -521,6 +530,7 @@ int main(void)
 	TCase *t = case_of(s, "profile");
 
 	tcase_add_test(t, test_a_larger_cache_is_predicted);
+	tcase_add_test(t, test_half_the_bytes_cache_twice_the_files);
 	tcase_add_test(t, test_a_plan_reads_at_the_rate_of_the_source);
 	tcase_add_test(t,
 		test_twice_the_workers_and_twice_the_bandwidth_are_predicted);

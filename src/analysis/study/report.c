@@ -188,6 +188,10 @@ static const char *how_to(const struct profile *p, enum profile_change change,
 					    (double)p->source_bytes),
 				size));
 		break;
+	case CHANGE_RECODE:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"refrain recode SOURCE --try shows the quality");
+		break;
 	case CHANGE_NONE:
 	case CHANGE_FASTER:
 	case CHANGES:
