@@ -179,6 +179,11 @@ static void print_fields(const struct refrain_stats *s)
 			     " rows were cut; raise the max "
 			     "of their field to keep them\n",
 			s->rows_cut);
+	if (s->tail_tokens)
+		(void)printf("tokens    %" PRIu64
+			     " tokens at the ends of files are in no window of "
+			     "a pass\n",
+			s->tail_tokens);
 }
 
 static void print_hashes(

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain's loader reads a directory of JPEGs and PNGs, a list of files, tar
- * shards or raw records, on local or slow storage, and returns batches of
- * training examples. It supports data echoing: each example is read and decoded
- * once and served e times, with a new augmentation each time, so a step needs
- * 1/e of the reads and decodes (Choi et al., "Faster Neural Network Training
- * with Data Echoing", 2019).
+ * shards, raw records or files of tokens, on local or slow storage, and returns
+ *batches of training examples. It supports data echoing: each example is read
+ *and decoded once and served e times, with a new augmentation each time, so a
+ *step needs 1/e of the reads and decodes (Choi et al., "Faster Neural Network
+ *Training with Data Echoing", 2019).
  *
  * 	struct refrain_config c;
  * 	struct refrain_loader *l;
@@ -159,7 +159,7 @@ enum refrain_kind {
 	REFRAIN_KIND_POINTS = 5,
 	REFRAIN_KIND_MASK = 6, /* an id for each pixel */
 	REFRAIN_KIND_AUDIO = 7,
-	REFRAIN_KIND_TOKENS = 8,
+	REFRAIN_KIND_TOKENS = 8, /* windows of files of tokens */
 	REFRAIN_KIND_ARRAY = 9,	 /* samples that are not images: records, and
 				    what augment_fn() makes */
 	REFRAIN_KIND_BYTES = 10, /* a file as it is, such as a text */
@@ -472,8 +472,14 @@ struct refrain_config {
 	 * Each field but the image and the class becomes a column of the batch
 	 * (boxes: NAME, NAME.class and NAME.which), and all of them follow the
 	 * crop of the serving. refrain-load(1) describes the text. Examples
-	 * must be images that the library decodes. NULL: only the samples and
-	 * their classes.
+	 * must be images that the library decodes.
+	 *
+	 *	tokens length=1024
+	 *
+	 * With tokens, which is then the only field, the dataset is a file .bin
+	 * or .npy of tokens, or a directory of such files, and the samples are
+	 * windows of length + 1 tokens. NULL: only the samples and their
+	 * classes.
 	 */
 	const char *fields;
 	/* A file of annotations in COCO's JSON. Fields of boxes and points that
@@ -606,7 +612,8 @@ struct refrain_crop {
  * the sample, packed; NAME.class has the i32 class number of each box, and
  * NAME.which the i32 number of its row in the annotation. POINTS: f32 x, y, v
  * of each point of a row, packed, with NAME.which. MASK: height x width ids of
- * type u8, u16 or i32. BYTES: u8, packed.
+ * type u8, u16 or i32. TOKENS: i32 or i64, length + overlap tokens. BYTES: u8,
+ * packed.
  */
 struct refrain_column {
 	const char *name;
@@ -635,7 +642,8 @@ struct refrain_batch {
 	uint32_t count;
 	int32_t type;	/* enum refrain_type */
 	int32_t layout; /* enum refrain_layout */
-	/* number of dimensions: 4, or 2 for records (count, bytes) */
+	/* number of dimensions: 4, or 2 for records (count, bytes) and
+	 * for tokens */
 	uint32_t ndim;
 	uint64_t shape[4]; /* dimensions in the order of the layout */
 	/* number of the step, counted from 0 in this rank's run */
@@ -843,6 +851,9 @@ struct refrain_stats {
 	 * scale of the decode, and of a margin of columns that a JPEG may
 	 * need; otherwise the bytes that decode() has returned */
 	uint64_t decoded_bytes;
+	/* number of tokens of the dataset that are in no window of a pass; see
+	 * refrain_config.fields */
+	uint64_t tail_tokens;
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -107,9 +107,9 @@ static void batch_layout(const struct refrain_batch *b,
 	memcpy(&out->data, (const char *)b + array->offset, sizeof(out->data));
 	if (array->format)
 		return;
-	/* A dataset of raw records has bytes. */
-	shaped_layout(
-		b->ndim == 4 ? b->type : REFRAIN_U8, b->ndim, b->shape, out);
+	/* The first column is the samples. Those of raw records are bytes,
+	 * whatever the type of an image would be. */
+	shaped_layout(refrain_column_at(b, 0)->type, b->ndim, b->shape, out);
 }
 
 static void column_layout(const struct refrain_column *c,

@@ -28,6 +28,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_transcode,
 	&fuzz_png,
 	&fuzz_yolo,
+	&fuzz_npy,
 	&fuzz_rows,
 	&fuzz_coco,
 	&fuzz_fields,

@@ -25,9 +25,9 @@ struct fuzz_target {
 extern const struct fuzz_target fuzz_tar, fuzz_list, fuzz_index;
 extern const struct fuzz_target fuzz_manifest, fuzz_identity, fuzz_entry,
 	fuzz_name, fuzz_ctl, fuzz_plan, fuzz_fault, fuzz_synthetic, fuzz_size,
-	fuzz_json, fuzz_option, fuzz_decode, fuzz_levels, fuzz_png, fuzz_yolo,
-	fuzz_rows, fuzz_coco, fuzz_fields, fuzz_share, fuzz_memcached,
-	fuzz_service, fuzz_transcode;
+	fuzz_json, fuzz_option, fuzz_decode, fuzz_levels, fuzz_png, fuzz_npy,
+	fuzz_yolo, fuzz_rows, fuzz_coco, fuzz_fields, fuzz_share,
+	fuzz_memcached, fuzz_service, fuzz_transcode;
 
 #ifdef HAVE_REMOTE
 extern const struct fuzz_target fuzz_answer;

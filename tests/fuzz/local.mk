@@ -5,7 +5,7 @@ fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/unit/png_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/memcached.c \
-	tests/fuzz/rows.c tests/fuzz/service.c \
+	tests/fuzz/npy.c tests/fuzz/rows.c tests/fuzz/service.c \
 	tests/fuzz/share.c tests/fuzz/store.c tests/fuzz/text.c \
 	tests/fuzz/transcode.c
 fuzz_libs = libdaemon.la libfs.la libplan.la libcache.la libstore.la \
@@ -35,7 +35,7 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size json option \
-	decode levels transcode png yolo rows coco fields share memcached \
+	decode levels transcode png npy yolo rows coco fields share memcached \
 	service $(FUZZ_REMOTE)
 FUZZ_CC = clang
 

@@ -337,7 +337,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/python/test_parts.py \
 	tests/python/test_loader.py tests/python/test_memory.py \
 	tests/python/test_plan.py tests/python/test_png.py \
-	tests/python/test_share.py \
+	tests/python/test_share.py tests/python/test_tokens.py \
 	tests/python/test_torch.py tests/python/test_values.py
 
 check_PROGRAMS += \

@@ -322,6 +322,7 @@ static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
 	l->source->ops->stats(l->source, out);
 	dataset_skipped(dataset_of(l), &skipped);
 	out->skipped_files = skipped.files;
+	out->tail_tokens = dataset_tail_tokens(dataset_of(l));
 	out->skipped_first = skipped.first_file;
 	out->empty_classes = skipped.classes;
 	out->empty_first = skipped.first_class;

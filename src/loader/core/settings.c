@@ -212,14 +212,38 @@ static uint64_t encoded_max(const struct settings *s)
 		: ENCODED_LEAST;
 }
 
+/* Tokens are read as they are, so settings of other examples are refused. */
+static int check_no_others(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	const char *what = NULL;
+
+	if (c->source != REFRAIN_SOURCE_AUTO)
+		what = "source";
+	else if (c->record_bytes || c->label_bytes)
+		what = c->record_bytes ? "record_bytes" : "label_bytes";
+	else if (c->decode || c->augment_fn)
+		what = c->decode ? "decode" : "augment_fn";
+	else if (c->sample_bytes)
+		what = "sample_bytes";
+	return what
+		? error_set(err, -EINVAL,
+			  "%s is set, but fields has tokens, which are read "
+			  "as they are",
+			  what)
+		: 0;
+}
+
 static int check_samples(struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
 	bool raw = c->source == REFRAIN_SOURCE_RAW;
 
-	s->library_decodes = !c->decode && !raw;
-	s->plain = !c->decode && raw;
+	s->library_decodes = !c->decode && !raw && !settings_tokens(s);
+	s->plain = !c->decode && !s->library_decodes;
 	s->encoded_max = encoded_max(s);
+	if (settings_tokens(s))
+		return check_no_others(s, err);
 	if (raw && !c->record_bytes)
 		return error_set(err, -EINVAL,
 			"record_bytes is 0: raw records need their size");
@@ -451,6 +475,7 @@ static enum augment_scale scale_of(const struct settings *s)
 static void derive_settings(struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
+	const struct token_windows *tokens = settings_tokens(s);
 	struct augment_config *a = &s->augment;
 
 	*a = (struct augment_config){
@@ -475,7 +500,10 @@ static void derive_settings(struct settings *s)
 	memcpy(a->jitter, c->jitter, sizeof(a->jitter));
 	s->image_sample = !s->plain && !c->augment_fn && !c->sample_bytes;
 	s->sample_bytes = c->sample_bytes;
-	if (s->image_sample)
+	if (tokens)
+		s->sample_bytes = ((size_t)tokens->length + tokens->overlap) *
+			settings_value_bytes(s);
+	else if (s->image_sample)
 		s->sample_bytes = augment_sample_bytes(a);
 	else if (!s->sample_bytes)
 		s->sample_bytes = c->record_bytes - c->label_bytes;
@@ -520,7 +548,9 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc < 0)
 		return rc;
 	derive_echo(s);
-	rc = check_together(s, err);
+	rc = settings_parse_fields(s, err);
+	if (rc == 0)
+		rc = check_together(s, err);
 	if (rc == 0)
 		rc = check_changes(s, err);
 	if (rc < 0)
@@ -540,8 +570,9 @@ static const char *field_name(
 
 const char *settings_samples(const struct settings *s)
 {
-	return field_name(
-		s, REFRAIN_KIND_IMAGE, s->image_sample ? "image" : "array");
+	return field_name(s,
+		settings_tokens(s) ? REFRAIN_KIND_TOKENS : REFRAIN_KIND_IMAGE,
+		s->image_sample ? "image" : "array");
 }
 
 const char *settings_classes(const struct settings *s)

@@ -51,7 +51,7 @@ struct settings {
 	struct augment_config augment;
 	/* examples are images that the library decodes */
 	bool library_decodes;
-	bool plain;	   /* samples are copies of the records */
+	bool plain; /* samples are copies of records, or windows of tokens */
 	bool image_sample; /* the library augments, so samples are images */
 	size_t sample_bytes;
 	/* The limit for the encoded bytes of an example. A JPEG with max_pixels
@@ -82,9 +82,21 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 void settings_open_schedule(const struct settings *s, uint64_t seed,
 	struct schedule_echo echo, struct schedule_config *out);
 
-/* Parse the fields, and set the members and columns of `s`. Everything else
+/* Parse the fields. Returns 0, or -EINVAL. */
+int settings_parse_fields(struct settings *s, struct error *err);
+
+/* Check the fields, and set the members and columns of `s`. Everything else
  * must be set. Returns 0, -EINVAL or -E2BIG. */
 int settings_fields(struct settings *s, struct error *err);
+
+/* Returns how the examples are cut from tokens, or NULL: they are not tokens.
+ */
+const struct token_windows *settings_tokens(const struct settings *s);
+
+/* Return the type of the samples, an enum refrain_type, and the size of a value
+ * of samples that are not images. */
+int settings_sample_type(const struct settings *s);
+size_t settings_value_bytes(const struct settings *s);
 
 /* Returns a hash of a member that is a text. For the member `fields`, this is a
  * hash of the meaning of the text. */

@@ -83,6 +83,55 @@ static unsigned count_fields(
 	return n;
 }
 
+/* Returns the first field of this kind, or NULL. */
+static const struct field_def *first_field(const struct settings *s, int kind)
+{
+	for (unsigned i = 0; i < s->fields.count; i++)
+		if (s->fields.field[i].kind == kind)
+			return &s->fields.field[i];
+	return NULL;
+}
+
+const struct token_windows *settings_tokens(const struct settings *s)
+{
+	const struct field_def *f = first_field(s, REFRAIN_KIND_TOKENS);
+
+	return f ? &f->tokens : NULL;
+}
+
+int settings_sample_type(const struct settings *s)
+{
+	const struct token_windows *tokens = settings_tokens(s);
+
+	if (tokens)
+		return tokens->type;
+	return s->image_sample ? s->c.type : REFRAIN_U8;
+}
+
+size_t settings_value_bytes(const struct settings *s)
+{
+	const struct token_windows *tokens = settings_tokens(s);
+
+	if (!tokens)
+		return 1;
+	return tokens->type == REFRAIN_I64 ? sizeof(int64_t) : sizeof(int32_t);
+}
+
+static int check_tokens(const struct settings *s, struct error *err)
+{
+	const struct field_def *f = first_field(s, REFRAIN_KIND_TOKENS);
+
+	if (s->fields.count > 1)
+		return error_set(err, -EINVAL,
+			"fields: examples of tokens have no other fields");
+	if (*f->member)
+		return error_set(err, -EINVAL,
+			"fields: '%s' cannot have a member: the tokens are "
+			"what makes an example",
+			f->name);
+	return 0;
+}
+
 static int check_image(const struct settings *s, struct error *err)
 {
 	const struct field_def *image = NULL, *other = NULL;
@@ -116,6 +165,13 @@ static int check_annotations(const struct settings *s, struct error *err)
 	return 0;
 }
 
+int settings_parse_fields(struct settings *s, struct error *err)
+{
+	return s->c.fields && *s->c.fields
+		? fields_parse(&s->fields, s->c.fields, err)
+		: 0;
+}
+
 int settings_fields(struct settings *s, struct error *err)
 {
 	const struct field_def *boxes;
@@ -123,11 +179,9 @@ int settings_fields(struct settings *s, struct error *err)
 
 	if (s->c.annotations && !*s->c.annotations)
 		s->c.annotations = NULL;
-	if (s->c.fields && *s->c.fields) {
-		rc = fields_parse(&s->fields, s->c.fields, err);
-		if (rc == 0)
-			rc = check_image(s, err);
-	}
+	if (s->fields.count)
+		rc = settings_tokens(s) ? check_tokens(s, err)
+					: check_image(s, err);
 	if (rc < 0)
 		return rc;
 	if (s->c.augment == REFRAIN_AUGMENT_IOU &&

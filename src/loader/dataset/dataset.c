@@ -166,7 +166,7 @@ static int look_at(struct look *l, int source)
 		return look_tar(l);
 	default:
 		look_doing(l, "examining its record files");
-		return look_raw(l);
+		return l->tokens ? look_tokens(l) : look_raw(l);
 	}
 }
 
@@ -195,6 +195,9 @@ static const char *advice(const struct look *l, int source)
 	if (is_archive(l->first_skipped))
 		return "; unpack archives, but keep .tar files of examples in "
 		       "a directory of their own";
+	if (l->tokens)
+		return "; a window must fit into a file .bin or .npy: see the "
+		       "option 'length' of tokens";
 	if (l->any_file)
 		return "";
 	return source == REFRAIN_SOURCE_FOLDER
@@ -219,7 +222,7 @@ static int no_example(struct look *l, int source)
 	if (source == REFRAIN_SOURCE_TAR && dataset_shards(l->ds) == 0)
 		kind = ".tar file";
 	if (source == REFRAIN_SOURCE_RAW)
-		kind = "record";
+		kind = l->tokens ? "window of tokens" : "record";
 	if (l->skipped > 0)
 		return look_fail(l, -ENODATA,
 			"no %s %s '%s': %llu file%s skipped, the first is "
@@ -455,6 +458,9 @@ static struct look *look_new(
 	l->source = o->source;
 	l->record_bytes = o->record_bytes;
 	l->label_bytes = o->label_bytes;
+	l->tokens = o->windows != NULL;
+	if (o->windows)
+		l->windows = *o->windows;
 	l->any_file = o->any_file;
 	l->threads = o->threads;
 	l->start_ns = real_now_ns();
@@ -610,6 +616,8 @@ static int check_options(const struct dataset_options *o, struct error *err)
 	if (o->members)
 		return error_set(err, -EINVAL,
 			"examples of raw records have no members");
+	if (o->windows)
+		return 0;
 	if (o->label_bytes > RAW_LABEL_MAX)
 		return error_set(err, -EINVAL,
 			"label_bytes is %u; it must be at most 8",

@@ -17,7 +17,8 @@
  * dot after the last slash) that has an image: its first member NAME.jpg or
  * NAME.jpeg, else its first NAME.*.jpg; with `any_file`, its first member that
  * is not .cls, .txt or .json. RAW: each record of the file, or of the files
- * directly in the directory.
+ * directly in the directory; or each window of the tokens in the file, or in
+ * the files .bin and .npy directly in the directory.
  *
  * Examples are numbered in the bytewise order of their paths, '/' included. In
  * a LIST, equal paths are in the order of their lines. In a TAR, examples are
@@ -50,6 +51,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "loader/fields/fields.h"
 
 struct annotations;
 struct dataset;
@@ -62,6 +64,9 @@ struct dataset_options {
 	/* LIST: the directory of its paths; NULL: the directory of the list */
 	const char *root;
 	uint32_t record_bytes, label_bytes; /* only RAW */
+	/* only RAW: the examples are windows, and records have no size; NULL:
+	 * they are records */
+	const struct token_windows *windows;
 	bool any_file;	  /* set if there is a decode callback */
 	unsigned threads; /* threads that scan the dataset; 0: 8 */
 	/*
@@ -126,6 +131,15 @@ void dataset_close(struct dataset *ds); /* NULL is allowed */
 uint64_t dataset_count(const struct dataset *ds);
 void dataset_example(
 	const struct dataset *ds, uint64_t index, struct example *out);
+
+/* Like dataset_example(), but as the example is in a pass of a run with this
+ * seed: in each pass, the windows of a file of tokens are shifted. */
+void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
+	uint64_t pass, struct example *out);
+
+/* Returns the number of tokens that are in no window of a pass: the rest of
+ * each file, and the files that are too short. */
+uint64_t dataset_tail_tokens(const struct dataset *ds);
 
 /* Returns the number of parts of an example, including those that it may
  * lack. */

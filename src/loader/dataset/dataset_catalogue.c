@@ -564,7 +564,7 @@ void ds_catalogue_keep(struct look *l)
 	struct hash128 key = ds_catalogue_key(l);
 	char name[CATALOGUE_NAME_MAX];
 
-	if (!l->cache_dir || l->ds->kind == EXAMPLES_RECORDS || !is_quiet(l))
+	if (!l->cache_dir || l->ds->kind >= EXAMPLES_RECORDS || !is_quiet(l))
 		return;
 	fd = ds_catalogue_open_dir(l->cache_dir, true);
 	if (fd < 0)

@@ -255,18 +255,26 @@ uint64_t stat_fingerprint(const struct stat *st)
 
 struct shard_list {
 	struct look *l;
-	const char *suffix;
+	const char *const *suffixes;
 	struct array names; /* array of char *, each from strdup() */
 };
+
+static bool is_shard(const struct shard_list *s, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *const *p = s->suffixes; *p; p++)
+		if (n >= strlen(*p) && strcmp(name + n - strlen(*p), *p) == 0)
+			return true;
+	return false;
+}
 
 static int shard_seen(void *arg, const char *name, enum look_type type)
 {
 	struct shard_list *s = arg;
-	size_t n = strlen(name), m = strlen(s->suffix);
 	char **slot;
 
-	if (n < m || strcmp(name + n - m, s->suffix) != 0 ||
-		look_is_hidden(name) || type != LOOK_FILE) {
+	if (!is_shard(s, name) || look_is_hidden(name) || type != LOOK_FILE) {
 		s->l->ds->links += type == LOOK_LINK;
 		return look_skip(s->l, 1, "", name);
 	}
@@ -297,9 +305,9 @@ static int add_shards(struct look *l, struct shard_list *s)
 	return rc;
 }
 
-int look_list_shards(struct look *l, const char *suffix)
+int look_list_shards(struct look *l, const char *const *suffixes)
 {
-	struct shard_list s = {.l = l, .suffix = suffix};
+	struct shard_list s = {.l = l, .suffixes = suffixes};
 	int fd = openat(
 		dataset_dir(l->ds), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : look_list(l, fd, shard_seen, &s);

@@ -21,6 +21,8 @@ struct look {
 	char *cache_dir; /* for catalogues; NULL: no catalogue */
 	int source;
 	uint32_t record_bytes, label_bytes;
+	bool tokens; /* the files are tokens, cut into `windows` */
+	struct token_windows windows;
 	bool any_file;
 	struct ds_members *members; /* NULL: none; the driver changes `found` */
 	char *members_text;	    /* dataset_options.members; NULL: none */
@@ -122,10 +124,10 @@ int look_skip(
 /* Is a file with this name an image? With a decode callback, any file is. */
 bool look_is_image(const struct look *l, const char *name);
 
-/* Add the regular files in the directory whose names end with `suffix` as
- * shards, in the order of their names. look_stat_shards() reads their sizes and
- * mtimes. */
-int look_list_shards(struct look *l, const char *suffix);
+/* Add the regular files in the directory whose names end with one of the
+ * `suffixes` as shards, in the order of their names. A NULL ends the suffixes.
+ * look_stat_shards() reads their sizes and mtimes. */
+int look_list_shards(struct look *l, const char *const *suffixes);
 int look_stat_shards(struct look *l);
 
 struct stat;
@@ -140,6 +142,7 @@ int look_folder(struct look *l);
 int look_list_file(struct look *l);
 int look_tar(struct look *l);
 int look_raw(struct look *l);
+int look_tokens(struct look *l);
 
 /* -- dataset_annotated.c --------------------------------------------------- */
 

@@ -108,6 +108,8 @@ void dataset_example(
 
 	if (ds->kind == EXAMPLES_RECORDS) {
 		record_example(ds, index, out);
+	} else if (ds->kind == EXAMPLES_WINDOWS) {
+		ds_window_example(ds, index, shard_of(ds, index), out);
 	} else if (ds->kind == EXAMPLES_PART) {
 		part_example(ds, index, out);
 	} else {
@@ -119,6 +121,19 @@ void dataset_example(
 			.label = w[index].label,
 		};
 	}
+}
+
+void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
+	uint64_t pass, struct example *out)
+{
+	dataset_example(ds, index, out);
+	if (ds->kind == EXAMPLES_WINDOWS)
+		out->offset += ds_shift_bytes(ds, out->shard, seed, pass);
+}
+
+uint64_t dataset_tail_tokens(const struct dataset *ds)
+{
+	return ds->tail_tokens;
 }
 
 uint32_t dataset_parts(const struct dataset *ds)

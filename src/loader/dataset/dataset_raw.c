@@ -24,12 +24,13 @@ static int count_records(struct look *l, struct dataset *ds, uint32_t shard)
 
 int look_raw(struct look *l)
 {
+	static const char *const all[] = {"", NULL};
 	struct dataset *ds = l->ds;
 	int rc = 0;
 
 	ds_begin_records(ds, l->record_bytes, l->label_bytes);
 	if (dataset_shards(ds) == 0)
-		rc = look_list_shards(l, "");
+		rc = look_list_shards(l, all);
 	if (rc == 0)
 		rc = look_stat_shards(l);
 	for (uint32_t i = 0; rc == 0 && i < dataset_shards(ds); i++)

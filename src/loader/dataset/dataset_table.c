@@ -216,6 +216,8 @@ static uint64_t fingerprint(const struct dataset *ds)
 	}
 	if (ds->members)
 		h = print_members(ds, h);
+	if (ds->kind == EXAMPLES_WINDOWS)
+		return ds_print_windows(ds, h);
 	if (ds->kind != EXAMPLES_RECORDS)
 		return print_examples(ds, h);
 	return hash64(

@@ -25,7 +25,7 @@ struct ds_watch {
 struct ds_shard {
 	uint64_t file; /* offset in SECTION_TEXTS */
 	uint64_t bytes;
-	uint64_t first; /* RAW: number of the file's first record */
+	uint64_t first; /* RAW: number of the file's first example */
 };
 
 /* A class. The table is in the order of labels. */
@@ -54,10 +54,19 @@ struct ds_member {
 	uint64_t offset, bytes; /* set only with EXAMPLES_PART */
 };
 
+/* The tokens of a shard. */
+struct ds_windows {
+	uint64_t at; /* offset of the first token in the file */
+	uint64_t tokens;
+	uint32_t value_bytes; /* of a token */
+	uint32_t shifts;      /* the windows begin at one of these tokens */
+};
+
 enum ds_kind {
 	EXAMPLES_WHOLE,	  /* rows are struct ds_whole */
 	EXAMPLES_PART,	  /* rows are struct ds_part */
 	EXAMPLES_RECORDS, /* no rows: computed from the shards */
+	EXAMPLES_WINDOWS, /* rows are struct ds_windows, one for each shard */
 };
 
 enum ds_section {
@@ -89,7 +98,9 @@ struct dataset {
 	uint64_t rendition;
 	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
-	uint32_t members; /* number of members of each example */
+	struct token_windows windows;
+	uint64_t tail_tokens; /* see dataset_tail_tokens() */
+	uint32_t members;     /* number of members of each example */
 	struct array section[SECTIONS];
 	void *map; /* mapped catalogue; NULL: tables are on the heap */
 	size_t map_bytes;
@@ -130,6 +141,19 @@ int ds_add_member(struct dataset *ds, const char *dir, const char *name,
 /* Add the records of a shard. Returns how many bytes at its end are not a whole
  * record. */
 uint64_t ds_add_records(struct dataset *ds, uint32_t shard);
+
+/* -- dataset_windows.c ----------------------------------------------------- */
+
+/* Get a window of this shard as it is without a shift. */
+void ds_window_example(const struct dataset *ds, uint64_t index, uint32_t shard,
+	struct example *out);
+/* Returns a hash of the windows of all shards. */
+uint64_t ds_print_windows(const struct dataset *ds, uint64_t seed);
+
+/* Returns how many bytes the windows of a shard begin later in a pass than in
+ * the file. */
+uint64_t ds_shift_bytes(
+	const struct dataset *ds, uint32_t shard, uint64_t seed, uint64_t pass);
 
 /* Set the count and the fingerprint, and free unused memory of the tables. */
 void ds_finish(struct dataset *ds);

@@ -380,12 +380,13 @@ static int fill_from_shards(struct look *l, struct shards *all)
 
 int look_tar(struct look *l)
 {
+	static const char *const tars[] = {".tar", NULL};
 	struct shards all = {.n = 0};
 	int rc = 0;
 
 	ds_begin(l->ds, EXAMPLES_PART);
 	if (dataset_shards(l->ds) == 0)
-		rc = look_list_shards(l, ".tar");
+		rc = look_list_shards(l, tars);
 	if (rc < 0)
 		return rc;
 	all.n = dataset_shards(l->ds);

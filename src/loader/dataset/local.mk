@@ -23,5 +23,8 @@ libdataset_la_SOURCES = \
 	src/loader/dataset/dataset_table.c \
 	src/loader/dataset/dataset_table_impl.h \
 	src/loader/dataset/dataset_tar.c \
+	src/loader/dataset/dataset_tokens.c \
+	src/loader/dataset/dataset_windows.c \
+	src/loader/dataset/npy.c src/loader/dataset/npy.h \
 	src/loader/dataset/tarfile.c src/loader/dataset/tarfile_impl.h
 libdataset_la_CFLAGS = $(AM_CFLAGS)

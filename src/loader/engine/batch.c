@@ -150,7 +150,8 @@ static void slab_init(struct slab *slab, const struct settings *s)
 		.size = sizeof(struct refrain_batch),
 		.data = slab->data,
 		.sample_bytes = s->sample_bytes,
-		.type = s->c.type,
+		.type = settings_tokens(s) ? settings_sample_type(s)
+					   : s->c.type,
 		.layout = s->c.layout,
 		.labels = slab->labels,
 		.indices = slab->indices,
@@ -194,7 +195,7 @@ static void shape_samples(const struct settings *s, struct refrain_batch *b)
 	if (!s->image_sample) {
 		b->ndim = 2;
 		b->shape[0] = b->count;
-		b->shape[1] = s->sample_bytes;
+		b->shape[1] = s->sample_bytes / settings_value_bytes(s);
 		return;
 	}
 	b->ndim = 4;
@@ -207,9 +208,10 @@ static void describe_samples(const struct settings *s,
 {
 	*out = (struct refrain_column){
 		.name = settings_samples(s),
-		.kind = s->image_sample ? REFRAIN_KIND_IMAGE
-					: REFRAIN_KIND_ARRAY,
-		.type = s->image_sample ? b->type : REFRAIN_U8,
+		.kind = s->image_sample	     ? REFRAIN_KIND_IMAGE
+			: settings_tokens(s) ? REFRAIN_KIND_TOKENS
+					     : REFRAIN_KIND_ARRAY,
+		.type = settings_sample_type(s),
 		.ndim = b->ndim,
 		.data = b->data,
 		.data_bytes = b->data_bytes,

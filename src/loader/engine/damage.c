@@ -46,7 +46,8 @@ static void substitute(const struct engine_parts *parts, struct original *o)
 
 	o->index = schedule_substitute(parts->schedule, &o->slot,
 		hash64(words, sizeof(words), parts->c->seed));
-	dataset_example(parts->dataset, o->index, &o->example);
+	dataset_example_in(parts->dataset, o->index, parts->c->seed,
+		o->slot.pass, &o->example);
 	o->label = o->example.label;
 	original_forget_sizes(parts->pool, o);
 	o->tries = 0;

@@ -87,12 +87,14 @@ int engine_open_dataset(
 	const struct settings *s, struct dataset **out, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
+	const struct token_windows *tokens = settings_tokens(s);
 	struct dataset_options options = {
 		.path = c->dataset,
-		.source = c->source,
+		.source = tokens ? REFRAIN_SOURCE_RAW : c->source,
 		.root = c->root,
 		.record_bytes = c->record_bytes,
 		.label_bytes = c->label_bytes,
+		.windows = tokens,
 		.any_file = c->decode != NULL,
 		.members = *s->members.text ? s->members.text : NULL,
 		.annotations = c->annotations,

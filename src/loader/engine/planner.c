@@ -151,8 +151,8 @@ static void plan_step(struct planner *p)
 	turn_unlock(p->parts->turn);
 	n = schedule_next(p->parts->schedule, &p->cursor, st->slots);
 	for (uint32_t i = 0; i < n; i++)
-		dataset_example(
-			p->parts->dataset, st->slots[i].index, &p->examples[i]);
+		dataset_example_in(p->parts->dataset, st->slots[i].index,
+			p->parts->c->seed, st->slots[i].pass, &p->examples[i]);
 	turn_lock(p->parts->turn);
 	if (!n) {
 		p->at_end = true;
@@ -172,7 +172,8 @@ static uint32_t look_ahead(struct planner *p, uint64_t from, uint64_t to)
 		schedule_fresh(p->parts->schedule, from + n, &p->ahead[n],
 			&need_by) == 0 &&
 		need_by < p->steps) {
-		dataset_example(p->parts->dataset, p->ahead[n].index,
+		dataset_example_in(p->parts->dataset, p->ahead[n].index,
+			p->parts->c->seed, p->ahead[n].pass,
 			&p->ahead_examples[n]);
 		n++;
 	}

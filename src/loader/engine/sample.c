@@ -272,6 +272,8 @@ static int check_decoded(
 		return error_set(err, -EBADMSG,
 			"it is not an image of 3 "
 			"channels");
+	if (settings_tokens(s))
+		return 0;
 	if (!s->image_sample && in->bytes != s->sample_bytes)
 		return error_set(err, -EBADMSG,
 			"it has %zu bytes, but a sample must have "
@@ -315,10 +317,71 @@ static void find_crop(const struct settings *s, const struct picture *pic,
 		pic->box_count, out);
 }
 
+/* Copy n values of the type `from`, which may lie at any address, to i64 or i32
+ * at `out`. */
+#define WIDEN(from)                                                            \
+	for (size_t i = 0; i < n; i++) {                                       \
+		from v;                                                        \
+                                                                               \
+		memcpy(&v, in + i * sizeof(v), sizeof(v));                     \
+		wide[i] = (int64_t)v;                                          \
+	}                                                                      \
+	break
+#define NARROW(from)                                                           \
+	for (size_t i = 0; i < n; i++) {                                       \
+		from v;                                                        \
+                                                                               \
+		memcpy(&v, in + i * sizeof(v), sizeof(v));                     \
+		narrow[i] = (int32_t)v;                                        \
+	}                                                                      \
+	break
+
+static void to_i64(const uint8_t *in, size_t each, size_t n, int64_t *wide)
+{
+	switch (each) {
+	case 1:
+		WIDEN(uint8_t);
+	case 2:
+		WIDEN(uint16_t);
+	case 4:
+		WIDEN(int32_t);
+	default:
+		WIDEN(int64_t);
+	}
+}
+
+static void to_i32(const uint8_t *in, size_t each, size_t n, int32_t *narrow)
+{
+	switch (each) {
+	case 1:
+		NARROW(uint8_t);
+	case 2:
+		NARROW(uint16_t);
+	case 4:
+		NARROW(int32_t);
+	default:
+		NARROW(int64_t);
+	}
+}
+
+/* Convert tokens to the type of the field. The number of bytes that were read
+ * says how long a token is in the file. */
+static void convert_tokens(
+	const struct token_windows *f, const struct decoded *in, void *out)
+{
+	size_t n = (size_t)f->length + f->overlap, each = in->bytes / n;
+
+	if (f->type == REFRAIN_I64)
+		to_i64(in->data, each, n, out);
+	else
+		to_i32(in->data, each, n, out);
+}
+
 int sample_augment(struct sampler *p, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, uint8_t *out)
 {
 	const struct settings *s = p->s;
+	const struct token_windows *tokens = settings_tokens(s);
 	struct crop crop;
 
 	if (s->c.augment_fn) {
@@ -333,6 +396,10 @@ int sample_augment(struct sampler *p, const struct picture *pic,
 
 		return s->c.augment_fn(
 			s->c.ctx, &d, seed, out, s->sample_bytes);
+	}
+	if (tokens) {
+		convert_tokens(tokens, in, out);
+		return 0;
 	}
 	if (!s->image_sample) {
 		memcpy(out, in->data, s->sample_bytes);

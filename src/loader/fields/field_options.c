@@ -14,6 +14,7 @@ static const struct field_kind kinds[] = {
 	{REFRAIN_KIND_BOXES, "boxes", " ", 100, "json,labels/txt"},
 	{REFRAIN_KIND_POINTS, "points", " ", 32, "json,labels/txt"},
 	{REFRAIN_KIND_MASK, "mask", " ", 0, "masks/,mask.png"},
+	{REFRAIN_KIND_TOKENS, "tokens", " bin ", 0, ""},
 	{REFRAIN_KIND_BYTES, "bytes", " txt json ", 4096, "txt"},
 };
 
@@ -38,6 +39,19 @@ static const struct field_option options[] = {
 		"u8|||u16||i32", 0, 0, REFRAIN_U8},
 	{"fill", BIT(MASK), OPTION_COUNT, offsetof(struct field_def, fill),
 		NULL, 0, 65535, 255},
+	{"length", BIT(TOKENS), OPTION_COUNT,
+		offsetof(struct field_def, tokens.length), NULL, 1,
+		FIELD_TOKENS_MAX, 1024},
+	{"overlap", BIT(TOKENS), OPTION_COUNT,
+		offsetof(struct field_def, tokens.overlap), NULL, 0,
+		FIELD_TOKENS_MAX, 1},
+	{"from", BIT(TOKENS), OPTION_WORD,
+		offsetof(struct field_def, tokens.from), "u8|u16|u32", 0, 0, 1},
+	{"type", BIT(TOKENS), OPTION_WORD,
+		offsetof(struct field_def, tokens.type), "|||||i32|i64", 0, 0,
+		REFRAIN_I64},
+	{"fixed", BIT(TOKENS), OPTION_FLAG,
+		offsetof(struct field_def, tokens.fixed), NULL, 0, 0, 0},
 	{"optional", 0, OPTION_FLAG, offsetof(struct field_def, optional), NULL,
 		0, 0, 0},
 };
@@ -47,7 +61,8 @@ static const struct field_option options[] = {
 
 /* The option `type` stores the number of a word; each word must have the number
  * of its type. */
-_Static_assert(REFRAIN_U8 == 0 && REFRAIN_U16 == 3 && REFRAIN_I32 == 5,
+_Static_assert(REFRAIN_U8 == 0 && REFRAIN_U16 == 3 && REFRAIN_I32 == 5 &&
+		REFRAIN_I64 == 6,
 	"as in its row");
 
 const struct field_kind *field_kind_at(unsigned i)

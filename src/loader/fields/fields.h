@@ -24,6 +24,7 @@
 #define FIELD_MEMBER_MAX 64 /* size of a member, with its NUL */
 #define FIELD_POINTS_MAX 64 /* maximum number of points of a row */
 #define FIELD_ROWS_MAX (1 << 20)
+#define FIELD_TOKENS_MAX (1 << 24)
 /* Enough room for any canonical text. */
 #define FIELDS_TEXT_MAX 8192
 
@@ -31,6 +32,17 @@ enum field_keep {
 	KEEP_CENTRE, /* keep boxes whose centre is in the crop */
 	/* keep boxes of which at least min_visible is in the crop */
 	KEEP_VISIBLE,
+};
+
+/* How files of tokens are cut into windows, which are the examples. */
+struct token_windows {
+	/* tokens from the beginning of a window to that of the next one of its
+	 * file; 0: the dataset has no tokens */
+	uint32_t length;
+	uint32_t overlap; /* tokens that a window has beyond `length` */
+	int from;	  /* type in a .bin: 0 for u8, 1 for u16, 2 for u32 */
+	int type;	  /* enum refrain_type in a batch: I32 or I64 */
+	bool fixed;	  /* the windows are the same in every pass */
 };
 
 struct field_def {
@@ -56,6 +68,8 @@ struct field_def {
 	 */
 	uint8_t twin[FIELD_POINTS_MAX];
 
+	struct token_windows tokens;
+
 	/* Masks. */
 	int type;      /* enum refrain_type: U8, U16 or I32 */
 	uint32_t fill; /* id of pixels outside of the image */
@@ -76,7 +90,8 @@ int fields_parse(struct fields *out, const char *text, struct error *err);
 void fields_text(const struct fields *f, char to[FIELDS_TEXT_MAX]);
 
 /* Returns the possible places of a field's member, in the form of
- * dataset_options.members; "" for an image or a class, which have no member. */
+ * dataset_options.members; "" for an image, tokens or a class, which have no
+ * member. */
 const char *field_places(const struct field_def *f);
 
 #endif

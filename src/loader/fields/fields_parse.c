@@ -268,7 +268,7 @@ static int find_kind(struct field_text *t, const struct field_word *first)
 	if (given.name && !other)
 		return field_wrong(t, given.name,
 			"kind must be one of image class classes boxes points "
-			"mask bytes");
+			"mask tokens bytes");
 	if (given.name && kind && kind != other)
 		return field_wrong(
 			t, given.name, "the name of the field is another kind");
@@ -340,9 +340,10 @@ static int check_field(struct field_text *t, const struct field_word *first,
 	if (f->kind == REFRAIN_KIND_MASK && f->type == REFRAIN_U8 &&
 		f->fill > UINT8_MAX)
 		return field_wrong(t, first->name, "fill must fit in type");
-	if (f->kind == REFRAIN_KIND_IMAGE && f->optional)
-		return field_wrong(
-			t, first->name, "an image cannot be optional");
+	if ((f->kind == REFRAIN_KIND_IMAGE || f->kind == REFRAIN_KIND_TOKENS) &&
+		f->optional)
+		return field_wrong(t, first->name,
+			"what makes an example cannot be optional");
 	return 0;
 }
 
