@@ -170,7 +170,7 @@ for REFRAIN_DISABLE in '' resend; do
 done
 REFRAIN_DISABLE=
 
-# SIGUSR2 ends the daemon, and the mount continues with the next one.
+# SIGUSR2 ends the daemon, and the mount goes on with the next one.
 held_mount
 exec 9<"$mnt/shard"
 kill -USR2 "$pid"

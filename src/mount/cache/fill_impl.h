@@ -441,7 +441,6 @@ void fill_drop(struct cache *c, struct fill *f);
 
 /* -- fill_serve.c; all assert the lock -- */
 
-void readers_init(struct cache *c); /* Does not assert that the lock is held. */
 void readers_status(struct cache *c, struct cache_status *status);
 void fill_begun(struct cache *c, struct fill *f);
 
