@@ -358,11 +358,10 @@ static int find(struct look *l)
 	if (rc < 0)
 		return rc;
 	note_fs_type(l->ds);
-	rc = look_rendition(l);
-	if (rc < 0)
-		return rc;
 	look_doing(l, "comparing it with its catalogue");
-	return ds_catalogue_open(l) < 0 ? look_anew(l, &st) : 0;
+	/* both replace the whole struct dataset, so the rendition comes last */
+	rc = ds_catalogue_open(l) < 0 ? look_anew(l, &st) : 0;
+	return rc < 0 ? rc : look_rendition(l);
 }
 
 static void look_free(struct look *l)
