@@ -50,6 +50,15 @@ if command -v djpeg >/dev/null; then
 		done
 	done
 fi
+# levels INDEX: the lines that have levels, without times
+levels() {
+	awk -F'\t' '$5 != "" { print $1, $2, $5, $6, $7 }' "$1"
+}
+"$refrain" index --levels "$work/prog" >"$work/index"
+levels "$work/index" >"$work/levels.1"
+levels "$work/prog/recode.index" >"$work/levels.2"
+expect 'files with levels' "$(wc -l <"$work/levels.1")" $images
+cmp "$work/levels.1" "$work/levels.2" || fail 'recode.index has other levels'
 note 'without loss, names, times, pixels and other files stay'
 
 # -- With loss
