@@ -12,7 +12,7 @@
 
 #include "loader/image/transcode_impl.h"
 
-/* As in the loader: what it cannot decode need not be transcoded. */
+/* The limits of the loader: a file above them is kept as it is. */
 static const struct decode_limits transcode_limits = {
 	.max_pixels = 200000000,
 	.max_memory_bytes = UINT64_MAX,

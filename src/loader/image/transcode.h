@@ -50,7 +50,7 @@ struct transcode_options {
 /* Maximum length of the text of a mark, with its NUL. */
 #define TRANSCODE_MARK_MAX 128
 
-/* What a JPEG's markers say. */
+/* Information from a JPEG's markers. */
 struct transcode_info {
 	bool progressive;
 	bool slow; /* decoding is slow: progressive, or arithmetic coding */

@@ -12,8 +12,8 @@
  * units are there, recode.json is written. Every file of the target depends
  * only on the source and the options.
  *
- * Everything is copied byte for byte that is no JPEG, that cannot be re-coded,
- * or that would gain nothing: less than 5 % with loss; also less than 5 %
+ * A file is copied byte for byte if it is not a JPEG, if it cannot be re-coded,
+ * or if it would gain nothing: less than 5 % with loss; also less than 5 %
  * without loss in a file that is baseline already; a progressive file as
  * progressive.
  */
@@ -79,14 +79,14 @@ int recode_run(const struct recode_options *o, struct recode_result *result,
 #define TRIAL_ROWS 12u
 #define TRIAL_PICTURES 3u
 
-/* What one form would do to a sample of a dataset's JPEGs. */
+/* The effects of one form on a sample of a dataset's JPEGs. */
 struct recode_trial {
 	const char *name;    /* such as "quality 80" */
 	const char *options; /* for recode or mount; "" for the originals */
 	double bytes;	     /* share of the originals' bytes */
 	/* CPU time to decode what a random resized crop needs, in us */
 	double decode_us;
-	/* As in struct recode_sample, but the worst tenth */
+	/* The means, and the mean of the worst tenth */
 	double psnr, psnr_worst, ssim;
 	/* Sample pictures, as files */
 	struct {

@@ -105,7 +105,7 @@ struct recode_job {
 void recode_unit_name(const struct recode_job *j, const struct recode_unit *u,
 	char name[PATH_MAX]);
 
-/* What one thread needs. */
+/* The state of one thread. */
 struct recode_worker {
 	struct recode_job *j;
 	struct transcoder *transcoder;

@@ -89,7 +89,7 @@ static int walk_tree(
 		}
 		while (*path == '/')
 			path++;
-		/* the root itself has to be readable, but is no name */
+		/* The root must be readable, but it is not listed. */
 		if (e->fts_level > 0 || e->fts_info != FTS_D)
 			rc = take_entry(l, fts, e, path, err);
 		if (rc == -ENOMEM)
