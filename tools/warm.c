@@ -2,6 +2,7 @@
 /* refrain warm: asks the daemon to fill its cache, and shows the progress. */
 #include <errno.h>
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,33 +60,49 @@ struct group {
 	char *path[4096];
 	int count;
 	size_t bytes;
+	void *seen; /* tree of all paths; owns them */
 };
 
-static void group_free(struct group *g)
+static int compare_paths(const void *a, const void *b)
 {
-	for (int i = 0; i < g->count; i++)
-		free(g->path[i]);
-	*g = (struct group){0};
+	return strcmp(a, b);
 }
 
-/* Read the next paths, one in a line. Returns false at the end of the input. */
-static bool group_read(struct group *g)
+/* Add a path that no group has had. Takes it. */
+static int group_take(struct group *g, char *path)
+{
+	void *node = tsearch(path, &g->seen, compare_paths);
+
+	if (!node || *(char **)node != path) {
+		free(path);
+		return node ? 0 : -ENOMEM;
+	}
+	g->path[g->count++] = path;
+	g->bytes += strlen(path);
+	return 0;
+}
+
+/* Read the next paths, one in a line. Returns 0 at the end of the input, 1, or
+ * -ENOMEM. */
+static int group_read(struct group *g)
 {
 	CLEANUP_FREE char *line = NULL;
 	size_t room = 0;
+	int rc = 0;
 	ssize_t n;
 
-	while (g->count < (int)(sizeof(g->path) / sizeof(*g->path)) &&
+	g->count = 0;
+	g->bytes = 0;
+	while (rc == 0 &&
+		g->count < (int)(sizeof(g->path) / sizeof(*g->path)) &&
 		g->bytes < GROUP_BYTES &&
 		(n = getline(&line, &room, stdin)) >= 0) {
 		if (n > 0 && line[n - 1] == '\n')
 			line[--n] = '\0';
-		if (n == 0)
-			continue; /* no path, rather than the root */
-		g->path[g->count++] = steal_ptr(&line);
-		g->bytes += (size_t)n;
+		if (n > 0) /* an empty line is not the root */
+			rc = group_take(g, steal_ptr(&line));
 	}
-	return g->count > 0;
+	return rc < 0 ? rc : g->count > 0;
 }
 
 /* Add the numbers of a reply to those of the replies before it. Of texts, such
@@ -117,18 +134,21 @@ static int warm_lines(const char *mountpoint, ctl_line_fn *show,
 	struct progress *progress, json_t **sum, struct error *err)
 {
 	struct group g = {0};
-	int rc = 0;
+	int rc;
 
-	while (rc >= 0 && group_read(&g)) {
+	while ((rc = group_read(&g)) > 0) {
 		json_t *reply = NULL;
 
 		rc = ask(mountpoint,
 			ask_about_paths("warm", mountpoint, g.path, g.count),
 			show, progress, &reply, err);
-		if (rc >= 0)
-			add_reply(sum, reply);
-		group_free(&g);
+		if (rc < 0)
+			break;
+		add_reply(sum, reply);
 	}
+	tdestroy(g.seen, free);
+	if (rc == -ENOMEM)
+		return error_set(err, rc, "%m");
 	if (rc >= 0 && ferror(stdin))
 		return error_set(err, -EIO, "cannot read the paths");
 	if (rc >= 0 && !*sum)
@@ -169,16 +189,28 @@ static void complain_failed(const json_t *reply, uint64_t failed)
 	(void)fputs("; run it again to retry\n", stderr);
 }
 
+static void complain_unknown(const json_t *reply, uint64_t unknown)
+{
+	(void)fputs("refrain: warm: cannot warm ", stderr);
+	if (unknown > 1)
+		(void)fprintf(
+			stderr, "%" PRIu64 " paths, the first is ", unknown);
+	ask_print(stderr, reply, "unknown_why");
+	(void)fputc('\n', stderr);
+}
+
 static int warm_report(const json_t *reply, bool json)
 {
 	uint64_t failed = ask_number(reply, "failed_items");
 	uint64_t unlisted = ask_number(reply, "unlisted");
+	uint64_t unknown = ask_number(reply, "unknown");
 
-	if (json) {
+	if (json)
 		ask_print_json(reply);
-	} else {
+	else if (!unknown || ask_number(reply, "files"))
 		summarise(reply);
-	}
+	if (unknown > 0)
+		complain_unknown(reply, unknown);
 	if (failed > 0)
 		complain_failed(reply, failed);
 	if (unlisted > 0) {
@@ -186,7 +218,7 @@ static int warm_report(const json_t *reply, bool json)
 		ask_print(stderr, reply, "unlisted_why");
 		(void)fputs("; everything else is done\n", stderr);
 	}
-	return failed + unlisted > 0 ? EXIT_FAILED : EXIT_OK;
+	return failed + unlisted + unknown > 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_warm(int argc, char **argv)

@@ -42,6 +42,25 @@ expect 'items of three paths' "$(warmed cached_items)" \
 expect 'resident bytes' "$(status_field resident_bytes)" \
 	$(($(tree_bytes "$src/d3") + $(tree_bytes "$src/d4/e1") +
 		$(tree_bytes "$src/d5/e0")))
+warm 0 d3 d3/e0 "$mnt/d3"
+expect 'items of a path and one below it' "$(warmed already_items)" \
+	"$(items "$src/d3")"
+{
+	echo nowhere
+	find "$mnt/d5" -type f
+	echo d5/nothing
+	find "$mnt/d5" -type f
+	echo d6
+} | {
+	if "$refrain" warm "$mnt" - --json >"$work/list" 2>"$work/err"; then
+		fail 'unknown names were accepted'
+	fi
+}
+expect 'items of a list' "$(sed -n \
+	's/.*"cached_items": *\([0-9]*\).*/\1/p' "$work/list")" \
+	"$(items "$src/d5" "$src/d6")"
+grep -q "warm 2 paths, the first is 'nowhere': the source has no such name" \
+	"$work/err" || fail "$(cat "$work/err")"
 file=$(cd "$src" && find d6 -type f -size +200k | sort | head -n 1)
 warm 0 "$file"
 expect 'items of one file' "$(warmed cached_items)" "$(items "$src/$file")"

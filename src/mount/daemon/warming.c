@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/base/array.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
@@ -34,6 +35,13 @@ struct warm {
 	struct warm_count total, already, not_fitting;
 	struct warm_count earlier; /* cached in earlier rounds */
 	struct tree_walk_result unlisted;
+	/* Paths that the source does not have, and the first of them */
+	uint64_t unknown;
+	char *first_unknown;
+	/* Bitmap of the files of this round that were counted, so that a file
+	 * below two paths counts once */
+	uint8_t *seen;
+	size_t seen_bytes;
 	uint64_t files;
 	uint64_t told_ns;
 	bool gone;
@@ -208,21 +216,63 @@ static void warm_file(struct warm *k, const struct node_info *info)
 	(void)scan_items(k->of->scan, info, warm_item, k);
 }
 
-/* Call fn for every file below a node. */
-static void each_file(struct warm *k, node_id top,
-	void (*fn)(struct warm *k, const struct node_info *info))
+/* Note a file in the bitmap. Returns false if it was there. If memory is short,
+ * the file may count twice. */
+static bool warm_see(struct warm *k, node_id file)
+{
+	uint8_t bit = (uint8_t)(1u << file % 8);
+
+	if (ARRAY_ROOM_ZEROED(k->seen, file / 8, &k->seen_bytes) < 0)
+		return true;
+	if (k->seen[file / 8] & bit)
+		return false;
+	k->seen[file / 8] |= bit;
+	return true;
+}
+
+typedef void warm_file_fn(struct warm *k, const struct node_info *info);
+
+static void warm_node(struct warm *k, node_id id, warm_file_fn *fn)
+{
+	struct node_info info;
+
+	if (manifest_get(k->of->manifest, id, &info) == 0 && !info.retired &&
+		info.attr.kind == KIND_FILE && warm_see(k, id))
+		fn(k, &info);
+}
+
+/* Call fn for every file below the nodes, once. */
+static void each_file(
+	struct warm *k, const node_id *top, size_t n, warm_file_fn *fn)
 {
 	struct manifest *mf = k->of->manifest;
 	struct node_info info;
 
-	for (node_id id = NODE_ROOT; id < manifest_end(mf) && !k->gone; id++)
-		if (manifest_get(mf, id, &info) == 0 && !info.retired &&
-			info.attr.kind == KIND_FILE &&
-			manifest_is_under(mf, id, top))
-			fn(k, &info);
+	if (k->seen)
+		memset(k->seen, 0, k->seen_bytes);
+	for (size_t i = 0; i < n && !k->gone; i++) {
+		if (manifest_get(mf, top[i], &info) < 0)
+			continue;
+		if (info.attr.kind != KIND_DIR)
+			warm_node(k, top[i], fn);
+		else
+			for (node_id id = NODE_ROOT;
+				id < manifest_end(mf) && !k->gone; id++)
+				if (manifest_is_under(mf, id, top[i]))
+					warm_node(k, id, fn);
+	}
 }
 
-/* Find the node of a path, and list everything below it. */
+/* Count a path that the source does not have. */
+static int warm_unknown(struct warm *k, char **path)
+{
+	if (k->unknown++ == 0)
+		k->first_unknown = steal_ptr(path);
+	return -ENOENT;
+}
+
+/* Find the node of a path, and list everything below it. Returns -ENOENT
+ * without a message if the source does not have the path. */
 static int warm_find(
 	struct warm *k, const json_t *value, node_id *top, struct error *err)
 {
@@ -240,8 +290,7 @@ static int warm_find(
 	if (rc < 0 && rc != -ENOENT)
 		return error_set(err, rc, "cannot warm '%s': %m", path);
 	if (manifest_resolve(k->of->manifest, path ? path : "", &info) < 0)
-		return error_set(err, -ENOENT,
-			"cannot warm '%s': the source has no such name", path);
+		return warm_unknown(k, &path);
 	*top = info.id;
 	if (info.attr.kind != KIND_DIR)
 		return 0;
@@ -269,6 +318,18 @@ static void add_failed_why(json_t *reply, struct warm *k)
 	(void)json_object_set_new(reply, "failed_why", ctl_text_new(why.msg));
 }
 
+static void add_unknown(json_t *reply, const struct warm *k)
+{
+	struct error why;
+
+	ctl_set_number(reply, "unknown", k->unknown);
+	if (k->unknown == 0)
+		return;
+	(void)error_set(&why, -ENOENT, "'%s': the source has no such name",
+		k->first_unknown);
+	(void)json_object_set_new(reply, "unknown_why", ctl_text_new(why.msg));
+}
+
 static void send_result(struct warm *k)
 {
 	json_t *reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
@@ -285,26 +346,42 @@ static void send_result(struct warm *k)
 		"failed_items", (json_int_t)k->failed.items);
 
 	add_failed_why(reply, k);
+	add_unknown(reply, k);
 	status_add_unlisted(reply, k->of->tree, "unlisted", &k->unlisted);
 	(void)ctl_send(k->conn, reply);
+}
+
+/* Find the nodes of all paths, or the root if there are none. Returns their
+ * number, or -errno. */
+static ssize_t find_tops(
+	struct warm *k, const json_t *paths, node_id *top, struct error *err)
+{
+	size_t n = json_array_size(paths), found = 0;
+
+	for (size_t i = 0; i < (n ? n : 1); i++) {
+		int rc = warm_find(k, n ? json_array_get(paths, i) : NULL,
+			&top[found], err);
+
+		if (rc < 0 && rc != -ENOENT)
+			return rc;
+		found += rc == 0;
+	}
+	return (ssize_t)found;
 }
 
 static int run_round(struct warm *k, const json_t *paths, struct error *err)
 {
 	size_t n = json_array_size(paths);
-	node_id *top = calloc(n ? n : 1, sizeof(*top));
-	int rc = top ? 0 : error_set(err, -ENOMEM, "cannot warm: %m");
+	CLEANUP_FREE node_id *top = calloc(n ? n : 1, sizeof(*top));
+	ssize_t found = top ? find_tops(k, paths, top, err)
+			    : error_set(err, -ENOMEM, "cannot warm: %m");
 
-	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		rc = warm_find(
-			k, n ? json_array_get(paths, i) : NULL, &top[i], err);
-	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		each_file(k, top[i], count_file);
-	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		each_file(k, top[i], warm_file);
+	if (found < 0)
+		return (int)found;
+	each_file(k, top, (size_t)found, count_file);
+	each_file(k, top, (size_t)found, warm_file);
 	wait_below(k, 1, 0);
-	free(top);
-	return rc;
+	return 0;
 }
 
 /* Refresh the paths from the source. A failure is ignored here: files that
@@ -337,7 +414,8 @@ static bool begin_again(struct warm *k)
 	k->cached = k->failed = k->late = (struct warm_count){0};
 	k->total = k->already = k->not_fitting = (struct warm_count){0};
 	k->unlisted = (struct tree_walk_result){0};
-	k->files = k->changed = 0;
+	k->files = k->changed = k->unknown = 0;
+	free(steal_ptr(&k->first_unknown));
 	return true;
 }
 
@@ -372,4 +450,6 @@ void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 	else
 		send_result(&k);
 	(void)pthread_cond_destroy(&k.cond);
+	free(k.first_unknown);
+	free(k.seen);
 }
