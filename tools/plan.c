@@ -43,7 +43,7 @@
 struct plan_args {
 	unsigned epoch, batch, window, slack; /* or NOT_GIVEN */
 	const char *echo, *step_ms;
-	bool null, json;
+	bool null, json, admit_planned;
 };
 
 #define FIELD(f) offsetof(struct plan_args, f)
@@ -94,6 +94,13 @@ static const struct option_def plan_table[] = {
 			"least 256).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(slack),
+	},
+	{
+		.name = "admit-planned",
+		.help = "Until all of the order was read, let the mount's "
+			"cache admit only files that a plan names.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(admit_planned),
 	},
 	{
 		.name = "null",
@@ -194,6 +201,9 @@ static int request_of(
 	if (rc == 0)
 		rc = set_unsigned(
 			request, "slack", args->slack, PLAN_POSITIONS_MAX, err);
+	if (args->admit_planned)
+		(void)json_object_set_new(
+			request, "admit_planned", json_true());
 	if (args->echo)
 		(void)json_object_set_new(
 			request, "echo", ctl_text_new(args->echo));

@@ -156,10 +156,13 @@ class Plan:
     not files of the mount, empty files, and names that occur twice in an
     epoch. `error` is None, or says why the plan has ended or which name was
     the first that is not a file of the mount. `returns` counts the daemons
-    that got the plan after the first one."""
+    that got the plan after the first one.
+
+    admit_planned=True: while the plan is open, the cache of the mount admits
+    only files that a plan names."""
 
     def __init__(self, root, batch=None, echo=None, window=None, step_ms=None,
-                 fresh=None, slack=None):
+                 fresh=None, slack=None, admit_planned=None):
         self.error = None
         self.left_out = 0
         self.returns = 0
@@ -174,7 +177,7 @@ class Plan:
             return
         settings = {'cmd': 'plan', 'batch': batch, 'echo': echo,
                     'window': window, 'step_ms': step_ms, 'fresh': fresh,
-                    'slack': slack}
+                    'slack': slack, 'admit_planned': admit_planned}
         if isinstance(echo, float):
             settings['echo'] = '%.3f' % echo
         self._epochs = []       # epochs that are not over

@@ -104,7 +104,8 @@ def wait_for(condition):
 
 def test_the_next_daemon_gets_the_plan_from_where_the_reader_is(held):
     names = sorted(map(str, held.top.glob('*/*.jpg')))
-    with warnings.catch_warnings(), refrain.Plan(held.top) as plan:
+    with warnings.catch_warnings(), \
+            refrain.Plan(held.top, admit_planned=True) as plan:
         warnings.simplefilter('error')
         plan.epoch(0, names)
         plan.epoch(1, [held.top / 'none'] + names[::-1])
@@ -117,6 +118,7 @@ def test_the_next_daemon_gets_the_plan_from_where_the_reader_is(held):
             assert status['plans_again'] == status['plans'] == 1
             # Of 61 names in epoch 1, 10 were read. The tier has one file.
             assert status['planned_positions'] in (50, 51)
+            assert status['plans_admitting'] == 1
         plan.epoch(2, names)
         plan.progress(100)
         assert plan.flush(60 * PATIENCE)

@@ -79,9 +79,11 @@ static inline void add(
 static inline void read_file(struct course *k, uint64_t cookie)
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
+	struct plans_read more;
 	struct probe p;
 
-	(void)plans_note(k->plans, &item, 0, SIZE, 0, NULL);
+	(void)plans_note(k->plans, &item, 0, SIZE, 0, &more);
+	item.barred = more.barred;
 	probe_read(&k->g, &p, item, 0, SIZE);
 	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
 		answer_all(&k->g.hand);

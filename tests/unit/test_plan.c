@@ -336,6 +336,62 @@ START_TEST(test_plans_have_a_bound)
 }
 END_TEST
 
+START_TEST(test_a_plan_may_admit_planned_files_only)
+{
+	struct plan_params params = {.batch = 1, .admit_planned = true};
+	struct plan *plan, *other;
+	struct counters *count;
+	struct plans_status s;
+	struct course k;
+
+	course_start(&k, "4M");
+	count = &k.g.fix.counters;
+	ck_assert_int_eq(
+		plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	other = open_plan(&k, 0);
+	add(plan, 0, 1, 3);
+	add(other, 0, 3, 4);
+	for (uint64_t i = 1; i < 7; i++)
+		read_file(&k, i);
+	cache_settle(k.g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(count->not_planned, 3);
+	ck_assert_uint_eq(count->passed_through, 0);
+	ck_assert_uint_eq(count->admitted, 3);
+	plans_status(k.plans, &s);
+	ck_assert_uint_eq(s.admit_planned, 1);
+	plan_close(plan);
+	read_file(&k, 7);
+	cache_settle(k.g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(count->admitted, 4);
+	plans_status(k.plans, &s);
+	ck_assert_uint_eq(s.admit_planned, 0);
+	end(&k, other);
+}
+END_TEST
+
+START_TEST(test_a_planned_read_admits_what_another_read_has_begun)
+{
+	struct cache_item item;
+	struct probe first, second;
+	struct course k;
+
+	course_start(&k, "4M");
+	item = file_item(&k.g, 1, SIZE, 0);
+	item.barred = true;
+	probe_read(&k.g, &first, item, 0, SIZE);
+	item.barred = false;
+	probe_read(&k.g, &second, item, 0, SIZE);
+	while (!__atomic_load_n(&second.done, __ATOMIC_ACQUIRE))
+		answer_all(&k.g.hand);
+	probe_wait(&first);
+	probe_wait(&second);
+	cache_settle(k.g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(k.g.fix.counters.admitted, 1);
+	ck_assert_uint_eq(k.g.fix.counters.not_planned, 0);
+	course_stop(&k);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("plan");
@@ -360,5 +416,8 @@ int main(void)
 	tcase_add_test(t, test_a_read_far_ahead_is_somebody_elses);
 	tcase_add_test(t, test_wrong_names_cost_nothing);
 	tcase_add_test(t, test_plans_have_a_bound);
+	tcase_add_test(t, test_a_plan_may_admit_planned_files_only);
+	tcase_add_test(
+		t, test_a_planned_read_admits_what_another_read_has_begun);
 	return run_suite(s);
 }

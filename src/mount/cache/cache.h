@@ -113,6 +113,9 @@ struct cache_item {
 	/* Number by which the caller knows the file */
 	uint64_t cookie;
 	uint64_t base, size; /* range in the file; size > 0 */
+	/* No tier gets the item if it is fetched for this request, because
+	 * plans admit only the files that they name. */
+	bool barred;
 };
 
 /* Set base and size to those of the item that contains byte `off` of the

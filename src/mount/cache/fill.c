@@ -61,7 +61,7 @@ static void fill_init_lists(struct fill *f)
 void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
-	if (cache_masked(c) ||
+	if (f->item.barred || cache_masked(c) ||
 		(providers_instead(c) && f->offer != OFFER_REFUSED) ||
 		store_reserve(cache_config(c)->store, f->item.size, &f->res) <
 			0)
@@ -406,6 +406,15 @@ bool fill_is_idle(const struct fill *f)
 		list_empty(&f->plans);
 }
 
+/* A request that is not barred has joined a fill that was made for one that
+ * is. A complete fill stays without a tier. */
+static void fill_unbar(struct cache *c, struct fill *f)
+{
+	f->item.barred = false;
+	if (f->phase == FILL_WAITING || f->phase == FILL_FETCHING)
+		fill_reserve(c, f);
+}
+
 int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out)
@@ -414,6 +423,8 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	if (jobs_is_stopping(c))
 		return -ENOTCONN;
 	*out = fill_find(c, key);
+	if (*out && (*out)->item.barred && !item->barred)
+		fill_unbar(c, *out);
 	if (*out)
 		return 0;
 	/* The item may have been published between the caller's look-up and

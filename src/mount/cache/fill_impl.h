@@ -158,7 +158,7 @@ struct fill {
 	struct list warms;	/* warmings that wait: struct cache_warm */
 	struct list plans;	/* plans of the item: struct cache_plan */
 	struct hash128 key;	/* set once */
-	struct cache_item item; /* set once */
+	struct cache_item item; /* set once, but for `barred` */
 	/* Handle at the origin; set by the first fetch */
 	struct origin_file *file;
 	char *path;		/* path of the file; set once; owned */

@@ -279,6 +279,15 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	cache_moves(c)->npublishing++;
 }
 
+/* Count an item that no tier gets. */
+static void count_passed(const struct cache *c, const struct fill *f)
+{
+	if (f->item.barred)
+		COUNT(cache_config(c)->counters, not_planned);
+	else
+		COUNT(cache_config(c)->counters, passed_through);
+}
+
 /* Handle the end of an offer: a provider has answered for all units of an item
  * that it may keep instead of the tiers. offer_status is 0 if it has them;
  * -ENOSPC if it has no space, so that a tier may get the item; otherwise
@@ -297,7 +306,7 @@ static void fill_offer_ended(struct cache *c, struct fill *f, struct after *a)
 		}
 	}
 	if (status < 0)
-		COUNT(cache_config(c)->counters, passed_through);
+		count_passed(c, f);
 	warms_answer(f, status, a);
 }
 
@@ -330,7 +339,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	} else if (f->offer == OFFER_NONE || f->npushing == 0) {
 		/* The push of the last unit may have been dropped, so that no
 		 * call of fill_offered() follows. */
-		COUNT(cache_config(c)->counters, passed_through);
+		count_passed(c, f);
 		warms_answer(f, -ENOSPC, a);
 	}
 	fill_stage(c, f);

@@ -42,6 +42,8 @@ const struct gauge gauge_table[] = {
 		"Maximum size of the staging "
 		"buffer."},
 	{"plans", "plans", "Plans from trainers that are being followed."},
+	{"plans_admitting", "plans",
+		"Plans that let the cache admit only files that plans name."},
 	{"planned_positions", "positions",
 		"Files in these plans that are still to be read."},
 	{"planned_bytes", "bytes",

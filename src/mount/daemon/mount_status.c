@@ -98,6 +98,7 @@ static void add_cache(json_t *o, struct mount *m)
 	ctl_set_number(o, "staging_capacity_bytes", s.staging_capacity_bytes);
 	plans_status(m->plans, &plans);
 	ctl_set_number(o, "plans", plans.plans);
+	ctl_set_number(o, "plans_admitting", plans.admit_planned);
 	ctl_set_number(o, "planned_positions", plans.positions);
 	ctl_set_number(o, "planned_bytes", s.planned_bytes);
 	ctl_set_number(o, "planned_capacity_bytes", s.planned_capacity_bytes);

@@ -131,6 +131,8 @@ static int get_params(
 	if (rc == 0)
 		rc = get_echo(request, "echo_max", &p->echo_max, err);
 	p->measure = json_is_true(json_object_get(request, "measure"));
+	p->admit_planned =
+		json_is_true(json_object_get(request, "admit_planned"));
 	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
 }
 

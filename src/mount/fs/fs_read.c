@@ -266,6 +266,7 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req)
 
 	ask->turn = plans_note(
 		plans, &ask->item, ask->off, ask->len, pid, &ask->more);
+	ask->item.barred = ask->more.barred;
 }
 
 /* Handle a READ. `w` is the data of this thread, or NULL if memory is short. */

@@ -204,6 +204,7 @@ static int join_plans(struct plans *ps, struct plan *plan, struct error *err)
 		return error_set(err, -EAGAIN, "cannot start a thread: %m");
 	list_add_tail(&ps->plans, &plan->link);
 	ps->nplans++;
+	ps->admitting += plan->params.admit_planned;
 	(void)atomic_fetch_add_explicit(&ps->readers,
 		plan->params.reader ? 1 : 0, memory_order_relaxed);
 	(void)atomic_fetch_add_explicit(&ps->active, 1, memory_order_relaxed);
@@ -249,6 +250,7 @@ void plan_close(struct plan *plan)
 	plan->closing = true;
 	ps->positions -= plan->order.end - plan->base;
 	ps->nplans--;
+	ps->admitting -= plan->params.admit_planned;
 	(void)atomic_fetch_sub_explicit(&ps->active, 1, memory_order_relaxed);
 	(void)atomic_fetch_sub_explicit(&ps->readers,
 		plan->params.reader ? 1 : 0, memory_order_relaxed);
@@ -412,5 +414,6 @@ bool plan_wait(struct plan *plan, uint64_t timeout_ns)
 void plans_status(struct plans *ps, struct plans_status *status)
 {
 	LOCK_SCOPE(&ps->lock);
-	*status = (struct plans_status){ps->nplans, ps->positions};
+	*status = (struct plans_status){
+		ps->nplans, ps->admitting, ps->positions};
 }

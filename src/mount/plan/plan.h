@@ -71,6 +71,8 @@ struct plans_read {
 	 * The readers of these plans are not known: the read comes from one of
 	 * them, and the others may follow. */
 	unsigned plan_readers;
+	/* An open plan has admit_planned, and no plan names the file. */
+	bool barred;
 };
 
 /* Note that process `pid` (0: unknown) is going to read [off, off + len) of a
@@ -116,6 +118,9 @@ struct plan_params {
 	 * read.
 	 */
 	pid_t reader;
+	/* While this plan is open, the tiers admit only the files that open
+	 * plans name, and those that are warmed. */
+	bool admit_planned;
 	/* Number of positions, from the first, that the trainer is already
 	 * reading, so that nothing is fetched ahead for them. */
 	uint64_t begun;
@@ -209,8 +214,9 @@ void plan_rates(struct plan *plan, struct plan_rates *out);
 bool plan_wait(struct plan *plan, uint64_t timeout_ns);
 
 struct plans_status {
-	/* Number of plans, and of positions that are not finished */
-	uint64_t plans, positions;
+	/* Number of plans, of those with admit_planned, and of positions that
+	 * are not finished */
+	uint64_t plans, admit_planned, positions;
 };
 void plans_status(struct plans *ps, struct plans_status *status);
 

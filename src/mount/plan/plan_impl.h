@@ -101,6 +101,7 @@ struct plans {
 	/* Number of plans with a reader; relaxed */
 	_Atomic unsigned readers;
 	unsigned nplans, nholds;
+	unsigned admitting; /* number of plans with admit_planned */
 	uint64_t positions; /* number of unfinished positions of all plans */
 	uint64_t freed;	    /* bytes freed since the pacer last looked */
 	bool work, urgent;

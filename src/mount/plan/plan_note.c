@@ -353,10 +353,25 @@ static void note(struct plan *plan, struct note *n)
 	}
 }
 
+/* Must the tiers not admit the file? */
+static bool is_barred(const struct plans *ps, uint64_t cookie)
+{
+	ASSERT_HELD(&ps->lock);
+	if (!ps->admitting)
+		return false;
+	LIST_FOREACH(l, &ps->plans) {
+		const struct plan *plan = CONTAINER_OF(l, struct plan, link);
+
+		if (!plan->closing && order_names(&plan->order, cookie))
+			return false;
+	}
+	return true;
+}
+
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	uint64_t off, size_t len, pid_t pid, struct plans_read *more)
 {
-	struct note n = {item, off, len, pid, PLANS_NONE, {0, 0}};
+	struct note n = {item, off, len, pid, PLANS_NONE, {0, 0, false}};
 
 	if (more)
 		*more = n.more;
@@ -365,6 +380,7 @@ enum plans_turn plans_note(struct plans *ps, const struct cache_item *item,
 	LOCK_SCOPE(&ps->lock);
 	LIST_FOREACH(l, &ps->plans)
 		note(CONTAINER_OF(l, struct plan, link), &n);
+	n.more.barred = is_barred(ps, item->cookie);
 	if (more)
 		*more = n.more;
 	return n.turn;

@@ -23,6 +23,7 @@ void order_release(struct order *o)
 	free(o->state);
 	free(o->last);
 	free(o->seen);
+	free(o->named);
 	free(o->epoch);
 	*o = (struct order){.cap = 0};
 }
@@ -131,11 +132,13 @@ static int see(struct order *o, uint32_t file)
 	size_t at = file / 8;
 	uint8_t bit = (uint8_t)(1u << file % 8);
 
-	if (ARRAY_ROOM_ZEROED(o->seen, at, &o->seen_bytes) < 0)
+	if (ARRAY_ROOM_ZEROED(o->seen, at, &o->seen_bytes) < 0 ||
+		ARRAY_ROOM_ZEROED(o->named, at, &o->named_bytes) < 0)
 		return -ENOMEM;
 	if (o->seen[at] & bit)
 		return -EEXIST;
 	o->seen[at] |= bit;
+	o->named[at] |= bit;
 	return 0;
 }
 

@@ -56,6 +56,8 @@ struct order {
 	size_t buckets; /* a power of two, or 0 */
 	uint8_t *seen;	/* bitmap of the files in the last epoch */
 	size_t seen_bytes;
+	uint8_t *named;	/* bitmap of the files in any epoch */
+	size_t named_bytes;
 	struct order_epoch *epoch;
 	unsigned epochs;
 	size_t epoch_cap;
@@ -91,6 +93,13 @@ static inline uint32_t order_file(const struct order *o, uint64_t pos)
  * skipped at a position before `horizon`. Returns false if there is none. */
 bool order_find(
 	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
+
+/* Was the file ever added? */
+static inline bool order_names(const struct order *o, uint64_t file)
+{
+	return file / 8 < o->named_bytes &&
+		(o->named[file / 8] & 1u << file % 8);
+}
 
 /* Returns the epoch of a position; all members are 0 if there is no epoch. */
 struct order_epoch order_epoch_at(const struct order *o, uint64_t pos);
