@@ -86,6 +86,7 @@ unit_tests = \
 	tests/unit/test_resize \
 	tests/unit/test_retry \
 	tests/unit/test_rows \
+	tests/unit/test_buckets \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \

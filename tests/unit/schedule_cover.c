@@ -364,6 +364,26 @@ static uint32_t other_world(struct dice *d, uint32_t world)
 	return other == world ? (world == 5 ? 6 : 5) : other;
 }
 
+/* Choose another world. With buckets, the global batch must stay the same.
+ * Returns false if there is no other world. */
+static bool change_world(struct dice *d, struct schedule_config *c)
+{
+	uint32_t group = c->batch * c->world, world = c->world;
+
+	if (!c->buckets) {
+		c->world = other_world(d, c->world);
+		return true;
+	}
+	for (uint32_t i = 1; i <= WORLD_MAX; i++)
+		if (i != world && group % i == 0 &&
+			(c->world == world || roll(d, 2)))
+			c->world = i;
+	c->batch = group / c->world;
+	c->window = 0;
+	c->allow_small_window = false;
+	return c->world != world;
+}
+
 static void expect_leg(struct leg *leg, const struct schedule_config *c,
 	const struct scene *sc, struct cover *cv, uint64_t batches,
 	uint64_t *owed)
@@ -400,7 +420,10 @@ void expect_elastic(struct scene *sc)
 			&cv, sc, &sc->st[r], least(step, sc->st[r].batches));
 		owed += count_owed(&sc->st[r], sc->s[r].unit_examples, step);
 	}
-	c.world = other_world(&sc->dice, c.world);
+	if (!change_world(&sc->dice, &c)) {
+		cover_free(&cv);
+		return;
+	}
 	run_leg(&leg, &c, state, size, owed);
 	step = roll(&sc->dice, leg.fewest + 1);
 	expect_leg(&leg, &c, sc, &cv, step, &owed);
@@ -408,7 +431,7 @@ void expect_elastic(struct scene *sc)
 	ck_assert_uint_gt(size, 0);
 	for (uint32_t r = 0; r < c.world; r++)
 		stream_free(&leg.st[r]);
-	c.world = other_world(&sc->dice, c.world);
+	(void)change_world(&sc->dice, &c); /* there is the old world */
 	run_leg(&leg, &c, state, size, owed);
 	expect_leg(&leg, &c, sc, &cv, UINT64_MAX, &owed);
 	for (uint32_t r = 0; r < c.world; r++) {

@@ -103,6 +103,28 @@ static void random_mix(struct scene *sc)
 	c->mix = sc->mix;
 }
 
+/* Give the examples lengths, and sort them into buckets. */
+static void random_buckets(struct scene *sc)
+{
+	struct schedule_config *c = &sc->c;
+
+	if (c->point != SCHEDULE_BATCH)
+		c->echo = c->echo_max = (struct schedule_echo){1, 1};
+	sc->lengths = calloc(c->examples, sizeof(*sc->lengths));
+	for (uint64_t i = 0; i < c->examples; i++)
+		sc->lengths[i] = (uint32_t)roll(&sc->dice, 50);
+	ck_assert_int_eq(
+		buckets_new(&sc->buckets,
+			&(struct buckets_config){.lengths = sc->lengths,
+				.examples = c->examples,
+				.seed = c->seed,
+				.batches = 1 + (uint32_t)roll(&sc->dice, 5),
+				.group = c->batch * c->world},
+			NULL),
+		0);
+	c->buckets = sc->buckets;
+}
+
 /* --- running it, with changes on the way --- */
 
 static void random_change(struct scene *sc, uint64_t step)
@@ -160,6 +182,8 @@ void scene_draw(struct scene *sc)
 	if (sc->c.order == SCHEDULE_SHUFFLE && !sc->c.subset &&
 		roll(&sc->dice, 2))
 		random_mix(sc);
+	else if (sc->c.order == SCHEDULE_SHUFFLE && roll(&sc->dice, 2))
+		random_buckets(sc);
 }
 
 void scene_free(struct scene *sc)
@@ -167,4 +191,6 @@ void scene_free(struct scene *sc)
 	for (uint32_t r = 0; r < sc->c.world; r++)
 		stream_free(&sc->st[r]);
 	mix_free(sc->mix);
+	buckets_free(sc->buckets);
+	free(sc->lengths);
 }

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "common/schedule/bucket.h"
 #include "common/schedule/mix.h"
 #include "schedule_fixture.h"
 
@@ -38,6 +39,8 @@ struct scene {
 	uint32_t weight[2][PARTS_MAX], parts;
 	/* first epoch of the second stage; 0: there is no second stage */
 	uint64_t second_stage;
+	struct buckets *buckets;
+	uint32_t *lengths;
 };
 
 /* Draw a configuration with the dice of the scene, and run it. */

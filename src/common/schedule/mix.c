@@ -11,14 +11,18 @@
  * The last block of a stage may be cut. Servings are counted in the order of
  * the slots and not by ticket, so those of a part before the cut have all
  * numbers below some k, and no pass has a gap.
+ *
+ * All places of a block are computed together and remembered (memo.h).
  */
 #include "common/schedule/mix.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/hash.h"
+#include "common/schedule/memo.h"
 #include "common/schedule/permute.h"
 
 struct mix_phase {
@@ -33,6 +37,8 @@ struct part_mix {
 	uint32_t part_count, stage_count;
 	struct mix_part *parts;
 	struct mix_phase *stages;
+	struct memo *memo;
+	uint32_t *served; /* used while a block is computed: see fill_block() */
 };
 
 /* The purpose of a hash. Hashes for different purposes share no value. */
@@ -117,18 +123,44 @@ static uint64_t mix_example(const struct part_mix *mix, uint32_t j, uint64_t k)
 	return mix_member(mix, j, i);
 }
 
+struct mix_fill {
+	const struct part_mix *mix;
+	const struct mix_phase *stage;
+};
+
+/* Compute the part of each place of a block, and how many slots of this part
+ * come before it in the block. */
+static void fill_block(const void *arg, const struct memo_key *key,
+	uint64_t *values, uint32_t n)
+{
+	const struct mix_fill *f = arg;
+	/* The memo calls this in one thread at a time. */
+	uint32_t *served = f->mix->served;
+	struct permute p;
+
+	memset(served, 0, f->mix->part_count * sizeof(*served));
+	block_permute(f->mix, f->stage, key->of[1], &p);
+	for (uint32_t place = 0; place < n; place++) {
+		uint32_t j =
+			mix_part_of(f->mix, f->stage, permute_at(&p, place));
+
+		values[place] = (uint64_t)served[j]++ << 32 | j;
+	}
+}
+
 void mix_at(const struct part_mix *mix, uint64_t g, struct mix_pick *pick)
 {
 	const struct mix_phase *stage = mix_stage_of(mix, g);
 	uint64_t slots = block_slots(mix, stage), at = g - stage->begin, k;
-	uint64_t block = at / slots, place = at % slots;
-	struct permute p;
-	uint32_t j;
+	struct memo_key key = {{stage->begin, at / slots}};
+	uint64_t value = memo_value(mix->memo, &key, (uint32_t)slots,
+		(uint32_t)(at % slots), fill_block,
+		&(struct mix_fill){mix, stage});
+	uint32_t j = (uint32_t)value;
 
-	block_permute(mix, stage, block, &p);
-	j = mix_part_of(mix, stage, permute_at(&p, place));
-	k = stage->before[j] + block * (stage->cum[j + 1] - stage->cum[j]) +
-		slots_before_place(stage, j, &p, place);
+	k = stage->before[j] +
+		at / slots * (stage->cum[j + 1] - stage->cum[j]) +
+		(value >> 32);
 	*pick = (struct mix_pick){.part = j,
 		.pass = k / mix->parts[j].examples,
 		.index = mix_example(mix, j, k)};
@@ -169,6 +201,8 @@ void mix_free(struct part_mix *mix)
 		free(mix->stages[i].before);
 		free(mix->stages[i].cum);
 	}
+	memo_free(mix->memo);
+	free(mix->served);
 	free(mix->stages);
 	free(mix->parts);
 	free(mix);
@@ -259,6 +293,17 @@ static int take_stage(struct part_mix *mix, const struct mix_config *config,
 	return rc;
 }
 
+static int make_memo(struct part_mix *mix)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < mix->stage_count; i++)
+		if (block_slots(mix, &mix->stages[i]) > most)
+			most = block_slots(mix, &mix->stages[i]);
+	mix->served = calloc(mix->part_count, sizeof(*mix->served));
+	return mix->served ? memo_new(&mix->memo, most) : -ENOMEM;
+}
+
 static int fill_mix(struct part_mix *mix, const struct mix_config *config,
 	struct error *err)
 {
@@ -276,7 +321,7 @@ static int fill_mix(struct part_mix *mix, const struct mix_config *config,
 	mix->stage_count = config->stage_count;
 	for (uint32_t i = 0; i < config->stage_count && rc == 0; i++)
 		rc = take_stage(mix, config, i, err);
-	return rc;
+	return rc == 0 ? make_memo(mix) : rc;
 }
 
 int mix_new(struct part_mix **out, const struct mix_config *config,

@@ -3,9 +3,9 @@
  * The echo schedule assigns an example and an augmentation seed to each slot of
  * each batch. It is a pure function of the configuration, the log of echo
  * changes and the position, without threads, I/O or allocation. A copy of
- * `struct schedule` is a snapshot: its only pointer is that to the mix, which
- * never changes and must outlive all copies. One thread at a time may change a
- * schedule; any number of threads may read it while no thread changes it.
+ * `struct schedule` is a snapshot: its pointers are to the mix and the buckets,
+ * which never change and must outlive all copies. One thread at a time may
+ * change a schedule; any number may read it while no thread changes it.
  *
  * Words. A *step* is one batch. *Fresh number* f: the f-th example that this
  * rank decodes since its numbering began; the numbering begins at 0, and again
@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/schedule/bucket.h"
 #include "common/schedule/mix.h"
 
 #define SCHEDULE_ECHO_MAX 64	      /* the highest echo factor */
@@ -77,6 +78,10 @@ struct schedule_config {
 	uint64_t subset, subset_seed;
 	/* NULL: no mix; not allowed with a subset */
 	const struct part_mix *mix;
+	/* NULL: no buckets. Allowed for SCHEDULE_SHUFFLE without a mix, and for
+	 * an echo factor of 1 or SCHEDULE_BATCH. The group of the buckets must
+	 * be batch x world. */
+	const struct buckets *buckets;
 	uint64_t seed;
 	uint32_t batch;	      /* examples in a step, >= 1 */
 	uint32_t rank, world; /* world 0 stands for 1 */

@@ -155,6 +155,25 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 /* The number of examples that is assumed while the end is open. */
 #define OPEN_EXAMPLES SCHEDULE_GLOBAL_MAX
 
+static int check_buckets(const struct schedule_config *c, struct error *err)
+{
+	if (!c->buckets)
+		return 0;
+	if (c->mix || c->order != SCHEDULE_SHUFFLE)
+		return error_set(err, -EINVAL,
+			"bucket sorts a shuffled dataset or subset: leave out "
+			"mix, shuffle_window and in_order");
+	if (c->point != SCHEDULE_BATCH &&
+		(c->echo.p > c->echo.q || c->echo_max.p > c->echo_max.q))
+		return error_set(err, -EINVAL,
+			"with bucket, echoes of single examples would mix "
+			"lengths: echo must be 1, or echo_point batch");
+	if (buckets_group(c->buckets) != (uint64_t)c->batch * c->world)
+		return error_set(err, -EINVAL,
+			"the buckets are for another batch or world");
+	return 0;
+}
+
 /* Refuse orders in which the chosen examples cannot be served. */
 static int check_choice(const struct schedule_config *c, struct error *err)
 {
@@ -280,6 +299,8 @@ static int check(struct schedule_config *c, struct error *err)
 	r = check_numbers(c, err);
 	if (r == 0)
 		r = check_echo(c, err);
+	if (r == 0)
+		r = check_buckets(c, err);
 	if (r == 0)
 		r = check_window(c, err);
 	return r;

@@ -65,6 +65,28 @@ static uint64_t subset_example(const struct schedule *s, uint64_t at)
 	return permute_at(&p, at);
 }
 
+/* The example at a place of a pass before it is sorted into buckets. */
+static uint64_t chosen_example(const void *arg, uint64_t pass, uint64_t at)
+{
+	const struct schedule *s = arg;
+	uint64_t index = pass_example(s, pass, at);
+
+	return s->c.subset ? subset_example(s, index) : index;
+}
+
+static uint64_t bucket_example(
+	const struct schedule *s, uint64_t pass, uint64_t at)
+{
+	uint64_t n = pass_examples(&s->c);
+	struct bucket_pass p = {.pass = pass,
+		.begin = pass * n,
+		.examples = n,
+		.example = chosen_example,
+		.arg = s};
+
+	return buckets_at(s->c.buckets, &p, at);
+}
+
 /* Set the epoch, pass and example of global number g. */
 static void pick(
 	const struct schedule *s, uint64_t g, struct schedule_slot *slot)
@@ -82,9 +104,8 @@ static void pick(
 		return;
 	}
 	slot->pass = g / n;
-	slot->index = pass_example(s, slot->pass, g % n);
-	if (s->c.subset)
-		slot->index = subset_example(s, slot->index);
+	slot->index = s->c.buckets ? bucket_example(s, slot->pass, g % n)
+				   : chosen_example(s, slot->pass, g % n);
 }
 
 uint64_t schedule_substitute(const struct schedule *s,

@@ -42,9 +42,11 @@ struct saved {
 static uint64_t choice_hash(const struct schedule_config *c)
 {
 	uint64_t words[] = {c->subset, c->subset ? c->subset_seed : 0,
-		c->mix ? mix_hash(c->mix) : 0};
+		c->mix ? mix_hash(c->mix) : 0,
+		c->buckets ? buckets_hash(c->buckets) : 0};
+	size_t bytes = c->buckets ? sizeof(words) : 3 * sizeof(*words);
 
-	return c->subset || c->mix ? hash64(words, sizeof(words), 1) : 0;
+	return c->subset || c->mix || c->buckets ? hash64(words, bytes, 1) : 0;
 }
 
 /* Reads or writes the fields, so that there is one list of fields for both. */
@@ -147,7 +149,7 @@ size_t schedule_save(const struct schedule *s, uint64_t step,
 		.step = step,
 		.choice = choice_hash(&s->c)};
 	bool usual = s->c.epoch_examples == s->c.examples && !s->c.subset &&
-		!s->c.mix;
+		!s->c.mix && !s->c.buckets;
 	uint32_t version = usual ? STATE_VERSION : STATE_VERSION_CHOICE;
 	uint32_t now, first;
 	struct schedule_cursor c;
@@ -442,13 +444,20 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	if (r < 0)
 		return r;
 	*restored = (struct schedule_restored){.step = v.step};
+	if (now.c.buckets &&
+		buckets_group(now.c.buckets) != (uint64_t)v.c.batch * v.c.world)
+		return error_set(err, -EINVAL,
+			"saved with batch %u and world %u: with bucket, batch "
+			"times world must stay the same",
+			v.c.batch, v.c.world);
 	if (v.choice != choice_hash(&now.c))
 		return error_set(err, -EINVAL,
-			"saved with another subset or mix, or with other "
-			"epoch_examples for the stages of a mix");
+			"saved with another subset, mix or bucket, or with "
+			"other epoch_examples for the stages of a mix");
 	v.c.subset = now.c.subset;
 	v.c.subset_seed = now.c.subset_seed;
 	v.c.mix = now.c.mix;
+	v.c.buckets = now.c.buckets;
 	if (run_examples(&now.c) != run_examples(&v.c))
 		same = same_so_far(&v, &now.c, err);
 	if (same < 0)
