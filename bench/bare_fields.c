@@ -52,7 +52,7 @@ static void read_mask(const struct bare_fields *f, uint64_t index)
 
 	if (!dataset_part(f->dataset, index, part, &ex))
 		fail_field("an example has no mask");
-	fd = openat(dataset_dir(f->dataset), ex.file, O_RDONLY | O_CLOEXEC);
+	fd = openat(ex.dir, ex.file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		fail_field(ex.file);
 	m->bytes = (size_t)st.st_size;

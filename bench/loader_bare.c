@@ -143,7 +143,7 @@ static void load_files(struct bare *b)
 		struct example e;
 
 		dataset_example(b->dataset, i, &e);
-		load(dataset_dir(b->dataset), e.file, &b->files[i]);
+		load(e.dir, e.file, &b->files[i]);
 	}
 	b->fields = bare_fields_new(&b->s, b->dataset);
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int command_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, int *status)
@@ -21,6 +23,19 @@ int command_parse(const struct option_usage *usage, int argc, char **argv,
 		*status = EXIT_USAGE;
 	}
 	return -1;
+}
+
+char *command_lines(char **argv, int n)
+{
+	size_t bytes = 1;
+	char *text, *at;
+
+	for (int i = 1; i <= n; i++)
+		bytes += strlen(argv[i]) + 1;
+	text = at = calloc(1, bytes);
+	for (int i = 1; text && i <= n; i++)
+		at += sprintf(at, "%s%s", i > 1 ? "\n" : "", argv[i]);
+	return text;
 }
 
 int command_fail(const char *what, const struct error *err)

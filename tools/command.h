@@ -56,6 +56,10 @@ int manual_fill(void);
 int command_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, int *status);
 
+/* Returns the operands argv[1] to argv[n], one in a line, or NULL if memory is
+ * short. The caller frees the text. */
+char *command_lines(char **argv, int n);
+
 /* Print "refrain: what: why" and return EXIT_FAILED. */
 int command_fail(const char *what, const struct error *err);
 

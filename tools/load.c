@@ -299,16 +299,20 @@ static void end_by_signal(void)
 int cmd_load(int argc, char **argv)
 {
 	struct load ld = {.o.timeout_s = 60};
+	CLEANUP_FREE char *datasets = NULL;
 	struct error err = {""};
-	int status, rc;
+	int status, rc, n;
 
 	refrain_config_init(&ld.o.config);
-	if (command_parse(&load_usage, argc, argv, &ld.o, &status) < 0)
+	n = command_parse(&load_usage, argc, argv, &ld.o, &status);
+	if (n < 0)
 		return status;
-	rc = load_options_finish(&ld.o, &err);
+	datasets = command_lines(argv, n);
+	rc = datasets ? load_options_finish(&ld.o, &err)
+		      : error_set(&err, -ENOMEM, "%m");
 	if (rc < 0)
 		return load_failed(rc, &err);
-	rc = load_load(&ld, argv[1], &err);
+	rc = load_load(&ld, datasets, &err);
 	if (rc >= 0 && ld.o.json && !ld.o.list)
 		rc = load_print_json(&ld.o, &ld.r);
 	else if (rc >= 0 && !ld.o.list)

@@ -62,8 +62,8 @@ static const struct option_def own[] = {
 		no_hash),
 	FLAG("list-examples",
 		"Load nothing. Print the paths of the files that contain the "
-		"examples of the run, for 'refrain warm MOUNTPOINT -'. Members "
-		"in files of their own are not listed.",
+		"examples of the run, members included, for 'refrain warm "
+		"MOUNTPOINT -'.",
 		list),
 	FLAG("json", "Print one JSON object.", json),
 	{.name = NULL},
@@ -92,13 +92,13 @@ static int set_load_option(void *out, const struct option_def *option,
 
 const struct option_usage load_usage = {
 	.name = "load",
-	.operands = "DATASET",
+	.operands = "DATASET ...",
 	.summary = "Load DATASET as a trainer would, with echoes, and report "
 		   "the speed and the amount read.",
 	.build = build_load_table,
 	.set = set_load_option,
 	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = OPTION_OPERANDS_ANY,
 };
 
 /* Returns the option for a member, without dashes; NULL if the member has none.

@@ -65,13 +65,13 @@ static int serve_set(void *out, const struct option_def *option,
 
 const struct option_usage serve_usage = {
 	.name = "serve",
-	.operands = "DATASET",
+	.operands = "DATASET ...",
 	.summary = "Prepare batches of DATASET for the jobs of a share, until "
 		   "the last of them has left.",
 	.build = serve_build,
 	.set = serve_set,
 	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = OPTION_OPERANDS_ANY,
 };
 
 /* Returns a descriptor that becomes readable when a signal asks this command to
@@ -121,19 +121,23 @@ static int serve_run(
 int cmd_serve(int argc, char **argv)
 {
 	struct serve_options o = {.timeout_s = 60};
+	CLEANUP_FREE char *datasets = NULL;
 	CLEANUP_FD int signals = -1;
 	struct error err = {""};
-	int status, rc;
+	int status, rc, n;
 
 	refrain_config_init(&o.config);
-	if (command_parse(&serve_usage, argc, argv, &o, &status) < 0)
+	n = command_parse(&serve_usage, argc, argv, &o, &status);
+	if (n < 0)
 		return status;
-	o.config.dataset = argv[1];
+	datasets = command_lines(argv, n);
+	o.config.dataset = datasets;
 	o.config.open_timeout_ms = config_timeout_ms(o.timeout_s);
 	if (o.drop_last)
 		o.config.last = REFRAIN_LAST_DROP;
 	signals = serve_signals();
-	rc = serve_run(&o, signals, &err);
+	rc = datasets ? serve_run(&o, signals, &err)
+		      : error_set(&err, -ENOMEM, "%m");
 	if (rc < 0)
 		(void)command_fail("serve", &err);
 	return rc == -EINVAL ? EXIT_USAGE : rc < 0 ? EXIT_FAILED : EXIT_OK;

@@ -233,6 +233,15 @@ enum refrain_service_local {
  * REFRAIN_FLAG_PAD_RANKS.
  */
 #define REFRAIN_FLAG_EQUAL_RANKS 0x100
+/*
+ * From its first read on, let the cache of a refrain mount admit only files
+ * that a plan names. If the files of a subset fit into the cache, all of them
+ * get into it, whatever other programs read from the mount meanwhile; their
+ * files pass through. This ends with the plan of this loader, which is when a
+ * whole pass was in the cache, or when the loader is closed. Without effect
+ * where the loader has no help of a mount; see REFRAIN_FLAG_NO_MOUNT_HELP.
+ */
+#define REFRAIN_FLAG_ADMIT_PLANNED 0x200
 
 /* refrain_config.decode returns this to leave an example to the library's
  * decoder of JPEG and PNG. */
@@ -275,8 +284,11 @@ struct refrain_decoded {
 struct refrain_config {
 	size_t size;
 
-	/* The dataset. */
-	const char *dataset; /* a path; required */
+	/* The dataset: a path, or several, one in a line; required. Several
+	 * datasets become one: its examples are those of the first one, then
+	 * those of the second, and so on, and classes of the same name are one
+	 * class. See also `mix`. */
+	const char *dataset;
 	int32_t source;	     /* enum refrain_source */
 	/* LIST: the directory to which paths are relative; NULL: the list's own
 	 * directory. Lines are "PATH", "PATH<TAB>LABEL" or the output of
@@ -423,7 +435,17 @@ struct refrain_config {
 	 * write is not freed. 0: 30000; -1: wait for ever.
 	 */
 	int32_t open_timeout_ms;
-	uint32_t reserved; /* must be 0 */
+	/*
+	 * Serve examples of similar length together, so that they need little
+	 * padding: each block of this number of batches (of all ranks) is
+	 * sorted by length, and its batches are shuffled. All ranks have
+	 * similar lengths in the same step. The length is the size in bytes of
+	 * the first field of text, tokens, audio or an array, or else of the
+	 * example's file. Needs an echo factor of 1, or ECHO_BATCH. Not with
+	 * mix, shuffle_window or REFRAIN_FLAG_IN_ORDER. 0: no buckets; 64 is a
+	 * good value.
+	 */
+	uint32_t bucket;
 
 	/*
 	 * SUBSTITUTE and ZERO_FILL: the fraction of fresh examples that may be
@@ -511,10 +533,12 @@ struct refrain_config {
 	 * Each number is a weight. Of every 10 examples (the sum of the
 	 * weights), 9 are of `web`; from epoch 10 on, 5 are. The order within
 	 * each 10 is shuffled. Each part is served in passes of its own. A part
-	 * is a class; if no class has its name, it is a directory, a shard or a
-	 * file of the dataset. `classes=1` gives each class the weight 1.
-	 * refrain-load(1) describes the text. Not with subset, shuffle_window
-	 * or REFRAIN_FLAG_IN_ORDER. NULL: no mix.
+	 * is one of several datasets, named by the end of its path (web or
+	 * data/web for /data/web; web/a is the directory a in it). If no
+	 * dataset has its name, it is a class; otherwise a directory, a shard
+	 * or a file of the dataset. `classes=1` gives each class the
+	 * weight 1. refrain-load(1) describes the text. Not with subset,
+	 * shuffle_window or REFRAIN_FLAG_IN_ORDER. NULL: no mix.
 	 */
 	const char *mix;
 
@@ -1034,6 +1058,16 @@ REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
  * example: the path of the shard, if the example is in a shard. The path is
  * relative to the dataset's directory, or to refrain_config.root. */
 REFRAIN_API const char *refrain_file(struct refrain_loader *l, uint64_t index);
+
+/*
+ * Returns the file of part `part` of an example, relative to its dataset, or
+ * NULL if there is no such part. Part 0 is that of refrain_file(); the others
+ * are the members that the fields need, 1 to 7, some of which an example may
+ * lack. *dataset is set to the number of the example's dataset in
+ * refrain_config.dataset, from 0; `dataset` may be NULL.
+ */
+REFRAIN_API const char *refrain_part_file(struct refrain_loader *l,
+	uint64_t index, uint32_t part, uint32_t *dataset);
 
 /* Returns the message of the last call that failed on this handle. If the
  * handle is NULL, returns the message of this thread's last failure without a

@@ -38,7 +38,7 @@ def version() -> str: ...
 class Loader(_Core):
     def __init__(
         self,
-        dataset: _Path,
+        dataset: _Path | Sequence[_Path],
         *,
         source: Literal['auto', 'folder', 'list', 'tar', 'raw'] | None = ...,
         root: _Path | None = ...,
@@ -91,6 +91,7 @@ class Loader(_Core):
         epoch_examples: SupportsIndex | None = ...,
         subset: SupportsIndex | None = ...,
         subset_seed: SupportsIndex | None = ...,
+        bucket: SupportsIndex | None = ...,
         mix: str | None = ...,
         service: str | None = ...,
         service_dataset: str | None = ...,
@@ -103,6 +104,7 @@ class Loader(_Core):
         allow_duplicates: bool | None = ...,
         no_normalise: bool | None = ...,
         no_mount_help: bool | None = ...,
+        admit_planned: bool | None = ...,
         exact: bool | None = ...,
         equal_ranks: bool | None = ...,
         size: SupportsIndex | str | None = ...,

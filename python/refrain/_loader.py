@@ -100,7 +100,7 @@ class Loader(_refrain.Loader):
 
     `dataset` is a path: a directory with one directory of images for each
     class, a list of images, a tar file or a directory of them, or a file of
-    records. The members of the configuration are keywords; they are listed
+    records. A list of paths makes one dataset of several, for `mix`. The members of the configuration are keywords; they are listed
     below. The others are:
 
     decode      a function (data: bytes, path: str, index: int) that returns an
@@ -134,7 +134,7 @@ class Loader(_refrain.Loader):
         if b'batch' not in self._texts:
             raise TypeError('batch= is required: the number of examples in a '
                             'step')
-        self._dataset = _values.path('dataset', dataset)
+        self._dataset = _values.datasets(dataset)
         self._others = (_values.function('decode', decode),
                         _values.function('augment_fn', augment_fn),
                         _values.targets(targets))

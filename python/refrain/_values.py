@@ -100,6 +100,15 @@ def path(name, value):
     return value
 
 
+def datasets(value):
+    """A path, or several, one in a line."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise invalid('dataset is an empty list')
+        return '\n'.join(os.fsdecode(path('dataset', v)) for v in value)
+    return path('dataset', value)
+
+
 def function(name, value):
     """A function, or None."""
     if value is not None and not callable(value):

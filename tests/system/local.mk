@@ -27,6 +27,8 @@ mount_tests = \
 	tests/system/cache-parts.sh \
 	tests/system/cache-remount.sh \
 	tests/system/load-subset.sh \
+	tests/system/load-cache-order.sh \
+	tests/system/load-subset-planned.sh \
 	tests/system/command-refresh.sh \
 	tests/system/command-status.sh \
 	tests/system/command-verify.sh \
@@ -334,6 +336,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/python/test_errors.py tests/python/test_examples.py \
 	tests/python/test_fields.py \
 	tests/python/test_folder.py tests/python/test_gpu.py \
+	tests/python/test_epochs.py \
 	tests/python/test_parts.py \
 	tests/python/test_loader.py tests/python/test_memory.py \
 	tests/python/test_plan.py tests/python/test_png.py \

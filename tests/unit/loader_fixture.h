@@ -217,7 +217,7 @@ static inline const uint8_t *simple_sample(
 	unsigned denom = 8;
 
 	dataset_example(r->ds, index, &ex);
-	uint8_t *file = slurp(dataset_dir(r->ds), ex.file, &bytes);
+	uint8_t *file = slurp(ex.dir, ex.file, &bytes);
 	ck_assert_msg(decode_probe(r->decoder, file, bytes, &info, &err) == 0,
 		"%s: %s", ex.name, err.msg);
 	for (uint32_t k = 0; k < slot->servings; k++) {

@@ -344,7 +344,7 @@ START_TEST(test_a_list_has_a_root_of_its_own)
 	o.root = in_tree("root");
 	ds = open_with(&o);
 	ck_assert_int_eq(stat(in_tree("root/x.jpg"), &want), 0);
-	ck_assert_int_eq(fstatat(dataset_dir(ds), at(ds, 0).file, &got, 0), 0);
+	ck_assert_int_eq(fstatat(at(ds, 0).dir, at(ds, 0).file, &got, 0), 0);
 	ck_assert_uint_eq(want.st_ino, got.st_ino);
 	dataset_close(ds);
 	o.root = in_tree("none");

@@ -88,7 +88,7 @@ START_TEST(test_an_index_says_what_the_look_said)
 	example_is(ds, 1, "a/2.jpg", 0);
 	example_is(ds, 2, "b/deep/3.jpg", 1);
 	class_is(ds, 1, "b");
-	ck_assert_int_eq(fstatat(dataset_dir(ds), "a/1.jpg", &st, 0), 0);
+	ck_assert_int_eq(fstatat(at(ds, 0).dir, "a/1.jpg", &st, 0), 0);
 	dataset_close(ds);
 	ck_assert_int_eq(stat(index_path(), &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);

@@ -16,7 +16,7 @@ static void holds(const struct dataset *ds, uint64_t i, const char *path)
 
 	ck_assert_int_eq(n, (ssize_t)ex.bytes);
 	(void)close(fd);
-	fd = openat(dataset_dir(ds), ex.file, O_RDONLY | O_CLOEXEC);
+	fd = openat(ex.dir, ex.file, O_RDONLY | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(pread(fd, got, ex.bytes, (off_t)ex.offset), n);
 	(void)close(fd);
@@ -267,7 +267,7 @@ START_TEST(test_a_tar_and_its_folder_have_the_same_examples)
 		struct stat st;
 
 		ck_assert_int_eq(
-			fstatat(dataset_dir(folder),
+			fstatat(at(folder, 0).dir,
 				strchr(at(packed, i).name, '/') + 1, &st, 0),
 			0);
 		ck_assert_int_eq(st.st_size, (off_t)at(packed, i).bytes);

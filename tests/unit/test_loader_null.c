@@ -70,6 +70,7 @@ START_TEST(test_questions_about_a_null_loader_have_no_answer)
 	ck_assert_ptr_null(refrain_class_name(NULL, 0, NULL));
 	ck_assert_ptr_null(refrain_path(NULL, 0));
 	ck_assert_ptr_null(refrain_file(NULL, 0));
+	ck_assert_ptr_null(refrain_part_file(NULL, 0, 0, NULL));
 	ck_assert_int_eq(refrain_fresh(NULL, 0, NULL), -EINVAL);
 	ck_assert_ptr_nonnull(refrain_message(NULL));
 	ck_assert_int_eq(refrain_close(NULL), 0);

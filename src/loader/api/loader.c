@@ -315,6 +315,23 @@ const char *refrain_file(struct refrain_loader *l, uint64_t index)
 	return example.file;
 }
 
+const char *refrain_part_file(struct refrain_loader *l, uint64_t index,
+	uint32_t part, uint32_t *dataset)
+{
+	const struct dataset *ds;
+	struct example example;
+
+	if (index >= refrain_examples(l))
+		return NULL;
+	ds = dataset_of(l);
+	if (part >= dataset_parts(ds) ||
+		!dataset_part(ds, index, part, &example))
+		return NULL;
+	if (dataset)
+		*dataset = dataset_joined_at(ds, index);
+	return example.file;
+}
+
 static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
 {
 	struct dataset_skipped skipped;

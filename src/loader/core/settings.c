@@ -332,30 +332,25 @@ static int check_share(const struct settings *s, struct error *err)
 	return 0;
 }
 
-/* Members that need a service, or that it needs. */
-static int check_service(const struct settings *s, struct error *err)
+static int check_lengths(const struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
 
-	if (!c->service && !c->service_dataset && !c->service_local &&
-		!c->service_secret)
+	if (!c->bucket)
 		return 0;
-	if (!c->service)
-		return error_set(err, -EINVAL, "%s is set: it needs a service",
-			c->service_dataset	   ? "service_dataset"
-				: c->service_local ? "service_local"
-						   : "service_secret");
-	if (!c->service_dataset)
+	if (c->mix)
+		return error_set(
+			err, -EINVAL, "bucket and mix exclude each other");
+	if (c->echo_point != REFRAIN_ECHO_BATCH &&
+		(s->changes || s->echo.p != s->echo.q))
 		return error_set(err, -EINVAL,
-			"service is set: it needs service_dataset, the name "
-			"under which the workers know the dataset");
-	if (s->changes)
+			"bucket is %u: echoes of single examples would mix "
+			"lengths, so echo must be 1, or echo_point batch",
+			c->bucket);
+	if (c->share_batch && c->share_batch != c->batch)
 		return error_set(err, -EINVAL,
-			"service is set: the echo factor must be a number, "
-			"without echo_log");
-	if (c->share)
-		return error_set(err, -EINVAL,
-			"service is set: it does not work with a share");
+			"bucket is %u: share_batch must equal batch, %u",
+			c->bucket, c->batch);
 	return 0;
 }
 
@@ -404,6 +399,8 @@ static int check_together(struct settings *s, struct error *err)
 	rc = check_cpus(c, err);
 	if (rc == 0)
 		rc = check_mix(s, err);
+	if (rc == 0)
+		rc = check_lengths(s, err);
 	if (rc == 0)
 		rc = check_share(s, err);
 	if (rc == 0)

@@ -201,7 +201,9 @@ static const struct member table[] = {
 	NUMBER(open_timeout_ms, I32, NOT, LIMITS(30000, -1, INT32_MAX), "MS",
 		"Fail to open if the storage does not answer for MS "
 		"milliseconds (default: 30000; -1 waits for ever)."),
-	OTHER(reserved, U32, NOT, NONE),
+	NUMBER(bucket, U32, SCHEDULE, LIMITS(0, 0, BUCKET_BATCHES_MAX), "K",
+		"Serve examples of similar length together: sort each block "
+		"of K batches by length, and shuffle its batches."),
 	REAL(max_damage, F64, NOT, LIMITS(0.1, 0, 1), "X",
 		"Fail if more than this share of the fresh examples is "
 		"damaged (default: 0.1)."),
@@ -269,6 +271,9 @@ static const struct member table[] = {
 	BIT("no_mount_help", NO_MOUNT_HELP, NOT,
 		"On a refrain mount, read everything through the mount and do "
 		"not send it a plan."),
+	BIT("admit_planned", ADMIT_PLANNED, NOT,
+		"Until all files of this run are in the cache of the refrain "
+		"mount, let it admit only files that a plan names."),
 	BIT("exact", EXACT, HASHED(13),
 		"Decode every image at full size. By default, large images "
 		"are decoded at 1/2, 1/4 or 1/8 for training."),

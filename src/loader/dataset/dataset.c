@@ -11,6 +11,7 @@
 #include "loader/dataset/dataset_catalogue_impl.h"
 #include "loader/dataset/dataset_look_impl.h"
 #include "loader/dataset/dataset_members_impl.h"
+#include "loader/dataset/dataset_several_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -639,7 +640,7 @@ static int open_annotations(
 	return ds_annotations_open(ds, path, dir, err);
 }
 
-int dataset_open(struct dataset **out, const struct dataset_options *options,
+int ds_open_one(struct dataset **out, const struct dataset_options *options,
 	struct error *err)
 {
 	CLEANUP_FREE struct ds_members *members = NULL;

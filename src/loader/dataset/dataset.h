@@ -58,7 +58,12 @@ struct dataset;
 
 #define DATASET_PARTS_MAX 8
 
+#define DATASETS_MAX 64
+
 struct dataset_options {
+	/* Lines are the paths of several datasets, which become one: its
+	 * examples are those of the first one, then those of the second, and
+	 * so on, and classes of the same name are one class. */
 	const char *path;
 	int source; /* enum refrain_source */
 	/* LIST: the directory of its paths; NULL: the directory of the list */
@@ -96,7 +101,8 @@ struct dataset_options {
 
 /* The location of an example. The dataset owns the strings. */
 struct example {
-	const char *file; /* relative to dataset_dir() */
+	int dir;	  /* descriptor of the directory of `file` */
+	const char *file; /* relative to `dir`; contains no ".." */
 	/* The name for messages. FOLDER and LIST: the path. TAR: the shard and
 	 * the member, such as "a.tar/0001.jpg". RAW: the file. */
 	const char *name;
@@ -150,9 +156,19 @@ uint32_t dataset_parts(const struct dataset *ds);
 bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
 	struct example *out);
 
-/* Returns a descriptor of the directory to which paths are relative. No path
- * contains "..". */
-int dataset_dir(const struct dataset *ds);
+/* The datasets of which this one consists: their number, which is 1 unless
+ * there were several paths, and one of them. `begin` is the number of its first
+ * example; `dir` is a descriptor of the directory to which its paths are
+ * relative. Returns the number of the dataset of an example. */
+struct dataset_joined {
+	const char *path; /* NULL if there is only one */
+	uint64_t begin, count;
+	int dir;
+};
+uint32_t dataset_joined_count(const struct dataset *ds);
+void dataset_joined(
+	const struct dataset *ds, uint32_t i, struct dataset_joined *out);
+uint32_t dataset_joined_at(const struct dataset *ds, uint64_t index);
 
 /* Returns the annotations, or NULL. annotations_find() finds an example there
  * by its name. */

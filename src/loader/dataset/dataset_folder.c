@@ -226,7 +226,7 @@ static int dir_open(const struct dir *d)
 
 	if (d->path_len > 0)
 		memcpy(path, d->path, d->path_len - 1);
-	return openat(dataset_dir(d->l->ds), d->path_len > 0 ? path : ".",
+	return openat(d->l->ds->dir, d->path_len > 0 ? path : ".",
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 

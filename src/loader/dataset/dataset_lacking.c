@@ -56,7 +56,7 @@ static int there_seen(void *arg, const char *name, enum look_type type)
  * shorter. */
 static void list_there(struct there *t, const char *dir)
 {
-	int fd = openat(dataset_dir(t->l->ds), *dir ? dir : ".",
+	int fd = openat(t->l->ds->dir, *dir ? dir : ".",
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd >= 0)
@@ -66,7 +66,7 @@ static void list_there(struct there *t, const char *dir)
 static void read_there(struct there *t)
 {
 	const char *file = dataset_shard_file(t->l->ds, 0);
-	CLEANUP_FD int fd = openat(dataset_dir(t->l->ds), file,
+	CLEANUP_FD int fd = openat(t->l->ds->dir, file,
 		O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct tar_reader tar;
 	struct tar_member m;

@@ -406,7 +406,7 @@ static int list_once(struct list_file *t, const char *dir)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%.*s", n > 0 ? n - 1 : 1,
 		n > 0 ? dir : ".");
-	fd = openat(dataset_dir(t->l->ds), path,
+	fd = openat(t->l->ds->dir, path,
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	look_answered(t->l);
 	if (fd < 0)

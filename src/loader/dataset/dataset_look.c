@@ -309,7 +309,7 @@ int look_list_shards(struct look *l, const char *const *suffixes)
 {
 	struct shard_list s = {.l = l, .suffixes = suffixes};
 	int fd = openat(
-		dataset_dir(l->ds), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		l->ds->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : look_list(l, fd, shard_seen, &s);
 
 	if (rc == 0)
@@ -327,7 +327,7 @@ static int stat_shard(struct look *l, void *arg, uint64_t i)
 	int64_t *mtime_ns = arg;
 	struct stat st;
 
-	if (fstatat(dataset_dir(l->ds), file, &st, 0) < 0)
+	if (fstatat(l->ds->dir, file, &st, 0) < 0)
 		return look_fail(l, -errno, "cannot look at '%s' of '%s': %m",
 			file, l->path);
 	if (!S_ISREG(st.st_mode))

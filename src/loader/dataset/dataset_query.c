@@ -4,7 +4,7 @@
  * call these functions without a lock. They check nothing, because a look has
  * made the tables, or has checked them when it mapped the catalogue.
  */
-#include "loader/dataset/dataset_table_impl.h"
+#include "loader/dataset/dataset_several_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,81 @@
 /* A rendition changes the bits of the fingerprint from this one on. So two
  * fingerprints show whether the datasets differ in more than that. */
 #define RENDITION_SHIFT 40
+/* -- Several datasets as one ------------------------------------------------
+ */
+
+static void joined_close(struct dataset *ds)
+{
+	for (uint32_t i = 0; ds->joined && i < ds->joined_count; i++) {
+		dataset_close(ds->joined[i].ds);
+		free(ds->joined[i].path);
+		free(ds->joined[i].label);
+	}
+	free(ds->joined);
+}
+
+static const struct ds_joined *joined_at(
+	const struct dataset *ds, uint64_t index)
+{
+	uint32_t low = 0, high = ds->joined_count;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (ds->joined[middle].begin <= index)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &ds->joined[low];
+}
+
+static void joined_translate(const struct ds_joined *part, struct example *e)
+{
+	e->shard += part->shard;
+	if (e->label >= 0)
+		e->label = part->label[e->label];
+}
+
+static const char *joined_shard(const struct dataset *ds, uint32_t shard)
+{
+	uint32_t i = ds->joined_count - 1;
+
+	while (ds->joined[i].shard > shard)
+		i--; /* the first dataset begins at shard 0 */
+	return dataset_shard_file(
+		ds->joined[i].ds, shard - ds->joined[i].shard);
+}
+
+static void joined_skipped(
+	const struct dataset *ds, struct dataset_skipped *out)
+{
+	*out = (struct dataset_skipped){0};
+	for (uint32_t i = 0; i < ds->joined_count; i++) {
+		struct dataset_skipped one;
+
+		dataset_skipped(ds->joined[i].ds, &one);
+		out->files += one.files;
+		out->classes += one.classes;
+		if (!out->first_file)
+			out->first_file = one.first_file;
+		if (!out->first_class)
+			out->first_class = one.first_class;
+	}
+}
+
+static size_t joined_memory(const struct dataset *ds)
+{
+	size_t bytes = ds->joined ? DATASETS_MAX * sizeof(*ds->joined) : 0;
+
+	for (uint32_t i = 0; i < ds->joined_count; i++)
+		bytes += dataset_memory_bytes(ds->joined[i].ds) +
+			dataset_classes(ds->joined[i].ds) * sizeof(int32_t);
+	return bytes;
+}
+
+/* -- Any dataset ------------------------------------------------------------
+ */
 
 void dataset_close(struct dataset *ds)
 {
@@ -32,6 +107,7 @@ void dataset_close(struct dataset *ds)
 		/* Cannot lose data: nothing was written */
 		(void)close(ds->dir);
 	annotations_close(ds->annotations);
+	joined_close(ds);
 	free(ds);
 }
 
@@ -74,6 +150,7 @@ static void record_example(
 		shard;
 
 	*out = (struct example){
+		.dir = ds->dir,
 		.file = text(ds, SECTION_TEXTS, s->file),
 		.name = text(ds, SECTION_TEXTS, s->file),
 		.shard = shard,
@@ -92,6 +169,7 @@ static void part_example(
 		index;
 
 	*out = (struct example){
+		.dir = ds->dir,
 		.file = dataset_shard_file(ds, p->shard),
 		.name = text(ds, SECTION_NAMES, p->name),
 		.shard = p->shard,
@@ -106,7 +184,12 @@ void dataset_example(
 {
 	const struct ds_whole *w = array_data(&ds->section[SECTION_EXAMPLES]);
 
-	if (ds->kind == EXAMPLES_RECORDS) {
+	if (ds->joined) {
+		const struct ds_joined *j = joined_at(ds, index);
+
+		dataset_example(j->ds, index - j->begin, out);
+		joined_translate(j, out);
+	} else if (ds->kind == EXAMPLES_RECORDS) {
 		record_example(ds, index, out);
 	} else if (ds->kind == EXAMPLES_WINDOWS) {
 		ds_window_example(ds, index, shard_of(ds, index), out);
@@ -114,6 +197,7 @@ void dataset_example(
 		part_example(ds, index, out);
 	} else {
 		*out = (struct example){
+			.dir = ds->dir,
 			.file = text(ds, SECTION_NAMES, w[index].name),
 			.name = text(ds, SECTION_NAMES, w[index].name),
 			.whole = true,
@@ -146,6 +230,14 @@ bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
 {
 	const struct ds_member *m = array_data(&ds->section[SECTION_MEMBERS]);
 
+	if (ds->joined) {
+		const struct ds_joined *j = joined_at(ds, index);
+
+		if (!dataset_part(j->ds, index - j->begin, part, out))
+			return false;
+		joined_translate(j, out);
+		return true;
+	}
 	dataset_example(ds, index, out);
 	if (part == 0)
 		return true;
@@ -161,9 +253,25 @@ bool dataset_part(const struct dataset *ds, uint64_t index, uint32_t part,
 	return true;
 }
 
-int dataset_dir(const struct dataset *ds)
+uint32_t dataset_joined_count(const struct dataset *ds)
 {
-	return ds->dir;
+	return ds->joined ? ds->joined_count : 1;
+}
+
+void dataset_joined(
+	const struct dataset *ds, uint32_t i, struct dataset_joined *out)
+{
+	*out = (struct dataset_joined){.count = ds->count, .dir = ds->dir};
+	if (ds->joined)
+		*out = (struct dataset_joined){.path = ds->joined[i].path,
+			.begin = ds->joined[i].begin,
+			.count = dataset_count(ds->joined[i].ds),
+			.dir = ds->joined[i].ds->dir};
+}
+
+uint32_t dataset_joined_at(const struct dataset *ds, uint64_t index)
+{
+	return ds->joined ? (uint32_t)(joined_at(ds, index) - ds->joined) : 0;
 }
 
 uint32_t dataset_fs_type(const struct dataset *ds)
@@ -173,6 +281,8 @@ uint32_t dataset_fs_type(const struct dataset *ds)
 
 uint32_t dataset_shards(const struct dataset *ds)
 {
+	if (ds->joined)
+		return ds->shard_count;
 	return (uint32_t)(array_count(
 		&ds->section[SECTION_SHARDS], sizeof(struct ds_shard)));
 }
@@ -181,7 +291,8 @@ const char *dataset_shard_file(const struct dataset *ds, uint32_t shard)
 {
 	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
 
-	return text(ds, SECTION_TEXTS, s[shard].file);
+	return ds->joined ? joined_shard(ds, shard)
+			  : text(ds, SECTION_TEXTS, s[shard].file);
 }
 
 static uint64_t class_count(const struct dataset *ds)
@@ -251,6 +362,10 @@ static const char *text_or_null(const struct dataset *ds, uint64_t at_1)
 
 void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out)
 {
+	if (ds->joined) {
+		joined_skipped(ds, out);
+		return;
+	}
 	*out = (struct dataset_skipped){
 		.files = ds->skipped.files,
 		.classes = ds->skipped.classes,
@@ -262,7 +377,7 @@ void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out)
 size_t dataset_memory_bytes(const struct dataset *ds)
 {
 	struct annotations_totals totals = {0};
-	size_t bytes = sizeof(*ds);
+	size_t bytes = sizeof(*ds) + joined_memory(ds);
 
 	if (ds->annotations)
 		annotations_totals(ds->annotations, &totals);

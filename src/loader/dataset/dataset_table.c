@@ -359,10 +359,10 @@ static int add_class(
 	return 0;
 }
 
-static int make_classes(struct labels *l, struct dataset *ds, bool numeric)
+int labels_number(struct labels *l, struct dataset *ds, bool numeric)
 {
 	uint32_t n = labels_count(l);
-	CLEANUP_FREE uint32_t *order = calloc(n, sizeof(*order));
+	CLEANUP_FREE uint32_t *order = calloc(n ? n : 1, sizeof(*order));
 	int rc = 0;
 
 	if (!order)
@@ -381,7 +381,7 @@ static int make_classes(struct labels *l, struct dataset *ds, bool numeric)
 	return rc;
 }
 
-static void relabel(const struct labels *l, int32_t *label)
+void labels_replace(const struct labels *l, int32_t *label)
 {
 	struct label_entry *e;
 
@@ -400,10 +400,10 @@ static void relabel_examples(const struct labels *l, struct dataset *ds)
 
 	if (ds->kind == EXAMPLES_WHOLE)
 		for (uint64_t i = 0; i < array_count(t, sizeof(*whole)); i++)
-			relabel(l, &whole[i].label);
+			labels_replace(l, &whole[i].label);
 	else
 		for (uint64_t i = 0; i < array_count(t, sizeof(*part)); i++)
-			relabel(l, &part[i].label);
+			labels_replace(l, &part[i].label);
 }
 
 static int by_label(const void *key, const void *class)
@@ -437,10 +437,8 @@ static void note_unused(const struct labels *l, struct dataset *ds)
 
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric)
 {
-	int rc = 0;
+	int rc = labels_number(l, ds, numeric);
 
-	if (labels_count(l) > 0)
-		rc = make_classes(l, ds, numeric);
 	if (rc == 0) {
 		relabel_examples(l, ds);
 		note_unused(l, ds);

@@ -88,6 +88,8 @@ struct ds_skipped {
 	uint64_t classes, first_class;
 };
 
+struct ds_joined;
+
 struct dataset {
 	int dir;
 	uint32_t fs_type; /* file system of `dir`; see dataset_fs_type() */
@@ -105,6 +107,10 @@ struct dataset {
 	void *map; /* mapped catalogue; NULL: tables are on the heap */
 	size_t map_bytes;
 	struct annotations *annotations; /* NULL: there are none */
+	/* Several datasets as one: only `section` has classes, and no other
+	 * tables. NULL: this is one dataset */
+	struct ds_joined *joined;
+	uint32_t joined_count, shard_count;
 };
 
 /* Set the kind of the examples that will be added. */
@@ -182,6 +188,11 @@ int32_t labels_add(struct labels *l, const char *text, size_t bytes);
  * also on failure.
  */
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
+
+/* The two steps of labels_finish(): create the classes, and replace the number
+ * of a text by its label; -1 stays. The first returns 0 or -ENOMEM. */
+int labels_number(struct labels *l, struct dataset *ds, bool numeric);
+void labels_replace(const struct labels *l, int32_t *label);
 void labels_release(struct labels *l);
 
 #endif

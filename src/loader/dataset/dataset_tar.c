@@ -262,7 +262,7 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 {
 	struct shard *s = &((struct shards *)arg)->shard[i];
 	const char *file = dataset_shard_file(l->ds, (uint32_t)i);
-	CLEANUP_FD int fd = openat(dataset_dir(l->ds), file,
+	CLEANUP_FD int fd = openat(l->ds->dir, file,
 		O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int rc;

@@ -20,6 +20,8 @@ libdataset_la_SOURCES = \
 	src/loader/dataset/dataset_members_impl.h \
 	src/loader/dataset/dataset_query.c \
 	src/loader/dataset/dataset_raw.c \
+	src/loader/dataset/dataset_several.c \
+	src/loader/dataset/dataset_several_impl.h \
 	src/loader/dataset/dataset_table.c \
 	src/loader/dataset/dataset_table_impl.h \
 	src/loader/dataset/dataset_tar.c \

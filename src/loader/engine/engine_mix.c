@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the examples of each part of a mix. A part is named by a class, or by a
- * directory, shard or file of the dataset. One walk over the dataset finds the
- * examples of a class by their labels, and the examples of other parts by their
- * names. If the examples of a part have consecutive numbers, as those of a
- * directory have, only the first number is kept. A mixture does not change
- * after it was made.
+ * Finds the examples of each part of a mix. A part is named by one of several
+ * datasets, by a class, or by a directory, shard or file of a dataset. One walk
+ * over the dataset finds the examples of a class by their labels, and the
+ * examples of other parts by their names. If the examples of a part have
+ * consecutive numbers, as those of a directory have, only the first number is
+ * kept. A mixture does not change after it was made.
  */
 #include "loader/engine/engine_mix.h"
 
@@ -17,21 +17,27 @@
 #include "common/base/array.h"
 #include "loader/core/mix_text.h"
 #include "loader/dataset/dataset.h"
+#include "loader/engine/engine_bucket.h"
 
 #define NO_PART UINT32_MAX
 
 /* A part while its examples are collected. */
 struct mixture_part {
-	const char *name; /* NULL: the examples are found by their label */
+	/* NULL: the examples are found by their label. "": all examples of
+	 * [begin, end) */
+	const char *name;
 	size_t name_bytes;
-	unsigned from; /* number of the part's name in the text */
+	uint64_t begin, end; /* the examples that may belong to it */
+	unsigned from;	     /* number of the part's name in the text */
 	bool is_class;
 	uint32_t *members;
 	size_t count, room;
 };
 
 struct mixture {
-	struct part_mix *mix;
+	struct part_mix *mix; /* NULL: there are buckets */
+	struct buckets *buckets;
+	uint32_t *lengths; /* of all examples, for the buckets */
 	struct mixture_part *parts;
 	uint32_t part_count;
 	size_t bytes;
@@ -79,15 +85,66 @@ static uint64_t label_of_class(const struct mixing *m, const char *name)
 	return UINT64_MAX;
 }
 
+/* Does the name begin with the end of the path, as "b" or "b/class" does with
+ * "/a/b"? Returns the rest of the name, or NULL. */
+static const char *after_path(const char *path, const char *name)
+{
+	size_t bytes = strlen(path);
+
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--; /* "/a/b/" is "/a/b" */
+	for (size_t from = bytes; from-- > 0;) {
+		size_t n = bytes - from;
+
+		if ((from == 0 || path[from - 1] == '/') &&
+			strncmp(name, path + from, n) == 0 &&
+			(!name[n] || name[n] == '/'))
+			return name + n + (name[n] == '/');
+	}
+	return NULL;
+}
+
+/* Find the dataset that a name means, if there are several. Returns 1, 0 if it
+ * means none, or -EINVAL if it may mean two. */
+static int find_dataset(
+	const struct mixing *m, const char *name, struct mixture_part *part)
+{
+	uint32_t n = dataset_joined_count(m->dataset);
+	bool found = false;
+
+	part->end = dataset_count(m->dataset);
+	for (uint32_t i = 0; n > 1 && i < n; i++) {
+		struct dataset_joined one;
+		const char *rest;
+
+		dataset_joined(m->dataset, i, &one);
+		rest = after_path(one.path, name);
+		if (!rest)
+			continue;
+		if (found)
+			return error_set(m->err, -EINVAL,
+				"mix: '%s' may be two of the datasets: name "
+				"more of the path",
+				name);
+		found = true;
+		part->begin = one.begin;
+		part->end = one.begin + one.count;
+		part->name = rest;
+		part->name_bytes = strlen(rest);
+	}
+	return found;
+}
+
 /* Add the part for a name that is not `classes`. */
 static int add_named(struct mixing *m, unsigned from)
 {
 	const char *name = m->text->name[from].text;
 	uint64_t label = label_of_class(m, name);
 	struct mixture_part *part = mixture_add_part(m, from);
+	int rc = part ? find_dataset(m, name, part) : -ENOMEM;
 
-	if (!part)
-		return -ENOMEM;
+	if (rc)
+		return rc < 0 ? rc : 0;
 	part->is_class = label != UINT64_MAX;
 	if (part->is_class) {
 		m->part_of_label[label] = m->mixture->part_count - 1;
@@ -137,10 +194,15 @@ static int add_example(struct mixture_part *part, uint64_t index)
 }
 
 /* Is this the name of the part itself, or of something in it? */
-static bool is_in_part(const struct mixture_part *part, const char *name)
+static bool is_in_part(
+	const struct mixture_part *part, uint64_t index, const char *name)
 {
-	return part->name && strncmp(name, part->name, part->name_bytes) == 0 &&
-		(!name[part->name_bytes] || name[part->name_bytes] == '/');
+	if (!part->name || index < part->begin || index >= part->end)
+		return false;
+	return !*part->name ||
+		(strncmp(name, part->name, part->name_bytes) == 0 &&
+			(!name[part->name_bytes] ||
+				name[part->name_bytes] == '/'));
 }
 
 static int add_to_parts(
@@ -155,7 +217,7 @@ static int add_to_parts(
 	if (part != NO_PART)
 		rc = add_example(&mixture->parts[part], index);
 	for (uint32_t j = 0; rc == 0 && j < m->named; j++)
-		if (is_in_part(&mixture->parts[j], e->name))
+		if (is_in_part(&mixture->parts[j], index, e->name))
 			rc = add_example(&mixture->parts[j], index);
 	return rc;
 }
@@ -196,7 +258,7 @@ static int collect_examples(struct mixing *m)
 			return error_set(m->err, -EINVAL,
 				"mix: no example belongs to '%s': it must be a "
 				"class, or a directory, shard or file in the "
-				"dataset",
+				"dataset, or one of several datasets",
 				m->text->name[part->from].text);
 	}
 	return 0;
@@ -309,6 +371,18 @@ static int fill_mixture(struct mixing *m, const struct settings *s)
 	return rc == 0 ? make_mix(m, s) : rc;
 }
 
+static int fill_buckets(struct mixture *mixture, const struct settings *s,
+	const struct dataset *dataset, struct error *err)
+{
+	int rc = bucket_new(
+		s, dataset, &mixture->lengths, &mixture->buckets, err);
+
+	if (rc == 0)
+		mixture->bytes = buckets_bytes(mixture->buckets) +
+			dataset_count(dataset) * sizeof(*mixture->lengths);
+	return rc;
+}
+
 static int mixture_new(struct mixture **out, const struct settings *s,
 	const struct dataset *dataset, struct error *err)
 {
@@ -317,9 +391,11 @@ static int mixture_new(struct mixture **out, const struct settings *s,
 
 	m.mixture = calloc(1, sizeof(*m.mixture));
 	if (m.mixture)
-		rc = fill_mixture(&m, s);
+		rc = s->c.mix ? fill_mixture(&m, s)
+			      : fill_buckets(m.mixture, s, dataset, err);
 	if (rc == -ENOMEM)
-		rc = error_set(err, rc, "no memory for the mix");
+		rc = error_set(err, rc, "no memory for the %s",
+			s->c.mix ? "mix" : "buckets");
 	if (rc == 0)
 		*out = m.mixture;
 	else
@@ -335,12 +411,13 @@ int mixture_schedule(const struct settings *s, const struct dataset *dataset,
 {
 	int rc = 0;
 
-	if (s->c.mix && !*mixture)
+	if ((s->c.mix || s->c.bucket) && !*mixture)
 		rc = mixture_new(mixture, s, dataset, err);
 	if (rc < 0)
 		return rc;
 	settings_schedule(s, dataset_count(dataset),
 		*mixture ? (*mixture)->mix : NULL, out);
+	out->buckets = *mixture ? (*mixture)->buckets : NULL;
 	return 0;
 }
 
@@ -349,6 +426,8 @@ void mixture_free(struct mixture *mixture)
 	if (!mixture)
 		return;
 	mix_free(mixture->mix);
+	buckets_free(mixture->buckets);
+	free(mixture->lengths);
 	for (uint32_t j = 0; j < mixture->part_count; j++)
 		free(mixture->parts[j].members);
 	free(mixture->parts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a mix as examples of a dataset.
+ * The parts of a mix as examples of a dataset, or the buckets of a dataset.
  */
 #ifndef ENGINE_MIX_H
 #define ENGINE_MIX_H
@@ -13,9 +13,9 @@ struct dataset;
 struct mixture;
 
 /*
- * Fill in the configuration of the schedule. If the settings have a mix, the
- * configuration points to *mixture, which is created if it is NULL; the caller
- * frees it after the last use of the schedule. Returns 0,
+ * Fill in the configuration of the schedule. If the settings have a mix or
+ * buckets, the configuration points to *mixture, which is created if it is
+ * NULL; the caller frees it after the last use of the schedule. Returns 0,
  * -EINVAL if a part has no example, -E2BIG if the dataset is too large for a
  * mix, or -ENOMEM.
  */

@@ -35,7 +35,7 @@ struct engine_parts {
 	struct memory *memory;		/* all memory is charged to it */
 	struct schedule *schedule;	/* see struct planner in planner.c */
 	struct dataset *dataset;
-	struct mixture *mixture; /* NULL: the settings have no mix */
+	struct mixture *mixture; /* NULL: there are no mix and no buckets */
 	struct outcome *outcome;
 	struct meter *meter;
 	struct lender *lender;

@@ -12,6 +12,8 @@ libengine_la_SOURCES = \
 	src/loader/engine/echo_log.c src/loader/engine/echo_log.h \
 	src/loader/engine/engine.c src/loader/engine/engine.h \
 	src/loader/engine/engine_impl.h src/loader/engine/engine_parts_impl.h \
+	src/loader/engine/engine_bucket.c \
+	src/loader/engine/engine_bucket.h \
 	src/loader/engine/engine_mix.c src/loader/engine/engine_mix.h \
 	src/loader/engine/engine_next.c \
 	src/loader/engine/engine_open.c \

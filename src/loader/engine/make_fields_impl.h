@@ -118,4 +118,7 @@ int fields_map(const struct engine_parts *parts, const struct serving *s,
  * the id `fill` in each pixel. */
 void fields_clear(const struct engine_parts *parts, const struct serving *s);
 
+/* Returns the part whose size is the length of an example, for buckets. */
+uint32_t fields_length_part(const struct settings *s);
+
 #endif

@@ -238,3 +238,18 @@ void fields_clear(const struct engine_parts *parts, const struct serving *s)
 		(void)place_member(&p);
 	}
 }
+
+uint32_t fields_length_part(const struct settings *s)
+{
+	for (unsigned i = 0; i < s->fields.count; i++) {
+		int kind = s->fields.field[i].kind;
+
+		if (s->members.of[i] >= 0 &&
+			(kind == REFRAIN_KIND_BYTES ||
+				kind == REFRAIN_KIND_TOKENS ||
+				kind == REFRAIN_KIND_AUDIO ||
+				kind == REFRAIN_KIND_ARRAY))
+			return (uint32_t)s->members.of[i] + 1;
+	}
+	return 0;
+}

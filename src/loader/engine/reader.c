@@ -286,6 +286,7 @@ static void begin_run(
 	const struct original *o = r->original;
 	size_t room;
 
+	r->file_dir = run->dir;
 	r->file = run->file;
 	r->part = run->part;
 	r->bits = run->bits;
@@ -614,7 +615,7 @@ static void on_close(struct uring_op *op, int res)
 void reader_open(struct reader *reader, struct read_op *r)
 {
 	r->ring = reader->ring;
-	r->dir_fd = dataset_dir(reader->parts->dataset);
+	r->dir_fd = r->file_dir;
 	reader_queue(reader, r, begin_open);
 }
 

@@ -15,6 +15,7 @@
 
 /* A run of parts, which are read together. */
 struct part_run {
+	int dir; /* descriptor of the directory of `file` */
 	const char *file;
 	uint64_t offset, bytes; /* the bytes of a whole file are only a hint */
 	uint32_t part, bits;	/* number of one part; bits of all parts */
@@ -43,6 +44,7 @@ struct read_op {
 	bool busy;
 	int fd;
 	/* The run of parts that is being read; see reader_parts.c */
+	int file_dir;
 	const char *file;
 	uint32_t part;	/* number of one part of the run */
 	uint32_t bits;	/* bits of the parts of the run */

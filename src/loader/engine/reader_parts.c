@@ -57,7 +57,8 @@ static bool run_of_shard(const struct reader *reader, const struct original *o,
 
 	if (i == UINT32_MAX)
 		return false;
-	*out = (struct part_run){.file = ex.file, .offset = ex.offset};
+	*out = (struct part_run){
+		.dir = ex.dir, .file = ex.file, .offset = ex.offset};
 	do {
 		uint64_t end = ex.offset + ex.bytes - out->offset;
 
@@ -79,7 +80,8 @@ static bool run_of_file(const struct reader *reader, const struct original *o,
 		if (done >> i & 1 ||
 			!dataset_part(reader->parts->dataset, o->index, i, &ex))
 			continue;
-		*out = (struct part_run){.file = ex.file,
+		*out = (struct part_run){.dir = ex.dir,
+			.file = ex.file,
 			.bytes = ex.bytes,
 			.bits = UINT32_C(1) << i,
 			.part = i};
@@ -92,7 +94,8 @@ bool parts_run(const struct reader *reader, const struct original *o,
 	uint32_t done, struct part_run *out)
 {
 	if (parts_of(reader) == 1) {
-		*out = (struct part_run){.file = o->example.file,
+		*out = (struct part_run){.dir = o->example.dir,
+			.file = o->example.file,
 			.offset = o->example.offset,
 			.bytes = o->example.bytes,
 			.bits = 1};

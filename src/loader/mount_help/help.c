@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -129,11 +130,36 @@ static int say_socket(struct mount_help *m)
 	return run.closing ? -ECANCELED : 0;
 }
 
+/* Find the mount on which all datasets are, and where they are there. Returns
+ * 0, -ENODATA if there is no such mount, or another -errno. */
+static int find_datasets(struct mount_help *m, char socket[PATH_MAX])
+{
+	uint32_t n = dataset_joined_count(m->c.dataset);
+	char below[PATH_MAX], path[PATH_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct dataset_joined one;
+		int rc;
+
+		dataset_joined(m->c.dataset, i, &one);
+		rc = help_find(one.dir, path, &m->owner, below);
+		if (rc < 0)
+			return rc;
+		if (i > 0 && strcmp(path, socket) != 0)
+			return -ENODATA; /* they are on different mounts */
+		memcpy(socket, path, sizeof(path));
+		free(m->below[i]);
+		m->below[i] = strdup(below);
+		if (!m->below[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int meet(struct mount_help *m)
 {
 	char path[PATH_MAX];
-	int rc =
-		help_find(dataset_dir(m->c.dataset), path, &m->owner, m->below);
+	int rc = find_datasets(m, path);
 
 	if (rc == 0)
 		rc = talk_open(&m->talk, path, HELP_LINE_MAX_BYTES);
@@ -383,7 +409,10 @@ struct mount_help *help_new(const struct help_config *config)
 	m->files = dataset_count(config->dataset) * m->parts;
 	m->answered = config->first_fresh;
 	m->pass_fresh = (pass_examples(config) + world - 1) / world;
-	m->in_row = m->pass_fresh * m->parts;
+	m->admit_planned =
+		(config->s->c.flags & REFRAIN_FLAG_ADMIT_PLANNED) != 0;
+	/* A plan that closes the cache to others begins before a miss. */
+	m->in_row = m->admit_planned ? 0 : m->pass_fresh * m->parts;
 	m->talk.fd = m->socket = -1;
 	if (new_tables(m) == 0)
 		return m;
@@ -471,6 +500,8 @@ void help_free(struct mount_help *m)
 	free(m->request);
 	free(m->asked);
 	free(m->answers);
+	for (unsigned i = 0; i < DATASETS_MAX; i++)
+		free(m->below[i]);
 	MAGIC_END(m);
 	free(m);
 }

@@ -144,6 +144,7 @@ struct mount_help {
 	/* Number of hits since the last read through the mount. It begins with
 	 * the number of files in an epoch, as if all of them had been hits. */
 	uint64_t in_row;
+	bool admit_planned; /* set once: the plan has admit_planned */
 	/* Progress does not wake the thread before this time */
 	uint64_t due_ns;
 	struct help_direct direct,
@@ -165,7 +166,8 @@ struct mount_help {
 	/* The members below belong to the thread. While it sleeps, other
 	 * threads may read them with the lock held. */
 	struct talk talk;
-	char below[PATH_MAX];
+	/* For each dataset its path from the mount's root: "" or "a/b/" */
+	char *below[DATASETS_MAX];
 	struct schedule schedule; /* a copy of the planner's schedule */
 	char *request;
 	uint64_t *asked;	    /* files whose keys were requested */

@@ -53,9 +53,11 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 	const struct schedule_config *c = schedule_settings(&m->schedule);
 	uint32_t batch = m->c.s->c.batch * m->parts;
 	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
+	const char *admit =
+		m->admit_planned ? ",\"admit_planned\":true" : "";
 	const char *again =
 		m->plan_state == PLAN_AGAIN ? ",\"again\":true" : "";
-	char window[64] = "", ours[192];
+	char window[64] = "", ours[224];
 	int rc;
 
 	m->plan = (struct help_plan){
@@ -72,9 +74,9 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			c->window * m->parts);
 	(void)snprintf(ours, sizeof(ours),
 		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
-		",\"spread\":%" PRIu64 "%s%s",
+		",\"spread\":%" PRIu64 "%s%s%s",
 		now->begun * m->parts, help_slack(m) * m->parts,
-		spread(m) * m->parts, measure, again);
+		spread(m) * m->parts, measure, admit, again);
 	rc = ask_daemon(m,
 		snprintf(m->request, HELP_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
@@ -129,7 +131,9 @@ static bool names_add(
 	if (!find_part(m, file, &example))
 		return true;
 	n = (size_t)snprintf(
-		path, sizeof(path), "%s%s", m->below, example.file);
+		path, sizeof(path), "%s%s",
+		m->below[dataset_joined_at(m->c.dataset, file / m->parts)],
+		example.file);
 	if (n >= sizeof(path))
 		/* 0: a path that is too long is treated as a missing file */
 		n = 0;

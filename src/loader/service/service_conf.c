@@ -95,6 +95,8 @@ static int conf_refuse(const struct settings *s, struct error *err)
 		what = "examples have several fields";
 	else if (s->c.mix)
 		what = "it is a mix";
+	else if (s->c.bucket)
+		what = "it has buckets";
 	return what ? error_set(err, -EOPNOTSUPP,
 			      "service: workers cannot prepare this: %s", what)
 		    : 0;

@@ -174,7 +174,8 @@ static uint32_t print_of_member(
 	double echo = run->s.changes ? REFRAIN_ECHO_AUTO : c.echo;
 
 	c.echo = echo;
-	c.flags &= ~(uint32_t)REFRAIN_FLAG_NO_MOUNT_HELP;
+	c.flags &= ~(uint32_t)(REFRAIN_FLAG_NO_MOUNT_HELP |
+		REFRAIN_FLAG_ADMIT_PLANNED);
 	if (m->kind == KIND_TEXT)
 		return (uint32_t)settings_text_hash(&run->s, m);
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);

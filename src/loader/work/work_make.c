@@ -100,8 +100,8 @@ static int read_example(
 
 	/* Opening something other than a regular file must not block the hand.
 	 */
-	fd = openat(dataset_dir(m->job->dataset), e->file,
-		O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = openat(
+		e->dir, e->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
