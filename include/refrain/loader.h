@@ -878,6 +878,19 @@ struct refrain_stats {
 	/* number of tokens of the dataset that are in no window of a pass; see
 	 * refrain_config.fields */
 	uint64_t tail_tokens;
+	/* With refrain_config.service; else 0. */
+	/* servings whose samples workers have made; the loader has made the
+	 * others itself */
+	uint64_t service_remote;
+	/* servings that the loader made itself although a worker had begun
+	 * them, because they would have come too late */
+	uint64_t service_late;
+	uint64_t service_missing; /* samples that were not in their store */
+	uint64_t service_bad;	  /* samples with a wrong checksum or size */
+	uint64_t service_failed;  /* samples whose store did not answer */
+	uint64_t service_bytes;	  /* bytes of the samples that were pulled */
+	uint64_t service_live;	  /* 1: the board answers */
+	uint64_t service_workers; /* number of workers on the board now */
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -103,6 +103,14 @@ static const struct stats_field fields[] = {
 	FIELD(mount_returns, UINT),
 	FIELD(rows_cut, UINT),
 	FIELD(tail_tokens, UINT),
+	FIELD(service_remote, UINT),
+	FIELD(service_late, UINT),
+	FIELD(service_missing, UINT),
+	FIELD(service_bad, UINT),
+	FIELD(service_failed, UINT),
+	FIELD(service_bytes, UINT),
+	FIELD(service_live, UINT),
+	FIELD(service_workers, UINT),
 };
 
 /* Print one member whose value is a name. Returns what snprintf() returns. A

@@ -354,6 +354,36 @@ static int check_lengths(const struct settings *s, struct error *err)
 	return 0;
 }
 
+/* Members that need a service, or that it needs. */
+static int check_service(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+
+	if (!c->service && !c->service_dataset && !c->service_local &&
+		!c->service_secret)
+		return 0;
+	if (!c->service)
+		return error_set(err, -EINVAL, "%s is set: it needs a service",
+			c->service_dataset	   ? "service_dataset"
+				: c->service_local ? "service_local"
+						   : "service_secret");
+	if (!c->service_dataset)
+		return error_set(err, -EINVAL,
+			"service is set: it needs service_dataset, the name "
+			"under which the workers know the dataset");
+	if (s->changes)
+		return error_set(err, -EINVAL,
+			"service is set: the echo factor must be a number, "
+			"without echo_log");
+	if (c->share)
+		return error_set(err, -EINVAL,
+			"service is set: it does not work with a share");
+	if (c->bucket)
+		return error_set(err, -EINVAL,
+			"service is set: it does not work with bucket");
+	return 0;
+}
+
 static int check_mix(struct settings *s, struct error *err)
 {
 	const char *text = s->c.mix;
