@@ -47,8 +47,8 @@ static int look_npy(
 	struct look *l, const char *file, struct npy *out, struct error *err)
 {
 	CLEANUP_FREE char *data = malloc(NPY_HEADER_MAX);
-	CLEANUP_FD int fd = openat(
-		dataset_dir(l->ds), file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP_FD int fd =
+		openat(l->ds->dir, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 || !data ? -1 : read_array_header(fd, data);
 
 	if (n < 0)
