@@ -16,7 +16,7 @@ requires memcached python3
 . "$(dirname "$0")/service-lib.sh"
 
 refused 'needs a service' --service-dataset set
-refused 'service_dataset' --service "$board"
+refused 'service-dataset' --service "$board"
 refused 'echo factor' --service "$board" --service-dataset set --echo auto
 refused 'several fields' --service "$board" --service-dataset set \
 	--fields 'image; class'
