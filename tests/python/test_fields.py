@@ -577,6 +577,7 @@ DAMAGE = {
         d[-20] ^ 1]) + d[-19:], 'damaged'),
     'mask of another size': ('masks/007.png', None, 'large'),
     'json': ('images/007.json', lambda d: d[:-2], 'damaged JSON'),
+    'json without a byte': ('images/007.json', lambda d: b'', 'damaged JSON'),
     'json of another shape': ('images/007.json', lambda d: b'{"shapes": []}',
                               'none of annotations'),
     'no json': ('images/007.json', lambda d: None, 'no member'),

@@ -192,10 +192,15 @@ static void view_members(struct field_maker *f, const struct original *o)
 	}
 }
 
-/* Is the member JSON? JSON begins with a bracket, a line of YOLO begins with a
- * number. */
-static bool is_json(const struct part_view *part)
+/* Is the member JSON? Its name may say so; then an empty file is damaged, while
+ * an empty text of YOLO has no rows. Otherwise JSON begins with a bracket, and
+ * a line of YOLO with a number. */
+static bool is_json(const struct field_def *def, const struct part_view *part)
 {
+	size_t n = strlen(def->member);
+
+	if (n >= 4 && strcmp(def->member + n - 4, "json") == 0)
+		return true;
 	for (size_t i = 0; i < part->bytes; i++)
 		if (!strchr(" \t\r\n", part->data[i]) || !part->data[i])
 			return part->data[i] == '[' || part->data[i] == '{';
@@ -205,8 +210,9 @@ static bool is_json(const struct part_view *part)
 /* Parse the rows of a member, unless that was done for another field that has
  * the same member. The number of rows does not depend on the image's size,
  * which may not be known yet. */
-static int parse_rows(struct field_maker *f, int member, struct error *err)
+static int parse_rows(struct field_maker *f, unsigned i, struct error *err)
 {
+	int member = f->s->members.of[i];
 	const struct part_view *part = &f->part[member];
 	const char *text = (const char *)part->data;
 	struct rows *rows = &f->rows[member];
@@ -220,7 +226,7 @@ static int parse_rows(struct field_maker *f, int member, struct error *err)
 	 * mean that there is no bound. */
 	most = most > rows_used(f) ? most - rows_used(f) : 1;
 	rows->most_bytes = (size_t)most;
-	rc = is_json(part)
+	rc = is_json(&f->s->fields.field[i], part)
 		? rows_json(rows, text, part->bytes, err)
 		: rows_yolo(rows, text, part->bytes, f->width ? f->width : 1,
 			  f->height ? f->height : 1, err);
@@ -232,7 +238,7 @@ static int parse_rows(struct field_maker *f, int member, struct error *err)
 static int load_boxes(struct field_maker *f, unsigned i, struct error *err)
 {
 	int member = f->s->members.of[i];
-	int rc = parse_rows(f, member, err);
+	int rc = parse_rows(f, i, err);
 
 	if (rc < 0)
 		return rc;
@@ -245,7 +251,7 @@ static int load_points(struct field_maker *f, unsigned i, struct error *err)
 {
 	uint32_t points = f->s->fields.field[i].points;
 	int member = f->s->members.of[i];
-	int rc = parse_rows(f, member, err);
+	int rc = parse_rows(f, i, err);
 	struct rows *rows = &f->rows[member];
 
 	if (rc < 0)
@@ -430,7 +436,7 @@ static int size_field(struct field_maker *f, const struct original *o,
 		rc = check_mask(f, &f->mask[i], err);
 	else if (def->kind == REFRAIN_KIND_BOXES ||
 		def->kind == REFRAIN_KIND_POINTS)
-		rc = parse_rows(f, member, err);
+		rc = parse_rows(f, i, err);
 	return rc < 0 ? error_wrap(err, rc, "field '%s'", def->name) : 0;
 }
 
