@@ -334,8 +334,8 @@ def region_of(crops):
 def test_only_the_union_of_the_crops_is_decoded(shapes, tmp_path, kind,
                                                 augment):
     """The crops of boxes, too, are known before the decode."""
-    top, margin = shapes[0], 0
-    options = {**OPTIONS, 'annotations': top / 'coco.json', 'echo': 3,
+    top, margin = shapes[0] / 'images', 0
+    options = {**OPTIONS, 'annotations': shapes[0] / 'coco.json', 'echo': 3,
                'fields': 'image; boxes', 'augment': augment}
     if kind == 'jpeg':
         # libjpeg crops to whole MCUs, with one more column on each side
