@@ -44,7 +44,8 @@ trace_has() {
 	[ "$(grep -c '"path"' "$out")" -ge "$1" ]
 }
 
-# read_all FILE: read the small files in one process, whose number FILE gets.
+# read_all FILE: read the small files in one process, and write its number to
+# FILE.
 read_all() {
 	python3 -c '
 import os, sys

@@ -77,7 +77,7 @@ struct grants_sum {
 };
 struct grants_sum grants_sum(const struct grants *g);
 
-/* What all grants leave. */
+/* Return the space of the root that no grant has. */
 uint64_t grants_left_bytes(const struct grants *g);
 uint64_t grants_left_inodes(const struct grants *g); /* UINT64_MAX: no limit */
 

@@ -45,7 +45,7 @@ struct tier {
 	/* space of the file system that must stay free */
 	uint64_t keep_bytes, keep_inodes;
 	/* The thread that watches the tier */
-	uint64_t grant_ns, touch_ns, look_ns; /* of the next attempt */
+	uint64_t grant_ns, touch_ns, look_ns; /* times of the next attempts */
 	uint64_t grants_seen; /* the file of the grants, if the tier has one */
 	/* Size of the root, as in struct grants */
 	uint64_t root_bytes, root_inodes;
@@ -149,10 +149,11 @@ void tier_close_admission(struct tier *t);
 
 /* tier_root.c: tier_root_begin() opens the cache root and gets a grant. Returns
  * a descriptor, whose closing unlocks the root, or -errno. tier_keep_free()
- * sets what is to be left free. tier_watch() does that and gets a larger grant;
- * it blocks. tier_root_end() returns what a tier does not use, if all its
- * entries are counted, and removes a tier that has nothing if this mount has
- * made it. tier_root_undo() removes a grant that tier_root_begin() added. */
+ * sets the space that must stay free. tier_watch() notes the free space and
+ * gets a larger grant; it blocks. tier_root_end() returns the space that a tier
+ * does not use, if all its entries are counted, and deletes an empty tier that
+ * this mount has made. tier_root_undo() removes a grant that tier_root_begin()
+ * added. */
 int tier_root_begin(
 	struct tier *t, const struct tier_config *config, struct error *err);
 int tier_keep_free(struct tier *t, const char *text, struct error *err);

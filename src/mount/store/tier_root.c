@@ -244,7 +244,7 @@ int tier_root_begin(
 	return rc;
 }
 
-/* What a disk has free beyond what is to be kept. */
+/* Returns the free space of a disk without the space that must stay free. */
 static uint64_t space_beyond(uint64_t free, uint64_t keep)
 {
 	return free > keep ? free - keep : 0;
@@ -487,7 +487,8 @@ void tier_root_end(struct tier *t, bool complete)
 		(void)grants_write(t->root_fd, g); /* the grant stays */
 		return;
 	}
-	/* All entries were counted, so what they do not use is for others. */
+	/* All entries were counted, so space that they do not use is returned.
+	 */
 	if (one && t->charged_bytes <= one->bytes &&
 		(g->inodes == 0 || t->entries + TIER_INODES <= one->inodes)) {
 		one->bytes = t->charged_bytes;
