@@ -491,6 +491,20 @@ static int mount_check(struct mount_options *o)
 	return EXIT_USAGE;
 }
 
+/* Whether this process has to start the exporter. A command that mounts in the
+ * background does so before there is a holder. `refrain hold -- refrain mount
+ * --foreground` has no such command, so the first daemon does. If a daemon was
+ * started again, the exporter of the first one runs. */
+static bool starts_exporter(const struct mount_args *args)
+{
+	const char *held = getenv("REFRAIN_HELD");
+
+	if (!args->metrics || args->options.check)
+		return false;
+	return !held ||
+		(args->options.foreground && strcmp(held, "first") == 0);
+}
+
 static int mount_run(
 	struct mount_args *args, char **argv, const struct command_words *words)
 {
@@ -513,8 +527,7 @@ static int mount_run(
 	o->held = getenv("REFRAIN_HELD") != NULL;
 	o->words = words->v;
 	o->nwords = words->n;
-	/* If this daemon was started again, the first one's exporter runs. */
-	if (args->metrics && !o->held && !o->check &&
+	if (starts_exporter(args) &&
 		exporter_start(args->metrics, o->mountpoint, &err) < 0)
 		return command_fail("mount", &err);
 	if (!o->foreground && !o->held && !o->check && !args->no_hold) {
