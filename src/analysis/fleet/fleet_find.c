@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static int become_owner(uid_t uid, gid_t gid)
 {
 	if (geteuid() != 0 || uid == 0)
 		return 0;
-	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;
 }
