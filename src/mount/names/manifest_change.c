@@ -267,7 +267,9 @@ static bool is_full(const struct manifest *m)
 	return names * NODE_MEMORY_BYTES + m->names_end >= m->bytes_max;
 }
 
-int manifest_put_locked(struct manifest *m, node_id dir,
+/* Like manifest_put() or, with keep_dir, like manifest_put_beside(). The lock
+ * is held for writing. */
+static int put_locked(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
 	manifest_event_fn *fn, void *arg)
 {
@@ -304,16 +306,17 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 }
 
 int manifest_restore(struct manifest *m, node_id dir,
-	const struct file_entry *e, const struct node_slot *at)
+	const struct file_entry *e, const struct node_slot *at, node_id *id)
 {
 	struct node *d = manifest_node(m, dir);
-	node_id id = at->id;
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!name_is_valid(e->name) || !d || d->kind != KIND_DIR ||
-		node_retired(d) || manifest_node(m, at->id))
+		node_retired(d) || (at->id != 0 && manifest_node(m, at->id)))
 		return -EBADMSG;
-	return change_add(m, dir, e, 0, at, &id);
+	if (at->id == 0 && is_full(m))
+		return -E2BIG;
+	return change_add(m, dir, e, 0, at, id);
 }
 
 int manifest_restore_retired(
@@ -342,7 +345,7 @@ int manifest_put(struct manifest *m, node_id dir,
 	int rc;
 
 	pthread_rwlock_wrlock(&m->lock);
-	rc = manifest_put_locked(m, dir, entry, now_s, false, &id, fn, arg);
+	rc = put_locked(m, dir, entry, now_s, false, &id, fn, arg);
 	if (rc == 0 && ref)
 		manifest_node_ref(manifest_node_at(m, id));
 	if (rc == 0 && info)
@@ -359,7 +362,7 @@ int manifest_put_beside(struct manifest *m, node_id dir,
 	int rc;
 
 	pthread_rwlock_wrlock(&m->lock);
-	rc = manifest_put_locked(m, dir, file, now_s, true, &id, fn, arg);
+	rc = put_locked(m, dir, file, now_s, true, &id, fn, arg);
 	manifest_unlock_changed(m);
 	return rc;
 }

@@ -309,8 +309,7 @@ struct file_reader {
 	uint32_t version; /* version of the file */
 	/* This session has written the file: keep node numbers and slots */
 	bool same;
-	/* If `same`: slot of the next name of `parent` if no empty slots
-	 * precede it */
+	/* Slot of the next name of `parent` if no empty slots precede it */
 	uint32_t parent, next_slot;
 };
 
@@ -348,32 +347,29 @@ static int take_root(
 	return manifest_set_attr(r->m, n, &e->attr);
 }
 
-/* Put a name into its old slot. The names of a directory follow one another,
- * and each name occurs once. */
-static int take_restored(struct file_reader *r, const struct taken *t)
+/* Put a name into its old slot, or into the next one. The names of a directory
+ * follow one another, and each name occurs once. */
+static int take_restored(
+	struct file_reader *r, const struct taken *t, node_id *id)
 {
-	struct node_slot at = {t->node, 0, true};
+	struct node_slot at = {r->same ? t->node : 0, 0, true};
 
 	if (r->parent != t->parent)
 		r->next_slot = 0;
 	r->parent = t->parent;
-	at.slot = t->flags & FLAG_SLOT ? t->slot : r->next_slot;
+	at.slot = r->same && t->flags & FLAG_SLOT ? t->slot : r->next_slot;
 	r->next_slot = at.slot + 1;
-	return manifest_restore(r->m, r->ids[t->parent], &t->entry, &at);
+	return manifest_restore(r->m, r->ids[t->parent], &t->entry, &at, id);
 }
 
 static int take_node(struct file_reader *r, const struct taken *t)
 {
-	node_id id = t->node;
+	node_id id;
 	int rc;
 
 	if (t->parent >= r->n)
 		return -EBADMSG;
-	if (r->same)
-		rc = take_restored(r, t);
-	else
-		rc = manifest_put_locked(r->m, r->ids[t->parent], &t->entry, 0,
-			false, &id, NULL, NULL);
+	rc = take_restored(r, t, &id);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EBADMSG;
 	if (t->entry.attr.kind == KIND_LINK && t->ino != 0)
@@ -547,7 +543,7 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	pthread_rwlock_wrlock(&m->lock);
 	while (rc == 0 && r.n < r.records)
 		rc = file_take_record(&r);
-	if (rc == 0 && r.same)
+	if (rc == 0)
 		rc = add_to_table(&r);
 	if (rc == 0)
 		manifest_nodes_taken(m);

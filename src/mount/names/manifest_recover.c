@@ -94,12 +94,13 @@ static int replay_add(struct manifest *m, const struct trail_record *r)
 	struct file_entry e = {
 		.name = name, .target = target, .attr = record_attr(r)};
 	struct node_slot slot = {r->node, r->slot, false};
+	node_id id;
 
 	if (!record_text(r, name, target) || r->node_kind < KIND_FILE ||
 		r->node_kind > KIND_LINK ||
 		manifest_table_find(m, r->parent, name) != 0)
 		return -EBADMSG;
-	return manifest_restore(m, r->parent, &e, &slot);
+	return manifest_restore(m, r->parent, &e, &slot, &id);
 }
 
 static int replay_change(struct manifest *m, const struct trail_record *r)

@@ -227,28 +227,23 @@ void manifest_unname(struct manifest *m, node_id id);
 
 /* The number of a node and its slot in its directory. */
 struct node_slot {
-	node_id id;
+	node_id id; /* 0: any free number */
 	uint32_t slot;
 	bool later; /* the caller adds the node to the table later */
 };
 
 /*
- * manifest_change.c: manifest_restore() puts a name into its old slot, and
+ * manifest_change.c: manifest_restore() puts a name into a slot, and
  * manifest_restore_retired() restores a node without a name. Both return 0,
- * -EBADMSG if that is not possible, or -ENOMEM. The lock is held for writing.
+ * -EBADMSG if that is not possible, or -ENOMEM; the first one also returns
+ * -E2BIG, as manifest_put(), and sets *id. The lock is held for writing.
  * The caller of manifest_restore() has made sure that the directory does not
  * have the name yet. The function does not look it up: for a large manifest
  * this would double the time for which readers wait.
  */
 int manifest_restore(struct manifest *m, node_id dir,
-	const struct file_entry *e, const struct node_slot *at);
+	const struct file_entry *e, const struct node_slot *at, node_id *id);
 int manifest_restore_retired(struct manifest *m, node_id dir,
 	const struct file_entry *e, node_id id);
-
-/* manifest_change.c: like manifest_put() or, with keep_dir, like
- * manifest_put_beside(). The lock is held for writing. */
-int manifest_put_locked(struct manifest *m, node_id dir,
-	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
-	manifest_event_fn *fn, void *arg);
 
 #endif
