@@ -31,6 +31,12 @@ static int open_plainly(const struct uring_op *op)
 	return fd < 0 ? -errno : fd;
 }
 
+int uring_statx_now(int fd, struct statx *stx)
+{
+	return statx(fd, "", URING_STATX_FLAGS, URING_STATX_MASK, stx) ? -errno
+								       : 0;
+}
+
 /* Run the operation as a blocking call. Returns the result that a ring would
  * return. */
 static int run_plainly(struct uring_op *op)
@@ -44,10 +50,7 @@ static int run_plainly(struct uring_op *op)
 		n = pread(op->fd, op->buf, op->len, (off_t)op->off);
 		return n < 0 ? -errno : (int)n;
 	case URING_STATX:
-		return statx(op->fd, "", URING_STATX_FLAGS, URING_STATX_MASK,
-			       op->buf)
-			? -errno
-			: 0;
+		return uring_statx_now(op->fd, op->buf);
 	case URING_CLOSE:
 		return close(op->fd) ? -errno : 0;
 	}

@@ -82,6 +82,9 @@ void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
 void uring_statx(
 	struct uring *u, struct uring_op *op, int fd, struct statx *stx);
 
+/* The same on the caller's thread. Returns 0 or -errno. */
+int uring_statx_now(int fd, struct statx *stx);
+
 /* Close a file. This is asynchronous because closing can wait for a file
  * server. */
 void uring_close(struct uring *u, struct uring_op *op, int fd);

@@ -56,6 +56,7 @@ static bool posix_free(struct origin *o)
 	timers_free(p->timers);
 	pthread_mutex_lock(&p->lock);
 	p->closer = p->pool;
+	p->ring_closes = false;
 	pthread_mutex_unlock(&p->lock);
 	ended = uring_free(p->ring, CLOSE_NS);
 	late_free(p->late);
@@ -103,6 +104,7 @@ static int start_threads(struct posix *p, struct error *err)
 		rc = uring_new(&p->ring, RING_DEPTH, READ_THREADS);
 	if (!rc)
 		p->closer = uring_pool(p->ring);
+	p->ring_closes = !rc && !p->closer && p->local;
 	if (!rc && !p->closer)
 		p->closer = p->pool;
 	if (rc)
@@ -135,6 +137,7 @@ static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
 	list_init(&p->waiting);
 	list_init(&p->spare);
 	rc = open_fn(p, dir, err);
+	p->local = rc == 0 && posix_root_is_local(p);
 	p->in_memory = rc == 0 && posix_root_is_in_memory(p);
 	if (!rc)
 		rc = start_threads(p, err);

@@ -39,13 +39,25 @@ static void close_now(struct thread_job *job)
 	free(d);
 }
 
-/* Requires the lock. Drop a reference. The pool closes the descriptor, because
- * that can take a while on network storage. */
+static void posix_file_on_close(struct uring_op *op, int res)
+{
+	(void)res; /* cannot lose data: the file was only read */
+	free(CONTAINER_OF(op, struct descriptor, close_op));
+}
+
+/* Requires the lock. Drop a reference. The ring closes a local file, mostly on
+ * the thread that has just read it. The pool closes others, because that can
+ * take a while on network storage. */
 void posix_descriptor_put(struct posix *p, struct descriptor *d)
 {
 	ASSERT_HELD(&p->lock);
 	if (!d || --d->refs > 0)
 		return;
+	if (p->ring_closes && d->direct && !d->far) {
+		d->close_op.done = posix_file_on_close;
+		uring_close(p->ring, &d->close_op, d->fd);
+		return;
+	}
 	thread_job_init(&d->close_job, close_now);
 	thread_pool_submit(p->closer, &d->close_job);
 }

@@ -34,11 +34,14 @@ struct posix {
 	struct uring *ring; /* runs reads */
 	/* its jobs close files; guarded by the lock */
 	struct thread_pool *closer;
+	/* the ring closes local files; guarded by the lock */
+	bool ring_closes;
 	/* its jobs are stats, lists and checks of the root */
 	struct thread_pool *pool;
 	struct late *late;
 	struct timers *timers; /* for reads that wait before they begin */
 	bool direct;	       /* direct I/O may be tried; set once */
+	bool local;	       /* posix_root_is_local(); set once */
 	bool in_memory;	       /* posix_root_is_in_memory(); set once */
 	/* how many files in a row refused direct I/O; a hint, relaxed */
 	_Atomic unsigned refused;
@@ -65,6 +68,11 @@ void posix_root_close(struct posix *p);
 /* Is the source on a file system that asks a server or a process for its data?
  * Returns true if the source has never answered. */
 bool posix_root_is_far(const struct posix *p);
+
+/* Is the source on a file system of which it is known that attributes of an
+ * open file, and its closing, wait for nobody? A cluster file system is not,
+ * nor one that stands on others, which may be those of a server. */
+bool posix_root_is_local(const struct posix *p);
 
 /* Is the source on a file system in memory, which never waits? */
 bool posix_root_is_in_memory(const struct posix *p);

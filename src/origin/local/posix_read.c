@@ -195,7 +195,11 @@ static void got_bytes(struct posix_read *pr, size_t n)
 		return;
 	}
 	pr->op.done = on_statx;
-	uring_statx(pr->p->ring, &pr->op, pr->d->fd, &pr->stx);
+	/* A ring would pass this call to a thread of the kernel. */
+	if (pr->p->local && !pr->d->far)
+		on_statx(&pr->op, uring_statx_now(pr->d->fd, &pr->stx));
+	else
+		uring_statx(pr->p->ring, &pr->op, pr->d->fd, &pr->stx);
 }
 
 static void posix_read_on_read(struct uring_op *op, int res)

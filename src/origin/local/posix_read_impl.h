@@ -29,6 +29,7 @@ struct descriptor {
 	bool direct;
 	bool far; /* on another file system than the root */
 	struct thread_job close_job;
+	struct uring_op close_op;
 };
 
 struct origin_file {

@@ -110,6 +110,18 @@ bool posix_root_is_far(const struct posix *p)
 	return false;
 }
 
+bool posix_root_is_local(const struct posix *p)
+{
+	static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+		BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC};
+
+	for (size_t i = 0; !p->absent && i < sizeof(local) / sizeof(local[0]);
+		i++)
+		if ((uint32_t)p->root.fs_type == local[i])
+			return true;
+	return false;
+}
+
 bool posix_root_is_in_memory(const struct posix *p)
 {
 	return !p->absent &&
