@@ -210,6 +210,13 @@ void dataset_example(
 void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
 	uint64_t pass, struct example *out)
 {
+	if (ds->joined) {
+		const struct ds_joined *j = joined_at(ds, index);
+
+		dataset_example_in(j->ds, index - j->begin, seed, pass, out);
+		joined_translate(j, out);
+		return;
+	}
 	dataset_example(ds, index, out);
 	if (ds->kind == EXAMPLES_WINDOWS)
 		out->offset += ds_shift_bytes(ds, out->shard, seed, pass);
@@ -217,7 +224,11 @@ void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
 
 uint64_t dataset_tail_tokens(const struct dataset *ds)
 {
-	return ds->tail_tokens;
+	uint64_t n = ds->tail_tokens;
+
+	for (uint32_t i = 0; ds->joined && i < ds->joined_count; i++)
+		n += dataset_tail_tokens(ds->joined[i].ds);
+	return n;
 }
 
 uint32_t dataset_parts(const struct dataset *ds)

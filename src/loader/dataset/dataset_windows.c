@@ -27,6 +27,7 @@ void ds_window_example(const struct dataset *ds, uint64_t index, uint32_t shard,
 	const char *texts = array_data(&ds->section[SECTION_TEXTS]);
 
 	*out = (struct example){
+		.dir = ds->dir,
 		.file = texts + s->file,
 		.name = texts + s->file,
 		.shard = shard,
