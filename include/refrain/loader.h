@@ -289,7 +289,7 @@ struct refrain_config {
 	 * those of the second, and so on, and classes of the same name are one
 	 * class. See also `mix`. */
 	const char *dataset;
-	int32_t source;	     /* enum refrain_source */
+	int32_t source; /* enum refrain_source */
 	/* LIST: the directory to which paths are relative; NULL: the list's own
 	 * directory. Lines are "PATH", "PATH<TAB>LABEL" or the output of
 	 * `refrain index`; empty lines and lines that begin with '#' are
@@ -500,8 +500,9 @@ struct refrain_config {
 	 *
 	 * With tokens, which is then the only field, the dataset is a file .bin
 	 * or .npy of tokens, or a directory of such files, and the samples are
-	 * windows of length + 1 tokens. NULL: only the samples and their
-	 * classes.
+	 * windows of length + 1 tokens. In the same way, `array
+	 * crop=96x128x128` makes crops of volumes in files .npy. NULL: only the
+	 * samples and their classes.
 	 */
 	const char *fields;
 	/* A file of annotations in COCO's JSON. Fields of boxes and points that
@@ -636,7 +637,8 @@ struct refrain_crop {
  * the sample, packed; NAME.class has the i32 class number of each box, and
  * NAME.which the i32 number of its row in the annotation. POINTS: f32 x, y, v
  * of each point of a row, packed, with NAME.which. MASK: height x width ids of
- * type u8, u16 or i32. TOKENS: i32 or i64, length + overlap tokens. BYTES: u8,
+ * type u8, u16 or i32. TOKENS: i32 or i64, length + overlap tokens. ARRAY: a
+ * crop with all its dimensions, or the bytes of a record. BYTES: u8,
  * packed.
  */
 struct refrain_column {

@@ -103,13 +103,16 @@ static void shaped_layout(
 static void batch_layout(const struct refrain_batch *b,
 	const struct array *array, struct layout *out)
 {
+	const struct refrain_column *column;
+
 	out->readonly = !array->writable;
 	memcpy(&out->data, (const char *)b + array->offset, sizeof(out->data));
 	if (array->format)
 		return;
 	/* The first column is the samples. Those of raw records are bytes,
 	 * whatever the type of an image would be. */
-	shaped_layout(refrain_column_at(b, 0)->type, b->ndim, b->shape, out);
+	column = refrain_column_at(b, 0);
+	shaped_layout(column->type, column->ndim, column->shape, out);
 }
 
 static void column_layout(const struct refrain_column *c,

@@ -167,7 +167,8 @@ static size_t fields_seed(unsigned i, uint8_t *buf)
 		"mask=seg.png type=u16 fill=65535; class; classes max=3",
 		"points points=17 pairs=2-3,4-5 max=9; b=json kind=boxes "
 		"keep=visible min_visible=0.25 min_side=2.5 crowd",
-		"tokens length=64 overlap=0 from=u32 type=i32 fixed", NULL};
+		"tokens length=64 overlap=0 from=u32 type=i32 fixed",
+		"array crop=8x16x16 channels=2 type=u16", NULL};
 
 	return fuzz_seed_text(texts, i, buf);
 }

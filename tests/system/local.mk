@@ -46,6 +46,7 @@ mount_tests = \
 	tests/system/load-direct-damaged.sh \
 	tests/system/load-direct-members.sh \
 	tests/system/load-direct-told.sh \
+	tests/system/load-ranges.sh \
 	tests/system/log-hang.sh \
 	tests/system/log-tier.sh \
 	tests/system/origin-stalled.sh \
@@ -331,6 +332,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/survive_states.py \
 	tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
+	tests/python/test_arrays.py \
 	tests/python/test_echo.py \
 	tests/python/test_echo_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \

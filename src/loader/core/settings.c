@@ -212,7 +212,8 @@ static uint64_t encoded_max(const struct settings *s)
 		: ENCODED_LEAST;
 }
 
-/* Tokens are read as they are, so settings of other examples are refused. */
+/* Tokens and arrays are read as they are, so settings of other examples are
+ * refused. */
 static int check_no_others(const struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
@@ -226,12 +227,11 @@ static int check_no_others(const struct settings *s, struct error *err)
 		what = c->decode ? "decode" : "augment_fn";
 	else if (c->sample_bytes)
 		what = "sample_bytes";
-	return what
-		? error_set(err, -EINVAL,
-			  "%s is set, but fields has tokens, which are read "
-			  "as they are",
-			  what)
-		: 0;
+	return what ? error_set(err, -EINVAL,
+			      "%s is set, but tokens and arrays in fields "
+			      "are read as they are",
+			      what)
+		    : 0;
 }
 
 static int check_samples(struct settings *s, struct error *err)
@@ -239,10 +239,11 @@ static int check_samples(struct settings *s, struct error *err)
 	const struct refrain_config *c = &s->c;
 	bool raw = c->source == REFRAIN_SOURCE_RAW;
 
-	s->library_decodes = !c->decode && !raw && !settings_tokens(s);
+	s->library_decodes =
+		!c->decode && !raw && !settings_tokens(s) && !settings_array(s);
 	s->plain = !c->decode && !s->library_decodes;
 	s->encoded_max = encoded_max(s);
-	if (settings_tokens(s))
+	if (settings_tokens(s) || settings_array(s))
 		return check_no_others(s, err);
 	if (raw && !c->record_bytes)
 		return error_set(err, -EINVAL,
@@ -503,6 +504,7 @@ static void derive_settings(struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
 	const struct token_windows *tokens = settings_tokens(s);
+	const struct array_crops *array = settings_array(s);
 	struct augment_config *a = &s->augment;
 
 	*a = (struct augment_config){
@@ -530,6 +532,10 @@ static void derive_settings(struct settings *s)
 	if (tokens)
 		s->sample_bytes = ((size_t)tokens->length + tokens->overlap) *
 			settings_value_bytes(s);
+	else if (array)
+		s->sample_bytes = (size_t)(array->channels + !array->channels) *
+			array->crop[0] * array->crop[1] * array->crop[2] *
+			array->value_bytes;
 	else if (s->image_sample)
 		s->sample_bytes = augment_sample_bytes(a);
 	else if (!s->sample_bytes)
@@ -597,8 +603,9 @@ static const char *field_name(
 
 const char *settings_samples(const struct settings *s)
 {
-	return field_name(s,
-		settings_tokens(s) ? REFRAIN_KIND_TOKENS : REFRAIN_KIND_IMAGE,
+	int kind = s->plain ? REFRAIN_KIND_ARRAY : REFRAIN_KIND_IMAGE;
+
+	return field_name(s, settings_tokens(s) ? REFRAIN_KIND_TOKENS : kind,
 		s->image_sample ? "image" : "array");
 }
 

@@ -14,6 +14,7 @@
 #include "common/schedule/schedule.h"
 #include "loader/core/settings_table.h"
 #include "loader/fields/columns.h"
+#include "loader/fields/volume.h"
 
 /* Room for the places of the members of all fields. */
 #define MEMBERS_TEXT_MAX (FIELDS_MAX * (FIELD_MEMBER_MAX + 1))
@@ -92,6 +93,12 @@ int settings_fields(struct settings *s, struct error *err);
 /* Returns how the examples are cut from tokens, or NULL: they are not tokens.
  */
 const struct token_windows *settings_tokens(const struct settings *s);
+
+/* Returns which crops of arrays are samples, or NULL: the examples are not
+ * arrays. */
+const struct array_crops *settings_array(const struct settings *s);
+/* Returns how these crops are chosen. */
+enum volume_choice settings_volume_choice(const struct settings *s);
 
 /* Return the type of the samples, an enum refrain_type, and the size of a value
  * of samples that are not images. */

@@ -99,12 +99,29 @@ const struct token_windows *settings_tokens(const struct settings *s)
 	return f ? &f->tokens : NULL;
 }
 
+const struct array_crops *settings_array(const struct settings *s)
+{
+	const struct field_def *f = first_field(s, REFRAIN_KIND_ARRAY);
+
+	return f ? &f->array : NULL;
+}
+
+enum volume_choice settings_volume_choice(const struct settings *s)
+{
+	if (s->c.augment == REFRAIN_AUGMENT_EVAL)
+		return VOLUME_CENTRE;
+	return s->c.flags & REFRAIN_FLAG_NO_FLIP ? VOLUME_RANDOM
+						 : VOLUME_RANDOM_FLIP;
+}
+
 int settings_sample_type(const struct settings *s)
 {
 	const struct token_windows *tokens = settings_tokens(s);
 
 	if (tokens)
 		return tokens->type;
+	if (settings_array(s))
+		return settings_array(s)->type;
 	return s->image_sample ? s->c.type : REFRAIN_U8;
 }
 
@@ -112,23 +129,35 @@ size_t settings_value_bytes(const struct settings *s)
 {
 	const struct token_windows *tokens = settings_tokens(s);
 
+	if (settings_array(s))
+		return settings_array(s)->value_bytes;
 	if (!tokens)
 		return 1;
 	return tokens->type == REFRAIN_I64 ? sizeof(int64_t) : sizeof(int32_t);
 }
 
-static int check_tokens(const struct settings *s, struct error *err)
+/* Check a field of tokens or of arrays. */
+static int check_only(
+	const struct settings *s, const struct field_def *f, struct error *err)
 {
-	const struct field_def *f = first_field(s, REFRAIN_KIND_TOKENS);
-
 	if (s->fields.count > 1)
 		return error_set(err, -EINVAL,
-			"fields: examples of tokens have no other fields");
+			"fields: examples of tokens or arrays have no other "
+			"fields");
 	if (*f->member)
 		return error_set(err, -EINVAL,
-			"fields: '%s' cannot have a member: the tokens are "
-			"what makes an example",
+			"fields: '%s' cannot have a member: it is what makes "
+			"an example",
 			f->name);
+	if (f->kind == REFRAIN_KIND_ARRAY &&
+		s->c.augment != REFRAIN_AUGMENT_TRAIN &&
+		s->c.augment != REFRAIN_AUGMENT_EVAL)
+		return error_set(err, -EINVAL,
+			"augment must be train or eval for crops of arrays");
+	if (f->kind == REFRAIN_KIND_ARRAY && s->changes)
+		return error_set(err, -EINVAL,
+			"echo is auto: with arrays it must be a number, as all "
+			"crops of an array are read at once");
 	return 0;
 }
 
@@ -174,14 +203,15 @@ int settings_parse_fields(struct settings *s, struct error *err)
 
 int settings_fields(struct settings *s, struct error *err)
 {
-	const struct field_def *boxes;
+	const struct field_def *boxes, *only;
 	int rc = 0;
 
 	if (s->c.annotations && !*s->c.annotations)
 		s->c.annotations = NULL;
+	only = first_field(s, REFRAIN_KIND_TOKENS);
+	only = only ? only : first_field(s, REFRAIN_KIND_ARRAY);
 	if (s->fields.count)
-		rc = settings_tokens(s) ? check_tokens(s, err)
-					: check_image(s, err);
+		rc = only ? check_only(s, only, err) : check_image(s, err);
 	if (rc < 0)
 		return rc;
 	if (s->c.augment == REFRAIN_AUGMENT_IOU &&

@@ -167,6 +167,8 @@ static int look_at(struct look *l, int source)
 		return look_tar(l);
 	default:
 		look_doing(l, "examining its record files");
+		if (l->volumes)
+			return look_arrays(l);
 		return l->tokens ? look_tokens(l) : look_raw(l);
 	}
 }
@@ -196,6 +198,8 @@ static const char *advice(const struct look *l, int source)
 	if (is_archive(l->first_skipped))
 		return "; unpack archives, but keep .tar files of examples in "
 		       "a directory of their own";
+	if (l->volumes)
+		return "";
 	if (l->tokens)
 		return "; a window must fit into a file .bin or .npy: see the "
 		       "option 'length' of tokens";
@@ -223,7 +227,9 @@ static int no_example(struct look *l, int source)
 	if (source == REFRAIN_SOURCE_TAR && dataset_shards(l->ds) == 0)
 		kind = ".tar file";
 	if (source == REFRAIN_SOURCE_RAW)
-		kind = l->tokens ? "window of tokens" : "record";
+		kind = l->tokens     ? "window of tokens"
+			: l->volumes ? "array"
+				     : "record";
 	if (l->skipped > 0)
 		return look_fail(l, -ENODATA,
 			"no %s %s '%s': %llu file%s skipped, the first is "
@@ -458,6 +464,9 @@ static struct look *look_new(
 	l->source = o->source;
 	l->record_bytes = o->record_bytes;
 	l->label_bytes = o->label_bytes;
+	l->volumes = o->arrays != NULL;
+	if (o->arrays)
+		l->arrays = *o->arrays;
 	l->tokens = o->windows != NULL;
 	if (o->windows)
 		l->windows = *o->windows;
@@ -616,7 +625,7 @@ static int check_options(const struct dataset_options *o, struct error *err)
 	if (o->members)
 		return error_set(err, -EINVAL,
 			"examples of raw records have no members");
-	if (o->windows)
+	if (o->windows || o->arrays)
 		return 0;
 	if (o->label_bytes > RAW_LABEL_MAX)
 		return error_set(err, -EINVAL,

@@ -52,6 +52,7 @@
 
 #include "common/base/err.h"
 #include "loader/fields/fields.h"
+#include "loader/fields/volume.h"
 
 struct annotations;
 struct dataset;
@@ -72,6 +73,9 @@ struct dataset_options {
 	/* only RAW: the examples are windows, and records have no size; NULL:
 	 * they are records */
 	const struct token_windows *windows;
+	/* the same for arrays: the examples are whole files, of which crops are
+	 * read */
+	const struct array_crops *arrays;
 	bool any_file;	  /* set if there is a decode callback */
 	unsigned threads; /* threads that scan the dataset; 0: 8 */
 	/*
@@ -142,6 +146,11 @@ void dataset_example(
  * seed: in each pass, the windows of a file of tokens are shifted. */
 void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
 	uint64_t pass, struct example *out);
+
+/* Set the place and shape of the array that is an example. Returns false if the
+ * examples are not arrays. */
+bool dataset_volume(
+	const struct dataset *ds, uint64_t index, struct volume *out);
 
 /* Returns the number of tokens that are in no window of a pass: the rest of
  * each file, and the files that are too short. */

@@ -23,6 +23,8 @@ struct look {
 	uint32_t record_bytes, label_bytes;
 	bool tokens; /* the files are tokens, cut into `windows` */
 	struct token_windows windows;
+	bool volumes; /* the files are arrays, of which `arrays` are crops */
+	struct array_crops arrays;
 	bool any_file;
 	struct ds_members *members; /* NULL: none; the driver changes `found` */
 	char *members_text;	    /* dataset_options.members; NULL: none */
@@ -130,6 +132,12 @@ bool look_is_image(const struct look *l, const char *name);
 int look_list_shards(struct look *l, const char *const *suffixes);
 int look_stat_shards(struct look *l);
 
+struct npy;
+/* Read and check the header of a shard that is an array. Returns 0, or -errno
+ * with a message. Called by any thread. */
+int look_npy(
+	struct look *l, uint64_t shard, struct npy *out, struct error *err);
+
 struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
 /* Returns the size of a file. For a directory, returns a hash of its inode and
@@ -143,6 +151,7 @@ int look_list_file(struct look *l);
 int look_tar(struct look *l);
 int look_raw(struct look *l);
 int look_tokens(struct look *l);
+int look_arrays(struct look *l);
 
 /* -- dataset_annotated.c --------------------------------------------------- */
 

@@ -161,6 +161,20 @@ static void record_example(
 	};
 }
 
+static void volume_example(
+	const struct dataset *ds, uint64_t index, struct example *out)
+{
+	const char *file = dataset_shard_file(ds, (uint32_t)index);
+
+	*out = (struct example){
+		.dir = ds->dir,
+		.file = file,
+		.name = file,
+		.shard = (uint32_t)index,
+		.label = -1,
+	};
+}
+
 static void part_example(
 	const struct dataset *ds, uint64_t index, struct example *out)
 {
@@ -189,6 +203,8 @@ void dataset_example(
 
 		dataset_example(j->ds, index - j->begin, out);
 		joined_translate(j, out);
+	} else if (ds->kind == EXAMPLES_VOLUMES) {
+		volume_example(ds, index, out);
 	} else if (ds->kind == EXAMPLES_RECORDS) {
 		record_example(ds, index, out);
 	} else if (ds->kind == EXAMPLES_WINDOWS) {
@@ -220,6 +236,19 @@ void dataset_example_in(const struct dataset *ds, uint64_t index, uint64_t seed,
 	dataset_example(ds, index, out);
 	if (ds->kind == EXAMPLES_WINDOWS)
 		out->offset += ds_shift_bytes(ds, out->shard, seed, pass);
+}
+
+bool dataset_volume(
+	const struct dataset *ds, uint64_t index, struct volume *out)
+{
+	const struct ds_volume *row =
+		array_data(&ds->section[SECTION_EXAMPLES]);
+
+	if (ds->kind != EXAMPLES_VOLUMES)
+		return false;
+	*out = (struct volume){.at = row[index].at};
+	memcpy(out->shape, row[index].shape, sizeof(out->shape));
+	return true;
 }
 
 uint64_t dataset_tail_tokens(const struct dataset *ds)

@@ -216,6 +216,9 @@ static uint64_t fingerprint(const struct dataset *ds)
 	}
 	if (ds->members)
 		h = print_members(ds, h);
+	if (ds->kind == EXAMPLES_VOLUMES)
+		return hash64(array_data(&ds->section[SECTION_EXAMPLES]),
+			array_bytes(&ds->section[SECTION_EXAMPLES]), h);
 	if (ds->kind == EXAMPLES_WINDOWS)
 		return ds_print_windows(ds, h);
 	if (ds->kind != EXAMPLES_RECORDS)

@@ -62,11 +62,18 @@ struct ds_windows {
 	uint32_t shifts;      /* the windows begin at one of these tokens */
 };
 
+/* The array of a shard. */
+struct ds_volume {
+	uint64_t at; /* offset of the first value in the file */
+	uint64_t shape[3];
+};
+
 enum ds_kind {
 	EXAMPLES_WHOLE,	  /* rows are struct ds_whole */
 	EXAMPLES_PART,	  /* rows are struct ds_part */
 	EXAMPLES_RECORDS, /* no rows: computed from the shards */
 	EXAMPLES_WINDOWS, /* rows are struct ds_windows, one for each shard */
+	EXAMPLES_VOLUMES, /* rows are struct ds_volume, one for each shard */
 };
 
 enum ds_section {

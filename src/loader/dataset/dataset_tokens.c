@@ -11,12 +11,9 @@
 #include "loader/dataset/dataset_look_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/base/cleanup.h"
 #include "loader/dataset/npy.h"
 
 static struct ds_windows *windows_at(struct look *l, uint64_t shard)
@@ -34,38 +31,13 @@ static int refuse_tokens(struct look *l, uint64_t shard, const char *why)
 
 /* -- Files ----------------------------------------------------------------- */
 
-/* Read the header of an array into `data`. Returns its size, or -errno. */
-static ssize_t read_array_header(int fd, char *data)
-{
-	ssize_t n = pread(fd, data, NPY_START_BYTES, 0);
-	size_t bytes = n < 0 ? 0 : npy_header_bytes(data, (size_t)n);
-
-	return bytes ? pread(fd, data, bytes, 0) : n;
-}
-
-static int look_npy(
-	struct look *l, const char *file, struct npy *out, struct error *err)
-{
-	CLEANUP_FREE char *data = malloc(NPY_HEADER_MAX);
-	CLEANUP_FD int fd =
-		openat(l->ds->dir, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 || !data ? -1 : read_array_header(fd, data);
-
-	if (n < 0)
-		return error_set(err, -errno, "%m");
-	look_answered(l);
-	return npy_parse(out, data, (size_t)n, err);
-}
-
 static int examine_npy(struct look *l, uint64_t shard)
 {
 	struct ds_windows *w = windows_at(l, shard);
-	uint64_t file_bytes = ds_shards(l->ds)[shard].bytes;
 	struct error err;
 	struct npy npy;
 
-	if (look_npy(l, dataset_shard_file(l->ds, (uint32_t)shard), &npy,
-		    &err) < 0)
+	if (look_npy(l, shard, &npy, &err) < 0)
 		return refuse_tokens(l, shard, err.msg);
 	if (npy.ndim != 1)
 		return refuse_tokens(
@@ -74,9 +46,6 @@ static int examine_npy(struct look *l, uint64_t shard)
 		(npy.kind == 'i' && npy.value_bytes < 4))
 		return refuse_tokens(
 			l, shard, "tokens must be u1, u2, u4, u8, i4 or i8");
-	if (file_bytes < npy.at || file_bytes - npy.at < npy.bytes)
-		return refuse_tokens(
-			l, shard, "the file ends within its array");
 	w->at = npy.at;
 	w->value_bytes = npy.value_bytes;
 	w->tokens = npy.shape[0];

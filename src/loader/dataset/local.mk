@@ -17,6 +17,7 @@ libdataset_la_SOURCES = \
 	src/loader/dataset/dataset_look.c \
 	src/loader/dataset/dataset_look_impl.h \
 	src/loader/dataset/dataset_members.c \
+	src/loader/dataset/dataset_npy.c \
 	src/loader/dataset/dataset_members_impl.h \
 	src/loader/dataset/dataset_query.c \
 	src/loader/dataset/dataset_raw.c \

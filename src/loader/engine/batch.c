@@ -150,8 +150,7 @@ static void slab_init(struct slab *slab, const struct settings *s)
 		.size = sizeof(struct refrain_batch),
 		.data = slab->data,
 		.sample_bytes = s->sample_bytes,
-		.type = settings_tokens(s) ? settings_sample_type(s)
-					   : s->c.type,
+		.type = s->plain ? settings_sample_type(s) : s->c.type,
 		.layout = s->c.layout,
 		.labels = slab->labels,
 		.indices = slab->indices,
@@ -203,9 +202,21 @@ static void shape_samples(const struct settings *s, struct refrain_batch *b)
 		sizeof(b->shape));
 }
 
+static void shape_array(
+	const struct array_crops *array, struct refrain_column *out)
+{
+	out->ndim = 1;
+	if (array->channels)
+		out->shape[out->ndim++] = array->channels;
+	for (unsigned i = 0; i < 3; i++)
+		out->shape[out->ndim++] = array->crop[i];
+}
+
 static void describe_samples(const struct settings *s,
 	const struct refrain_batch *b, struct refrain_column *out)
 {
+	const struct array_crops *array = settings_array(s);
+
 	*out = (struct refrain_column){
 		.name = settings_samples(s),
 		.kind = s->image_sample	     ? REFRAIN_KIND_IMAGE
@@ -218,6 +229,8 @@ static void describe_samples(const struct settings *s,
 		.row_bytes = b->sample_bytes,
 	};
 	memcpy(out->shape, b->shape, b->ndim * sizeof(*b->shape));
+	if (array)
+		shape_array(array, out);
 }
 
 static void describe_classes(const struct settings *s,

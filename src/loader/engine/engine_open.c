@@ -88,13 +88,15 @@ int engine_open_dataset(
 {
 	const struct refrain_config *c = &s->c;
 	const struct token_windows *tokens = settings_tokens(s);
+	const struct array_crops *array = settings_array(s);
 	struct dataset_options options = {
 		.path = c->dataset,
-		.source = tokens ? REFRAIN_SOURCE_RAW : c->source,
+		.source = tokens || array ? REFRAIN_SOURCE_RAW : c->source,
 		.root = c->root,
 		.record_bytes = c->record_bytes,
 		.label_bytes = c->label_bytes,
 		.windows = tokens,
+		.arrays = array,
 		.any_file = c->decode != NULL,
 		.members = *s->members.text ? s->members.text : NULL,
 		.annotations = c->annotations,

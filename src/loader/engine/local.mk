@@ -38,6 +38,7 @@ libengine_la_SOURCES = \
 	src/loader/engine/reader_parts.c \
 	src/loader/engine/sample.c src/loader/engine/sample.h \
 	src/loader/engine/steps.c src/loader/engine/steps_impl.h \
+	src/loader/engine/volumes.c src/loader/engine/volumes.h \
 	src/loader/engine/watchdog.c \
 	src/loader/engine/workers.c src/loader/engine/workers_impl.h
 libengine_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off

@@ -11,6 +11,7 @@
  */
 #include "loader/engine/make_fields_impl.h"
 #include "loader/engine/make_serving_impl.h"
+#include "loader/engine/volumes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ struct make {
 	size_t block_bytes; /* size of the block of fields; 0: none */
 	/* memory into which the image was decoded, if `d` is set */
 	uint8_t *room;
-	uint64_t cut; /* rows without room in the batch */
+	uint64_t cut;	      /* rows without room in the batch */
+	struct volume volume; /* region of the array; set for arrays */
 };
 
 /* -- The status of a sample ------------------------------------------------ */
@@ -247,6 +249,7 @@ static int copy_kept(struct make *m)
 	int rc = 0;
 
 	fields_boxes(parts, m->o, block, &pic);
+	pic.volume = volumes_of(parts, m->o, &m->volume) ? &m->volume : NULL;
 	if (parts->c->echo_point == REFRAIN_ECHO_BEFORE || parts->s->plain)
 		rc = sample_augment(m->w->sampler, &pic, &d, slot->augment_seed,
 			place_of(parts, m->s));
@@ -305,6 +308,8 @@ static int decode_and_make(
 	uint8_t *block;
 	int rc;
 
+	if (volumes_of(parts, m->o, &m->volume))
+		m->o->picture.volume = &m->volume;
 	m->room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
 	block = fields_block(parts, m->room, m->layout.bytes);
 	rc = sample_decode(m->w->sampler, &m->o->picture, &in, &m->layout,
@@ -544,6 +549,7 @@ static bool make_from_file(struct make *m)
 	/* the boxes were in memory of this worker */
 	m->o->picture.boxes = NULL;
 	m->o->picture.box_count = 0;
+	m->o->picture.volume = NULL;
 	budget_give_back(parts->budget, m->w->desk);
 	if (rc == -EAGAIN) {
 		m->o->encoded = memory_shrink(
@@ -595,8 +601,7 @@ void serving_finish(struct worker *w, struct serving *s)
 	turn_unlock(parts->turn);
 	sample_finish(w->sampler, &pic, slot->augment_seed, pulled.pixels,
 		place_of(parts, s));
-	sample_crop(
-		parts->s, &pic, &none, slot->augment_seed, crop_place(s));
+	sample_crop(parts->s, &pic, &none, slot->augment_seed, crop_place(s));
 	describe_pulled(parts, s);
 	turn_lock(parts->turn);
 	puller_done(parts->puller, &s->pull);

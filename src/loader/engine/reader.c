@@ -356,9 +356,9 @@ static void on_run_closed(struct uring_op *op, int res)
 /* Handle the end of a run of parts. Not called while the loader closes. */
 static void run_over(struct reader *reader, struct read_op *r)
 {
-	struct part_run run;
+	struct part_run run = {.bits = r->bits};
 
-	r->done |= r->bits;
+	r->done = parts_after(reader, r->done, &run);
 	if (parts_run(reader, r->original, r->done, &run))
 		begin_next_run(reader, r);
 	else
@@ -519,7 +519,13 @@ int reader_check_file(int fd, bool local, uint64_t *bytes)
 static int check_open(
 	const struct reader *reader, const struct read_op *r, uint64_t *bytes)
 {
+	const struct settings *s = reader->parts->s;
 	int rc = reader_check_file(r->fd, reader->local, bytes);
+
+	/* Ranges are read in random order, so what follows them is not needed.
+	 * It is only advice, so a failure does no harm. */
+	if (settings_tokens(s) || settings_array(s))
+		(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
 
 	/* Use only the operation, because the loader may have ended and freed
 	 * the original. */

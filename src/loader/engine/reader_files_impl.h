@@ -46,9 +46,10 @@ struct read_op {
 	/* The run of parts that is being read; see reader_parts.c */
 	int file_dir;
 	const char *file;
-	uint32_t part;	/* number of one part of the run */
-	uint32_t bits;	/* bits of the parts of the run */
-	uint32_t done;	/* bits of the parts of earlier runs */
+	uint32_t part; /* number of one part of the run */
+	uint32_t bits; /* bits of the parts of the run */
+	/* bits of the parts of earlier runs; of an array the number of these */
+	uint32_t done;
 	uint32_t files; /* number of files in earlier runs */
 	size_t base;	/* offset of the run in the buffer */
 	size_t end;	/* offset of the end of the previous run */
@@ -143,6 +144,10 @@ void reader_start_first(struct reader *reader, struct read_op *r);
  * more. */
 bool parts_run(const struct reader *reader, const struct original *o,
 	uint32_t done, struct part_run *out);
+/* Returns `done` after this run: with its parts, or for an array, whose runs
+ * have numbers, the next number. */
+uint32_t parts_after(
+	const struct reader *reader, uint32_t done, const struct part_run *run);
 /* Returns the expected size of the file of a part plus 1, or 0 if it is
  * unknown. */
 size_t parts_hint(

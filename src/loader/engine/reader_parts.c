@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/engine/reader_files_impl.h"
+#include "loader/engine/volumes.h"
 
 /* Reading up to this many bytes between two parts costs less than another
  * read. */
@@ -90,9 +91,35 @@ static bool run_of_file(const struct reader *reader, const struct original *o,
 	return false;
 }
 
+/* Get the run with the number `done` of an array. */
+static bool run_of_volume(const struct reader *reader, const struct original *o,
+	const struct volume *v, uint32_t done, struct part_run *out)
+{
+	const struct array_crops *how = settings_array(reader->parts->s);
+	struct volume_runs runs;
+
+	volume_runs(how, v, &runs);
+	*out = (struct part_run){.dir = o->example.dir,
+		.file = o->example.file,
+		.offset = volume_run_offset(how, v, done),
+		.bytes = runs.bytes,
+		.bits = 1};
+	return done < runs.count;
+}
+
+uint32_t parts_after(
+	const struct reader *reader, uint32_t done, const struct part_run *run)
+{
+	return settings_array(reader->parts->s) ? done + 1 : done | run->bits;
+}
+
 bool parts_run(const struct reader *reader, const struct original *o,
 	uint32_t done, struct part_run *out)
 {
+	struct volume v;
+
+	if (volumes_of(reader->parts, o, &v))
+		return run_of_volume(reader, o, &v, done, out);
 	if (parts_of(reader) == 1) {
 		*out = (struct part_run){.dir = o->example.dir,
 			.file = o->example.file,
@@ -174,9 +201,15 @@ size_t parts_bytes(
 {
 	size_t at = 0, need = 0;
 	struct part_run run;
+	struct volume v;
+	struct volume_runs runs;
 
+	if (volumes_of(reader->parts, o, &v)) {
+		volume_runs(settings_array(reader->parts->s), &v, &runs);
+		return runs.count * runs.apart;
+	}
 	for (uint32_t done = 0; parts_run(reader, o, done, &run);
-		done |= run.bits) {
+		done = parts_after(reader, done, &run)) {
 		size_t room = run_room(reader, o, &run, direct);
 
 		if (!room)

@@ -272,7 +272,7 @@ static int check_decoded(
 		return error_set(err, -EBADMSG,
 			"it is not an image of 3 "
 			"channels");
-	if (settings_tokens(s))
+	if (settings_tokens(s) || settings_array(s))
 		return 0;
 	if (!s->image_sample && in->bytes != s->sample_bytes)
 		return error_set(err, -EBADMSG,
@@ -377,6 +377,16 @@ static void convert_tokens(
 		to_i32(in->data, each, n, out);
 }
 
+static void cut_array(const struct settings *s, const struct volume *v,
+	const struct decoded *in, uint64_t seed, uint8_t *out)
+{
+	const struct array_crops *how = settings_array(s);
+	struct volume_crop crop;
+
+	volume_crop(how, v, settings_volume_choice(s), seed, &crop);
+	volume_cut(how, v, &crop, in->data, out);
+}
+
 int sample_augment(struct sampler *p, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, uint8_t *out)
 {
@@ -396,6 +406,10 @@ int sample_augment(struct sampler *p, const struct picture *pic,
 
 		return s->c.augment_fn(
 			s->c.ctx, &d, seed, out, s->sample_bytes);
+	}
+	if (pic->volume) {
+		cut_array(s, pic->volume, in, seed, out);
+		return 0;
 	}
 	if (tokens) {
 		convert_tokens(tokens, in, out);

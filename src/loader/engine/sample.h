@@ -61,6 +61,9 @@ struct picture {
 	/* Boxes that crops depend on; valid while a serving is made */
 	const struct box *boxes;
 	uint32_t box_count;
+	/* The array and the region of it that was read; valid while a serving
+	 * is made. NULL: it is not an array */
+	const struct volume *volume;
 	/* The union for all servings; its width is 0 before
 	 * sample_find_region() */
 	struct rect region;

@@ -15,6 +15,7 @@ static const struct field_kind kinds[] = {
 	{REFRAIN_KIND_POINTS, "points", " ", 32, "json,labels/txt"},
 	{REFRAIN_KIND_MASK, "mask", " ", 0, "masks/,mask.png"},
 	{REFRAIN_KIND_TOKENS, "tokens", " bin ", 0, ""},
+	{REFRAIN_KIND_ARRAY, "array", " npy ", 0, ""},
 	{REFRAIN_KIND_BYTES, "bytes", " txt json ", 4096, "txt"},
 };
 
@@ -50,6 +51,13 @@ static const struct field_option options[] = {
 	{"type", BIT(TOKENS), OPTION_WORD,
 		offsetof(struct field_def, tokens.type), "|||||i32|i64", 0, 0,
 		REFRAIN_I64},
+	{"crop", BIT(ARRAY), OPTION_SIDES, offsetof(struct field_def, array),
+		NULL, 0, 0, 0},
+	{"channels", BIT(ARRAY), OPTION_COUNT,
+		offsetof(struct field_def, array.channels), NULL, 0, 1024, 0},
+	{"type", BIT(ARRAY), OPTION_WORD,
+		offsetof(struct field_def, array.type),
+		"u8|f16|f32|u16|i16|i32|i64", 0, 0, REFRAIN_F32},
 	{"fixed", BIT(TOKENS), OPTION_FLAG,
 		offsetof(struct field_def, tokens.fixed), NULL, 0, 0, 0},
 	{"optional", 0, OPTION_FLAG, offsetof(struct field_def, optional), NULL,
@@ -62,7 +70,8 @@ static const struct field_option options[] = {
 /* The option `type` stores the number of a word; each word must have the number
  * of its type. */
 _Static_assert(REFRAIN_U8 == 0 && REFRAIN_U16 == 3 && REFRAIN_I32 == 5 &&
-		REFRAIN_I64 == 6,
+		REFRAIN_I64 == 6 && REFRAIN_F16 == 1 && REFRAIN_F32 == 2 &&
+		REFRAIN_I16 == 4,
 	"as in its row");
 
 const struct field_kind *field_kind_at(unsigned i)

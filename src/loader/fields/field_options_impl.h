@@ -22,6 +22,7 @@ enum option_type {
 	OPTION_COUNT, /* stored as uint32_t */
 	OPTION_REAL,  /* stored as double */
 	OPTION_WORD,  /* stored as int, the number of the word in `words` */
+	OPTION_SIDES, /* stored in the array `array.crop` */
 	OPTION_PAIRS, /* stored in the array `twin` */
 };
 

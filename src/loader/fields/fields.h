@@ -45,6 +45,16 @@ struct token_windows {
 	bool fixed;	  /* the windows are the same in every pass */
 };
 
+/* The crops of arrays, which are the examples. */
+struct array_crops {
+	/* size of a dimension before the three of the crop; 0: there is none */
+	uint32_t channels;
+	uint32_t crop[3]; /* depth, height, width */
+	int type;	  /* enum refrain_type of the values in the files */
+	char kind;	  /* that type as NumPy names it: 'u', 'i' or 'f' */
+	uint32_t value_bytes;
+};
+
 struct field_def {
 	char name[FIELD_NAME_MAX];
 	/* suffix of the member; "": the default of the kind */
@@ -69,6 +79,7 @@ struct field_def {
 	uint8_t twin[FIELD_POINTS_MAX];
 
 	struct token_windows tokens;
+	struct array_crops array;
 
 	/* Masks. */
 	int type;      /* enum refrain_type: U8, U16 or I32 */
@@ -90,8 +101,8 @@ int fields_parse(struct fields *out, const char *text, struct error *err);
 void fields_text(const struct fields *f, char to[FIELDS_TEXT_MAX]);
 
 /* Returns the possible places of a field's member, in the form of
- * dataset_options.members; "" for an image, tokens or a class, which have no
- * member. */
+ * dataset_options.members; "" for an image, tokens, an array or a class, which
+ * have no member. */
 const char *field_places(const struct field_def *f);
 
 #endif

@@ -126,6 +126,28 @@ static int field_set_pairs(struct field_text *t, const struct field_word *w)
 		"pairs must be like 2-3,4-5: numbers of points, each once");
 }
 
+/* Set the sides of a crop, as in 64x128x128. */
+static int field_set_sides(struct field_text *t, const struct field_word *w)
+{
+	const char *at = w->value, *end = w->value + w->value_bytes;
+	uint32_t *side = t->field->array.crop;
+
+	for (unsigned i = 0; i < 3; i++) {
+		side[i] = 0;
+		while (at < end && *at >= '0' && *at <= '9' && side[i] <= 4096)
+			side[i] = side[i] * 10 + (uint32_t)(*at++ - '0');
+		if (side[i] < 1 || side[i] > 4096)
+			break;
+		if (i == 2 && at == end)
+			return 0;
+		if (at == end || *at++ != 'x')
+			break;
+	}
+	return field_wrong(t, w->name,
+		"crop must be like 64x128x128: depth, height and width, each "
+		"from 1 to 4096");
+}
+
 static int field_set_word(struct field_text *t, const struct field_option *o,
 	const struct field_word *w, int *out)
 {
@@ -167,6 +189,8 @@ static int field_set_option(struct field_text *t, const struct field_option *o,
 		return 0;
 	case OPTION_WORD:
 		return field_set_word(t, o, w, (int *)(void *)at);
+	case OPTION_SIDES:
+		return field_set_sides(t, w);
 	case OPTION_PAIRS:
 		return field_set_pairs(t, w);
 	case OPTION_COUNT:
@@ -268,7 +292,7 @@ static int find_kind(struct field_text *t, const struct field_word *first)
 	if (given.name && !other)
 		return field_wrong(t, given.name,
 			"kind must be one of image class classes boxes points "
-			"mask tokens bytes");
+			"mask tokens array bytes");
 	if (given.name && kind && kind != other)
 		return field_wrong(
 			t, given.name, "the name of the field is another kind");
@@ -340,11 +364,35 @@ static int check_field(struct field_text *t, const struct field_word *first,
 	if (f->kind == REFRAIN_KIND_MASK && f->type == REFRAIN_U8 &&
 		f->fill > UINT8_MAX)
 		return field_wrong(t, first->name, "fill must fit in type");
-	if ((f->kind == REFRAIN_KIND_IMAGE || f->kind == REFRAIN_KIND_TOKENS) &&
+	if (f->kind == REFRAIN_KIND_ARRAY && !f->array.crop[2])
+		return field_wrong(t, first->name,
+			"an array needs its crop, like crop=64x128x128");
+	if ((f->kind == REFRAIN_KIND_IMAGE || f->kind == REFRAIN_KIND_TOKENS ||
+		    f->kind == REFRAIN_KIND_ARRAY) &&
 		f->optional)
 		return field_wrong(t, first->name,
 			"what makes an example cannot be optional");
 	return 0;
+}
+
+/* Set how NumPy names the type of an array. */
+static void name_type(struct array_crops *a)
+{
+	static const struct {
+		char kind;
+		uint8_t bytes;
+	} types[] = {
+		[REFRAIN_U8] = {'u', 1},
+		[REFRAIN_F16] = {'f', 2},
+		[REFRAIN_F32] = {'f', 4},
+		[REFRAIN_U16] = {'u', 2},
+		[REFRAIN_I16] = {'i', 2},
+		[REFRAIN_I32] = {'i', 4},
+		[REFRAIN_I64] = {'i', 8},
+	};
+
+	a->kind = types[a->type].kind;
+	a->value_bytes = types[a->type].bytes;
 }
 
 static int field_take(struct field_text *t, const struct fields *others)
@@ -364,6 +412,7 @@ static int field_take(struct field_text *t, const struct fields *others)
 	rc = 0;
 	while (rc == 0 && next_word(t, &w))
 		rc = field_take_option(t, &w, &seen);
+	name_type(&t->field->array);
 	return rc < 0 ? rc : check_field(t, &first, others);
 }
 

@@ -83,6 +83,10 @@ static void put_option(struct text_out *o, const struct field_def *f,
 		if (memcmp(at, there, sizeof(n)) != 0)
 			text_put(o, " %s=%.*s", option->name, (int)bytes, word);
 		return;
+	case OPTION_SIDES:
+		text_put(o, " %s=%ux%ux%u", option->name, f->array.crop[0],
+			f->array.crop[1], f->array.crop[2]);
+		return;
 	case OPTION_PAIRS:
 		put_pairs(o, f);
 		return;

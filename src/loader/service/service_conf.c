@@ -89,8 +89,8 @@ static int conf_refuse(const struct settings *s, struct error *err)
 		what = "decode() and augment_fn() exist in this process alone";
 	else if (s->c.source == REFRAIN_SOURCE_RAW)
 		what = "raw records need no preparation";
-	else if (settings_tokens(s))
-		what = "tokens need no preparation";
+	else if (settings_tokens(s) || settings_array(s))
+		what = "tokens and arrays need no preparation";
 	else if (s->fields.count)
 		what = "examples have several fields";
 	else if (s->c.mix)
