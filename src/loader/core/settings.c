@@ -379,6 +379,9 @@ static int check_service(const struct settings *s, struct error *err)
 	if (c->share)
 		return error_set(err, -EINVAL,
 			"service is set: it does not work with a share");
+	if (strchr(c->dataset, '\n'))
+		return error_set(err, -EINVAL,
+			"service is set: it needs a single dataset");
 	if (c->bucket)
 		return error_set(err, -EINVAL,
 			"service is set: it does not work with bucket");

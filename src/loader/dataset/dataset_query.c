@@ -244,6 +244,11 @@ bool dataset_volume(
 	const struct ds_volume *row =
 		array_data(&ds->section[SECTION_EXAMPLES]);
 
+	if (ds->joined) {
+		const struct ds_joined *part = joined_at(ds, index);
+
+		return dataset_volume(part->ds, index - part->begin, out);
+	}
 	if (ds->kind != EXAMPLES_VOLUMES)
 		return false;
 	*out = (struct volume){.at = row[index].at};
