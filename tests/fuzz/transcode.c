@@ -47,7 +47,10 @@ static void transcode_form(size_t form, const uint8_t *data, size_t size)
 	FUZZ_MUST(copy);
 	memcpy(copy, out, bytes);
 	rc = transcode(coders[0], copy, bytes, "again", &out, &bytes, &err);
-	FUZZ_MUST(rc == 0);
+	/* Coefficients at the limit of their range may leave it when they are
+	 * rounded to coarser steps. */
+	FUZZ_MUST(rc == 0 ||
+		(rc == -EBADMSG && forms[form].form == TRANSCODE_QUALITY));
 	free(copy);
 }
 

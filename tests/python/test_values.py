@@ -136,7 +136,7 @@ def test_an_error_names_its_keyword(data, options, name):
 
 
 @pytest.mark.parametrize('name,values', [
-    ('dataset', [None, 3, ['a.jpg'], 'a\0b', '\ud800']),
+    ('dataset', [None, 3, ['a.jpg', 7], 'a\0b', '\ud800']),
     ('decode', [3, 'f', b'']), ('augment_fn', [3, 'f', b'']),
     ('targets', [3, 'abc', {0: 1}, {1, 2}, [[1], [1, 2]], np.array(3)]),
     ('cpus', [3, '0', b'0', [], [-1], [1 << 40], ['0'], [0.5], {0: 1}, [4095],

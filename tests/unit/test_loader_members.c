@@ -460,7 +460,10 @@ END_TEST
 
 static unsigned runs_of(const struct dataset *ds, uint64_t index)
 {
+	const struct settings settings = {0};
 	struct engine_parts parts = {
+		.s = &settings,
+		.c = &settings.c,
 		.dataset = (struct dataset *)(uintptr_t)ds};
 	struct reader reader = {.parts = &parts};
 	struct original o = {.index = index};

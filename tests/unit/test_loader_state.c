@@ -251,6 +251,7 @@ static const struct {
 	{"subset", "5"},
 	{"subset_seed", "1"},
 	{"mix", "classes=1"},
+	{"bucket", "4"},
 };
 #define OTHER_VALUES (sizeof(other_values) / sizeof(*other_values))
 

@@ -132,8 +132,8 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_str_eq(mountpoint, "mnt");
 	ck_assert_uint_eq(asked.ntiers, 1);
 	ck_assert_str_eq(first_dir, "/c");
-	ck_assert_uint_eq(asked.limit_bytes, 16 << 20);
-	/* 0 stands for the size that the origin chooses */
+	/* 0 stands for the sizes that memory allows and the origin chooses */
+	ck_assert_uint_eq(asked.limit_bytes, 0);
 	ck_assert_uint_eq(asked.chunk_bytes, 0);
 	ck_assert_uint_eq(asked.staging_bytes, 0);
 	ck_assert_uint_eq(asked.revalidate_s, 0);

@@ -420,13 +420,13 @@ START_TEST(test_a_worker_makes_the_pixels_that_the_job_wants)
 END_TEST
 
 /* Is this a member that the trainer applies, or one in the record of a reader,
- * or one whose use is refused, like fields and mix? */
+ * or one whose use is refused, like fields, mix and bucket? */
 static bool is_of_the_trainer(const char *name)
 {
 	static const char *const names[] = {"type", "layout", "mean", "std",
 		"cutout", "policy", "no_normalise", "batch", "echo", "window",
 		"min_lag", "rank", "world", "echo_max", "record_bytes",
-		"label_bytes", "sample_bytes", "fields", "mix"};
+		"label_bytes", "sample_bytes", "fields", "mix", "bucket"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], name) == 0)

@@ -16,7 +16,8 @@
 #include "loader/engine/make_fields_impl.h"
 
 #define LOOK_THREADS 16u
-#define LOOK_WAIT_NS UINT64_MAX
+/* No end; the sum with the time of the clock must not overflow. */
+#define LOOK_WAIT_NS (UINT64_MAX / 4)
 
 /* A range of examples whose lengths one thread finds. */
 struct length_job {
