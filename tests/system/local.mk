@@ -28,7 +28,6 @@ mount_tests = \
 	tests/system/cache-remount.sh \
 	tests/system/load-subset.sh \
 	tests/system/load-cache-order.sh \
-	tests/system/load-subset-planned.sh \
 	tests/system/command-refresh.sh \
 	tests/system/command-status.sh \
 	tests/system/command-verify.sh \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "loader/image/transcode_impl.h"
+#include <jerror.h>
 
 /* The limits of the loader: a file above them is kept as it is. */
 static const struct decode_limits transcode_limits = {
@@ -172,8 +173,12 @@ static void lose(struct transcoder *t, jvirt_barray_ptr *arrays)
 			sizeof(of_quality[i]));
 	for (int i = 0; i < in->num_components; i++) {
 		const jpeg_component_info *c = &in->comp_info[i];
-		const UINT16 *from = c->quant_table->quantval;
+		const UINT16 *from;
 
+		/* A component that no scan has coded has no table. */
+		if (!c->quant_table)
+			ERREXIT1(in, JERR_NO_QUANT_TABLE, c->quant_tbl_no);
+		from = c->quant_table->quantval;
 		for (int k = 0; k < DCTSIZE2; k++) {
 			steps[k] = of_quality[is_chroma(in, i)][k];
 			if (steps[k] < from[k])
