@@ -166,7 +166,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path, text, more, what):
 def test_a_file_that_was_cut_later_is_damaged(scans, tmp_path):
     for name in 'ab':
         np.save(tmp_path / (name + '.npy'), volume(0, (20, 20, 20)))
-    with refrain.Loader(tmp_path, fields=FIELDS, batch=1, epochs=20,
+    with refrain.Loader(tmp_path, fields=FIELDS, batch=1, epochs=500,
                         max_damage=1, no_flip=True) as loader:
         with open(tmp_path / 'b.npy', 'r+b') as file:
             file.truncate(150)
